@@ -1,4 +1,4 @@
-import { lawGroup, laws } from '../src/books/audit/laws.ts'
+import { lawGroup, laws } from '../src/audit/invariants/invariants.ts'
 import type { Bench } from './bench.ts'
 import { withLog } from './database.ts'
 import { costOfModel } from './finance/model-cost.ts'

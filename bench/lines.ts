@@ -1,5 +1,5 @@
-import { generateLines } from '../src/gateway/lines/generate.ts'
-import { anywhere } from '../src/gateway/lines/targeting.ts'
+import { generateLines } from '../src/features/lines/generate-lines.ts'
+import { anywhere } from '../src/domain/exits/exit-targeting.ts'
 import { type Bench, figure } from './bench.ts'
 import { percentile } from './percentile.ts'
 

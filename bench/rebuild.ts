@@ -1,4 +1,4 @@
-import { type RebuildProgress, rebuild } from '../projections/engine/rebuild.ts'
+import { type RebuildProgress, rebuild } from '../src/platform/projections/rebuild.ts'
 import { groups } from '../projections/groups.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { type Bench, figure } from './bench.ts'

@@ -1,8 +1,8 @@
-import type { AccountEvent } from '../src/market/accounts/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { Scope } from '../src/terms/scope.ts'
-import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import type { AccountEvent } from '../src/domain/accounts/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { KeyScope as Scope } from '../src/kernel/scopes.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** One row an account. Its e-mail is in the vault. */
 export type AccountRow = {

@@ -1,8 +1,8 @@
-import type { CatalogEvent } from '../src/market/catalog/events.ts'
-import { evolveCatalog } from '../src/market/catalog/fold.ts'
-import type { Product } from '../src/market/catalog/product.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import type { CatalogEvent } from '../src/domain/catalog/events.ts'
+import { evolveCatalog } from '../src/domain/catalog/fold.ts'
+import type { Product } from '../src/domain/catalog/product.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** The catalogue as it stands, in one row; none before the first import. */
 export type CatalogRow = {

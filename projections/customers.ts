@@ -1,8 +1,8 @@
-import type { CustomerEvent } from '../src/money/ledger/customer-events.ts'
-import { customerMovementOf } from '../src/money/ledger/movement.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import type { CustomerEvent } from '../src/domain/ledger/events.ts'
+import { customerMovementOf } from '../src/domain/ledger/movements.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** What a customer has with its reseller: one row from its first money on. Micro-dollars, none of them negative. */
 export type CustomerRow = {

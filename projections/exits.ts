@@ -1,6 +1,6 @@
-import type { ExitEvent, ExitState, ExitTerms } from '../src/gateway/exits/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import type { ExitEvent, ExitState, ExitTerms } from '../src/domain/exits/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** One exit, removed ones too: a place where one once stood is no misspelt one. Its login stands in the vault. */
 export type ExitRow = {

@@ -1,16 +1,8 @@
-import {
-  type Entry,
-  entryOf,
-  isStatementLine,
-  laterOf,
-  ledgerOf,
-  newResellerOf,
-  statementEntryOf,
-} from '../src/books/finance/entries.ts'
+import { type Entry, entryOf, isStatementLine, laterOf, ledgerOf, newResellerOf, statementEntryOf } from '../src/domain/finance/entries.ts'
+import type { Posting } from '../src/domain/ledger/postings.ts'
+import { type RecordedEvent, actorText } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
-import type { Posting } from '../src/money/ledger/postings.ts'
-import { actorText, type RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** One entry of the journal: a money event, what it was for and who caused it. Times are accounting times. */
 export type JournalEntryRow = {

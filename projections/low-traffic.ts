@@ -1,7 +1,7 @@
-import type { PlanEvent } from '../src/market/plans/events.ts'
-import { isLow } from '../src/market/plans/low.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
+import type { PlanEvent } from '../src/domain/plans/events.ts'
+import { isLow } from '../src/domain/plans/fold.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** A plan that is low. Whether it has expired is computed at read. */
 export type LowTrafficRow = {

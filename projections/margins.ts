@@ -1,7 +1,10 @@
-import type { CustomerCharged, CustomerRefunded } from '../src/money/ledger/customer-events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import type pg from 'pg'
+import type { CustomerCharged, CustomerRefunded } from '../src/domain/ledger/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
+import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** One sale to a reseller's customer, or one refund of it, which is negative. Whole cents in micro-dollars. */
 export type MarginLineRow = {
@@ -195,4 +198,199 @@ export const margins: ReadModel = {
     rows.insert(marginLinesTable, line)
     addTo(rows, line)
   },
+}
+
+/** From `fromMs` on and before `toMs`, milliseconds since the epoch; null: no bound. */
+export type Period = { readonly fromMs: number | null; readonly toMs: number | null }
+
+/** What sales less refunds came to. Whole cents. */
+export type Margin = {
+  readonly orders: number
+  readonly revenueCents: number
+  readonly costCents: number
+  readonly marginCents: number
+}
+export type MarginRow = Margin & { readonly key: string }
+
+const dayMs = 86_400_000
+const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
+const instant = (ms: number): string => new Date(ms).toISOString()
+
+/** From the first on and before the second; for days and months as texts, of which '' is the least and '~' the last. */
+type Range = readonly [string | null, string | null]
+
+/** What a period is summed up from: whole months and days, whose sums are kept, and lines at both ends. */
+type Parts = {
+  readonly months: Range
+  readonly days: readonly [Range, Range]
+  readonly lines: readonly [Range, Range]
+}
+
+const noTexts: Range = ['', '']
+const noInstants: Range = [null, null]
+
+/** The first month that begins on this day or later, and the month that this day is in: `2026-11`. */
+const nextMonth = (ms: number): string => {
+  const date = new Date(ms)
+  const first = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + (date.getUTCDate() === 1 ? 0 : 1))
+  return dayText(first).slice(0, 7)
+}
+const marginMonth = (ms: number): string => dayText(ms).slice(0, 7)
+
+const partsOf = ({ fromMs, toMs }: Period, byMonth: boolean): Parts => {
+  const firstMs = fromMs === null ? null : Math.ceil(fromMs / dayMs) * dayMs
+  const endMs = toMs === null ? null : Math.floor(toMs / dayMs) * dayMs
+  if (firstMs !== null && endMs !== null && firstMs > endMs)
+    return {
+      months: noTexts,
+      days: [noTexts, noTexts],
+      lines: [[instant(fromMs!), instant(toMs!)], noInstants],
+    }
+  const lines: Parts['lines'] = [
+    firstMs === null ? noInstants : [instant(fromMs!), instant(firstMs)],
+    endMs === null ? noInstants : [instant(endMs), instant(toMs!)],
+  ]
+  const firstDay = firstMs === null ? '' : dayText(firstMs)
+  const endDay = endMs === null ? '~' : dayText(endMs)
+  const months: Range = byMonth
+    ? [firstMs === null ? '' : nextMonth(firstMs), endMs === null ? '~' : marginMonth(endMs)]
+    : noTexts
+  if (months[0]! >= months[1]!) return { months: noTexts, days: [[firstDay, endDay], noTexts], lines }
+  return {
+    months,
+    days: [
+      firstMs === null ? noTexts : [firstDay, `${months[0]}-01`],
+      endMs === null ? noTexts : [`${months[1]}-01`, endDay],
+    ],
+    lines,
+  }
+}
+
+const keyOfLine: Readonly<Record<MarginDimension, string>> = {
+  day: `to_char(at at time zone 'UTC', 'YYYY-MM-DD')`,
+  product: 'product_id',
+  customer: 'customer_id',
+}
+
+/** Days newest first; products and customers by their revenue, the largest first. */
+const orderOf: Readonly<Record<MarginDimension, string>> = {
+  day: 'key desc',
+  product: 'revenue desc, key',
+  customer: 'revenue desc, key',
+}
+
+/** One branch for each range: ranges that are joined by `or` may be read as a scan of everything the reseller has. */
+const parts = (dimension: MarginDimension): string => {
+  const sums = (span: MarginSumRow['span'], from: string, to: string): string =>
+    `select key, orders, revenue_micros, cost_micros from read.margin_sums
+      where reseller_id = $1::text and dimension = '${dimension}' and span = '${span}'
+        and starts >= ${from}::text and starts < ${to}::text`
+  const lines = (from: string, to: string): string =>
+    `select ${keyOfLine[dimension]}, case type when 'sale' then 1 else 0 end, revenue_micros, cost_micros
+      from read.margin_lines
+      where reseller_id = $1::text and at >= ${from}::timestamptz and at < ${to}::timestamptz`
+  return [
+    sums('month', '$2', '$3'),
+    sums('day', '$4', '$5'),
+    sums('day', '$6', '$7'),
+    lines('$8', '$9'),
+    lines('$10', '$11'),
+  ].join(' union all ')
+}
+
+const figures = `sum(orders)::bigint as orders, (sum(revenue_micros) / 10000)::bigint as revenue,
+  (sum(cost_micros) / 10000)::bigint as cost`
+
+type Figures = { readonly orders: number; readonly revenue: number; readonly cost: number }
+type Row = Figures & { readonly key: string; readonly total: number }
+
+const marginOf = ({ orders, revenue, cost }: Figures): Margin => ({
+  orders,
+  revenueCents: revenue,
+  costCents: cost,
+  marginCents: revenue - cost,
+})
+
+const valuesOf = (reseller: AccountId, period: Period, dimension: MarginDimension): unknown[] => {
+  const { months, days, lines } = partsOf(period, dimension === 'customer')
+  return [reseller, ...months, ...days.flat(), ...lines.flat()]
+}
+
+/** Where figures come from: a select of `key, orders, revenue_micros, cost_micros`, in statements of this name. */
+type Source = { readonly name: string; readonly select: string; readonly values: readonly unknown[] }
+
+/** One customer has few lines beside the sums of all: its figures are summed from them alone. */
+const linesOfCustomer = (
+  reseller: AccountId,
+  customerId: CustomerId,
+  { fromMs, toMs }: Period,
+  dimension: MarginDimension,
+): Source => ({
+  name: `${dimension}-of-customer`,
+  select: `select ${keyOfLine[dimension]} as key, case type when 'sale' then 1 else 0 end as orders,
+                  revenue_micros, cost_micros
+             from read.margin_lines
+            where reseller_id = $1::text and customer_id = $2::text
+              and at >= $3::timestamptz and at < $4::timestamptz`,
+  values: [
+    reseller,
+    customerId,
+    fromMs === null ? '-infinity' : instant(fromMs),
+    toMs === null ? 'infinity' : instant(toMs),
+  ],
+})
+
+const sourceOf = ({ accountId, customerId }: Scope, period: Period, dimension: MarginDimension): Source =>
+  customerId === null
+    ? { name: dimension, select: parts(dimension), values: valuesOf(accountId, period, dimension) }
+    : linesOfCustomer(accountId, customerId, period, dimension)
+
+/** How many rows there are; asked for by itself where a page past the end has no row that could tell. */
+const countMargins = async (pool: pg.Pool, { name, select, values }: Source): Promise<number> => {
+  const { rows } = await pool.query<{ total: number }>({
+    name: `count-margins-by-${name}`,
+    text: `select count(distinct key) as total from (${select}) as part`,
+    values: [...values],
+  })
+  return rows[0]?.total ?? 0
+}
+
+/** A page of the margins within the scope by day (UTC), product or customer, and how many rows there are in all. */
+export const listMargins = async (
+  pool: pg.Pool,
+  scope: Scope,
+  asked: Period & {
+    readonly groupBy: MarginDimension
+    readonly limit: number
+    readonly offset: number
+  },
+): Promise<{ readonly margins: readonly MarginRow[]; readonly total: number }> => {
+  const { groupBy, limit, offset } = asked
+  const source = sourceOf(scope, asked, groupBy)
+  const { name, select, values } = source
+  const { rows } = await pool.query<Row>({
+    name: `margins-by-${name}`,
+    text: `select *, count(*) over () as total
+             from (select key, ${figures} from (${select}) as part group by key) as sums
+           order by ${orderOf[groupBy]} limit $${values.length + 1}::bigint offset $${values.length + 2}::bigint`,
+    values: [...values, limit, offset],
+  })
+  return {
+    margins: rows.map((row) => ({ key: row.key, ...marginOf(row) })),
+    total: rows[0]?.total ?? (offset === 0 ? 0 : await countMargins(pool, source)),
+  }
+}
+
+/** The margin of a whole period within the scope. */
+export const totalMargin = async (client: pg.ClientBase, scope: Scope, period: Period): Promise<Margin> => {
+  const { name, select, values } = sourceOf(scope, period, 'day')
+  const { rows } = await client.query<Figures>({
+    name: `margins-total-by-${name}`,
+    text: `select coalesce(sum(orders), 0)::bigint as orders,
+                  coalesce(sum(revenue_micros) / 10000, 0)::bigint as revenue,
+                  coalesce(sum(cost_micros) / 10000, 0)::bigint as cost
+           from (${select}) as part`,
+    values: [...values],
+  })
+  return marginOf(rows[0]!)
 }

@@ -1,7 +1,7 @@
-import type { ManualMovement, ManualMovementEvent } from '../src/money/ledger/manual-events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import type { ManualMovement, ManualMovementEvent } from '../src/domain/ledger/manual-movements.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** A movement by hand that was recorded and has neither been applied nor withdrawn. */
 export type OpenMovementRow = {

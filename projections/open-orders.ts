@@ -1,8 +1,7 @@
-import type { OrderEvent } from '../src/market/orders/events.ts'
-import type { CustomerCharged } from '../src/money/ledger/customer-events.ts'
-import type { WalletDebited } from '../src/money/ledger/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import type { CustomerCharged, WalletDebited } from '../src/domain/ledger/events.ts'
+import type { OrderEvent } from '../src/domain/orders/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** One step that an order still owes: its outcome after the debit, or a refund that was decided and has not landed. */
 export type OpenOrderRow = {

@@ -1,9 +1,9 @@
+import type { FundsHeld, HoldCaptured, HoldReleased } from '../src/domain/ledger/events.ts'
+import { type ScrapeEvent, holdIdOf, tryOf } from '../src/domain/scrapers/calls.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
-import type { FundsHeld, HoldCaptured, HoldReleased } from '../src/money/ledger/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import { holdIdOf, type ScrapeEvent, tryOf } from '../src/scrapers/calls/events.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** A try of a scrape that is not over: it runs, or its hold is open. */
 export type OpenScrapeRow = {

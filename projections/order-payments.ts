@@ -1,8 +1,8 @@
-import type { CancelReason, OrderEvent } from '../src/market/orders/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import { centsToMicros } from '../src/terms/money.ts'
-import { walletCents } from '../src/terms/order-details.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import type { CancelReason, OrderEvent } from '../src/domain/orders/events.ts'
+import { walletCents } from '../src/domain/shared/order-terms.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { centsToMicros } from '../src/kernel/money.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** The invoice of an order that was not paid at once; no row for all others. */
 export type OrderPaymentRow = {

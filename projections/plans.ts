@@ -1,6 +1,12 @@
-import type { PlanEvent } from '../src/market/plans/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import { type Kysely, sql } from 'kysely'
+import type { PlanEvent } from '../src/domain/plans/events.ts'
+import { isoTime } from '../src/kernel/clock.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import type { ReadDatabase } from './database.ts'
+import type { LabelDatabase, TrafficDatabase } from './other-tables.ts'
 
 /** One plan with its traffic in bytes. What is left, depleted and expired are computed at read. */
 export type PlanRow = {
@@ -112,4 +118,119 @@ export const plans: ReadModel = {
         return
     }
   },
+}
+
+export type PlanQueries = Kysely<ReadDatabase & LabelDatabase & TrafficDatabase>
+
+/**
+ * What was used of a plan, counters included: whatever any process metered shows at once, also before the log hears of
+ * it.
+ */
+const usedBytes = sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
+
+const plansOf = (db: PlanQueries, { accountId, customerId }: Scope) => {
+  const ofAccount = db
+    .selectFrom('read.plans as plan')
+    .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
+    .leftJoin('work.traffic as counter', 'counter.plan_id', 'plan.plan_id')
+    .leftJoin('read.low_traffic as low', 'low.plan_id', 'plan.plan_id')
+    .where('plan.account_id', '=', accountId)
+  return customerId === null ? ofAccount : ofAccount.where('plan.customer_id', '=', customerId)
+}
+
+/** A plan names at most this many of its orders, newest first. */
+const namedOrders = 50
+
+const orderIds = sql<readonly string[]>`array(
+  select o.order_id from read.orders o where o.plan_id = plan.plan_id
+  order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
+
+const whitelistCount = sql<number>`(
+  select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
+
+/** What the record of a plan shows beside its row; the later column of a name is the one that is read. */
+const beside = ['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds, whitelistCount] as const
+
+/** A plan within the scope, or undefined: absent and foreign read alike. */
+export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
+  plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside).executeTakeFirst()
+
+/** A page of the plans within the scope, newest first, and how many fit the filter. */
+export const listPlans = async (
+  db: PlanQueries,
+  scope: Scope,
+  filter: {
+    readonly limit: number
+    readonly offset: number
+    readonly productId: string | undefined
+    readonly status: PlanStatus | undefined
+  },
+  nowMs: number,
+): Promise<{ plans: readonly FoundPlan[]; total: number }> => {
+  const now = isoTime(nowMs)
+  let fitting = plansOf(db, scope)
+  if (filter.productId !== undefined) fitting = fitting.where('plan.product_id', '=', filter.productId)
+  // The same rules as `planStatus`.
+  if (filter.status === 'expired') fitting = fitting.where('plan.expires_at', '<=', now)
+  if (filter.status === 'active' || filter.status === 'depleted') {
+    fitting = fitting.where((is) =>
+      is.or([is('plan.expires_at', 'is', null), is('plan.expires_at', '>', now)]),
+    )
+    fitting =
+      filter.status === 'depleted'
+        ? fitting.where(usedBytes, '>=', sql.ref<number>('plan.total_bytes'))
+        : fitting.where((is) =>
+            is.or([
+              is('plan.total_bytes', 'is', null),
+              is(usedBytes, '<', sql.ref<number>('plan.total_bytes')),
+            ]),
+          )
+  }
+  const { rows, total } = await countedPage(
+    fitting
+      .selectAll('plan')
+      .select(beside)
+      .orderBy('plan.started_at', 'desc')
+      .orderBy('plan.plan_id', 'desc'),
+    fitting.select((is) => is.fn.countAll<number>().as('total')),
+    filter,
+  )
+  return { plans: rows, total }
+}
+
+/**
+ * Up to `limit` plans within the scope, newest first, that come after one; null: from the newest on. However many there
+ * are, it reads as many rows as it gives.
+ */
+export const plansAfter = (
+  db: PlanQueries,
+  scope: Scope,
+  page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+): Promise<readonly FoundPlan[]> => {
+  let fitting = plansOf(db, scope)
+  if (page.after !== null) {
+    const { at, id } = page.after
+    fitting = fitting
+      .where('plan.started_at', '<=', at)
+      .where(sql<boolean>`(plan.started_at, plan.plan_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  return fitting
+    .selectAll('plan')
+    .select(beside)
+    .orderBy('plan.started_at', 'desc')
+    .orderBy('plan.plan_id', 'desc')
+    .limit(page.limit)
+    .execute()
+}
+
+export const planStatuses = ['active', 'depleted', 'expired'] as const
+export type PlanStatus = (typeof planStatuses)[number]
+
+/** A plan's row with what stands elsewhere: its orders, newest first, and the account's own label. */
+export type FoundPlan = Omit<PlanRow, 'account_id'> & {
+  readonly order_ids: readonly string[]
+  readonly label: string | null
+  /** When it passed to the threshold; null while more is left. */
+  readonly low_since: string | null
+  readonly whitelist_count: number
 }

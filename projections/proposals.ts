@@ -1,7 +1,7 @@
-import type { ProposalEvent, Proposed } from '../src/money/ledger/approval-events.ts'
-import { sizeMicros } from '../src/money/ledger/decide-approval.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import type { ProposalEvent, Proposed } from '../src/domain/ledger/approvals.ts'
+import { sizeMicros } from '../src/domain/ledger/decide-approval.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** What one operator proposed and another is to approve. One whose time is over stays `open`: the reader compares. */
 export type ProposalRow = {

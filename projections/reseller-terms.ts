@@ -1,8 +1,8 @@
-import type { TermsEvent } from '../src/market/resellers/events.ts'
-import { evolveTerms, plainSettings, type Terms } from '../src/market/resellers/fold.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
-import { ownerOf } from './stream-owner.ts'
+import type { TermsEvent } from '../src/domain/resellers/events.ts'
+import { type Terms, evolveTerms, plainSettings } from '../src/domain/resellers/fold.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** A reseller's terms as they stand, one row each; none before the first change. */
 export type ResellerTermsRow = {

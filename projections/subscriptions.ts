@@ -1,9 +1,18 @@
-import type { OrderEvent } from '../src/market/orders/events.ts'
-import type { SubscriptionEvent } from '../src/market/subscriptions/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import { type Interval, rentalLeadMs } from '../src/terms/interval.ts'
-import type { Target } from '../src/terms/order-details.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import { type Kysely, sql } from 'kysely'
+import type { OrderEvent } from '../src/domain/orders/events.ts'
+import { type Interval, type Period, endOfPeriod, rentalLeadMs } from '../src/domain/shared/billing-interval.ts'
+import type { Target } from '../src/domain/shared/order-terms.ts'
+import type { SubscriptionEvent } from '../src/domain/subscriptions/events.ts'
+import { maxOrdersOfPeriod, orderIdOfPeriod } from '../src/domain/subscriptions/fold.ts'
+import { isoTime } from '../src/kernel/clock.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { AccountId, OrderId, SubscriptionId } from '../src/kernel/ids.ts'
+import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
+import type { ReadDatabase } from './database.ts'
+import type { KeptDetails } from './orders.ts'
+import type { RenewalDatabase } from './other-tables.ts'
 
 /** One subscription. Past due is computed at read. */
 export type SubscriptionRow = {
@@ -170,4 +179,173 @@ export const subscriptions: ReadModel = {
     if (event.stream.startsWith(prefix)) applySubscription(event as RecordedEvent<SubscriptionEvent>, rows)
     else applyOrder(event as RecordedEvent<OrderEvent>, rows)
   },
+}
+
+/** What says when each period began. Instants are ISO 8601 UTC. */
+export type Schedule = {
+  readonly startedAt: string
+  readonly period: Period
+  readonly currentPeriodEnd: string
+}
+
+/**
+ * Every order that a subscription may have, oldest first: of each period that was paid, and of the next one, which is
+ * there when its order failed or came too late and was refunded; before each, those of the period that failed. Null: it
+ * did not start.
+ */
+export const orderIdsOfSchedule = (
+  subscriptionId: SubscriptionId,
+  schedule: Schedule | null,
+): readonly OrderId[] => {
+  const ids = [orderIdOfPeriod(subscriptionId, null)]
+  if (schedule === null) return ids
+  const [startMs, lastMs] = [Date.parse(schedule.startedAt), Date.parse(schedule.currentPeriodEnd)]
+  for (let n = 1; endOfPeriod(startMs, schedule.period, n) <= lastMs; n += 1) {
+    const periodStart = isoTime(endOfPeriod(startMs, schedule.period, n))
+    for (let failed = 0; failed < maxOrdersOfPeriod; failed += 1)
+      ids.push(orderIdOfPeriod(subscriptionId, periodStart, failed))
+  }
+  return ids
+}
+
+/**
+ * Every order that a subscription of the account may have. Their ids follow from its periods, so that no order carries a
+ * column or an entry of an index for it.
+ */
+export const orderIdsOfSubscription = async (
+  db: Kysely<ReadDatabase>,
+  account: AccountId,
+  subscriptionId: string,
+): Promise<readonly OrderId[]> => {
+  const row = await db
+    .selectFrom('read.subscriptions as held')
+    .innerJoin('read.orders as o', 'o.order_id', 'held.order_id')
+    .where('held.account_id', '=', account)
+    .where('held.subscription_id', '=', subscriptionId)
+    .select(['held.started_at', 'held.current_period_end', 'o.details'])
+    .executeTakeFirst()
+  const paid = row && (JSON.parse(row.details) as KeptDetails).subscription
+  const schedule = paid && {
+    startedAt: row.started_at,
+    period: paid.period,
+    currentPeriodEnd: row.current_period_end,
+  }
+  return orderIdsOfSchedule(subscriptionId as SubscriptionId, schedule ?? null)
+}
+
+export type SubscriptionQueries = Kysely<ReadDatabase & RenewalDatabase>
+
+/** Why the period that begins at an instant could not be paid when it was last tried; null: nothing refused it. */
+export const refusedReasonOf = async (
+  db: SubscriptionQueries,
+  subscriptionId: string,
+  periodStart: string,
+): Promise<string | null> => {
+  const row = await db
+    .selectFrom('work.renewals')
+    .select('reason')
+    .where('subscription_id', '=', subscriptionId)
+    .where('period_start', '=', periodStart)
+    .executeTakeFirst()
+  return row?.reason ?? null
+}
+
+/** The account's subscriptions, each with what refused the payment of its next period. No customer has one. */
+const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: Scope) => {
+  const ofAccount = db
+    .selectFrom('read.subscriptions as held')
+    .leftJoin('work.renewals as refused', (join) =>
+      join
+        .onRef('refused.subscription_id', '=', 'held.subscription_id')
+        .onRef('refused.period_start', '=', 'held.current_period_end'),
+    )
+    .where('held.account_id', '=', accountId)
+    .selectAll('held')
+    .select('refused.reason as refused_reason')
+  return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
+}
+
+/** A subscription within the scope, or undefined: absent and foreign read alike. */
+export const findSubscription = (
+  db: SubscriptionQueries,
+  scope: Scope,
+  subscriptionId: string,
+): Promise<SubscriptionView | undefined> =>
+  subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
+
+const fittingSubscriptions = (
+  db: SubscriptionQueries,
+  scope: Scope,
+  status: SubscriptionStatus | undefined,
+  nowMs: number,
+) => {
+  let fitting = subscriptionsOf(db, scope)
+  // The same rules as `subscriptionStatus`.
+  if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
+  if (status === 'active')
+    fitting = fitting
+      .where('held.ended_as', 'is', null)
+      .where((is) =>
+        is.or([is('held.current_period_end', '>', isoTime(nowMs)), is('refused.reason', 'is', null)]),
+      )
+  if (status === 'past_due')
+    fitting = fitting
+      .where('held.ended_as', 'is', null)
+      .where('held.current_period_end', '<=', isoTime(nowMs))
+      .where('refused.reason', 'is not', null)
+  return fitting
+}
+
+/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
+export const listSubscriptions = async (
+  db: SubscriptionQueries,
+  scope: Scope,
+  filter: {
+    readonly limit: number
+    readonly offset: number
+    readonly status: SubscriptionStatus | undefined
+  },
+  nowMs: number,
+): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+  const fitting = fittingSubscriptions(db, scope, filter.status, nowMs)
+  const { rows, total } = await countedPage(
+    fitting.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
+    fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
+    filter,
+  )
+  return { subscriptions: rows, total }
+}
+
+/** Up to `limit` subscriptions within the scope, newest first, that come after one; null: from the newest on. */
+export const subscriptionsAfter = (
+  db: SubscriptionQueries,
+  scope: Scope,
+  page: {
+    readonly status: SubscriptionStatus | undefined
+    readonly after: { readonly at: string; readonly id: string } | null
+    readonly limit: number
+  },
+  nowMs: number,
+): Promise<readonly SubscriptionView[]> => {
+  let fitting = fittingSubscriptions(db, scope, page.status, nowMs)
+  if (page.after !== null) {
+    const { at, id } = page.after
+    fitting = fitting
+      .where('held.started_at', '<=', at)
+      .where(sql<boolean>`(held.started_at, held.subscription_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  return fitting
+    .orderBy('held.started_at', 'desc')
+    .orderBy('held.subscription_id', 'desc')
+    .limit(page.limit)
+    .execute()
+}
+
+export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'] as const
+export type SubscriptionStatus = (typeof subscriptionStatuses)[number]
+
+/** What a subscription is told from: its row, or its stream right after a decision. */
+export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'> & {
+  /** The code that refused the payment of the next period when it was last tried; null: none did. */
+  readonly refused_reason: string | null
 }

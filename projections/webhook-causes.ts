@@ -1,17 +1,12 @@
-import type { AccountEvent } from '../src/market/accounts/events.ts'
-import type { PlanRanLow } from '../src/market/plans/events.ts'
-import type { Audience } from '../src/outbound/notices/notice.ts'
-import { type Cause, causes } from '../src/outbound/webhooks/causes.ts'
-import {
-  isSubscribed,
-  type Subscription,
-  type WebhookEventName,
-} from '../src/outbound/webhooks/event-names.ts'
-import type { DeliveryCanceled, EndpointEvent, WebhookEnqueued } from '../src/outbound/webhooks/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
-import { createLowPlans, type LowTrafficRow } from './low-traffic.ts'
-import { ownerOf } from './stream-owner.ts'
+import type { AccountEvent } from '../src/domain/accounts/events.ts'
+import type { Audience } from '../src/domain/notices/events.ts'
+import type { PlanRanLow } from '../src/domain/plans/events.ts'
+import { type Cause, causes } from '../src/domain/webhooks/causes.ts'
+import { type DeliveryCanceled, type EndpointEvent, type Subscription, type WebhookEnqueued, type WebhookEventName, isSubscribed } from '../src/domain/webhooks/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { ownerOf } from '../src/kernel/streams.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
+import { type LowTrafficRow, createLowPlans } from './low-traffic.ts'
 
 type Listener = {
   readonly endpointId: string

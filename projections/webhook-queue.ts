@@ -1,22 +1,10 @@
 import type pg from 'pg'
+import { thresholdPct } from '../src/domain/plans/fold.ts'
+import { type DeliveryCanceled, type DeliveryOutcome, type EndpointEvent, type WebhookEnqueued, type WebhookRequeued, finishedStatus, isOutcome, outcomeTypes } from '../src/domain/webhooks/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
-import { thresholdPct } from '../src/market/plans/low.ts'
-import type {
-  DeliveryCanceled,
-  DeliveryOutcome,
-  EndpointEvent,
-  WebhookEnqueued,
-  WebhookRequeued,
-} from '../src/outbound/webhooks/events.ts'
-import { finishedStatus, isOutcome, outcomeTypes } from '../src/outbound/webhooks/outcome-events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import {
-  int4Array,
-  int8Array,
-  textArray,
-  timestamptzArray,
-} from '../src/platform/eventstore/postgres/arrays.ts'
-import type { WorkFold } from './engine/read-model.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import { int4Array, int8Array, textArray, timestamptzArray } from '../src/platform/postgres/array-parameters.ts'
+import type { WorkFold } from '../src/platform/projections/read-model.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>
 

@@ -1,7 +1,10 @@
-import type { WebhookEventName } from '../src/outbound/webhooks/event-names.ts'
-import type { EndpointEvent } from '../src/outbound/webhooks/events.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import type { Kysely } from 'kysely'
+import type pg from 'pg'
+import type { DeliveryStatus, EndpointEvent, WebhookEventName } from '../src/domain/webhooks/events.ts'
+import type { RecordedEvent } from '../src/kernel/event.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
+import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
+import type { ReadDatabase } from './database.ts'
 
 /** One webhook endpoint. Its URL and secrets stand in the vault under these ids. */
 export type WebhookEndpointRow = {
@@ -106,4 +109,187 @@ export const webhooks: ReadModel = {
       }
     }
   },
+}
+
+type Page = { readonly limit: number; readonly offset: number }
+
+/** A page of the account's endpoints, newest first, and how many there are. */
+export const listEndpoints = async (
+  db: Kysely<ReadDatabase>,
+  account: AccountId,
+  { limit, offset }: Page,
+): Promise<{ readonly endpoints: readonly WebhookEndpointRow[]; readonly total: number }> => {
+  const own = db.selectFrom('read.webhook_endpoints').where('account_id', '=', account)
+  const [endpoints, counted] = await Promise.all([
+    own
+      .selectAll()
+      .orderBy('created_at', 'desc')
+      .orderBy('endpoint_id', 'desc')
+      .limit(limit)
+      .offset(offset)
+      .execute(),
+    own.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+  ])
+  return { endpoints, total: counted.total }
+}
+
+/** An endpoint of the account, or undefined: absent and foreign read alike. */
+export const findEndpoint = (
+  db: Kysely<ReadDatabase>,
+  account: AccountId,
+  endpointId: string,
+): Promise<WebhookEndpointRow | undefined> =>
+  db
+    .selectFrom('read.webhook_endpoints')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .where('account_id', '=', account)
+    .executeTakeFirst()
+
+export type AttemptRow = {
+  readonly round: number
+  readonly attempt: number
+  readonly at: string
+  readonly status: number | null
+  readonly latency_ms: number
+  readonly error: string | null
+  readonly answer: string
+}
+
+export type DeliveryRow = {
+  readonly delivery_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly status: DeliveryStatus
+  readonly round: number
+  readonly attempts: number
+  readonly due_at: string
+  readonly queued_at: string
+  readonly finished_at: string | null
+  readonly log: readonly AttemptRow[]
+}
+
+const deliveryColumns = `delivery_id, event, resource, status, round, attempts, due_at, queued_at, finished_at`
+
+const attemptedColumns = `page.*, a.round as attempt_round, a.attempt, a.at, a.status as answer_status,
+                  a.latency_ms, a.error, a.answer`
+const attemptedOrder = 'order by page.queued_at desc, page.delivery_id desc, a.round, a.attempt'
+/** The deliveries of `page`, a row for each attempt. */
+const withAttempts = `select ${attemptedColumns}
+             from page left join work.webhook_attempts a using (delivery_id)
+            ${attemptedOrder}`
+
+/** A page of an endpoint's deliveries of the last 30 days, newest first, each with its attempts. */
+export const listDeliveries = async (
+  pool: pg.Pool,
+  endpointId: string,
+  filter: Page & { readonly status: DeliveryStatus | undefined },
+): Promise<{ readonly deliveries: readonly DeliveryRow[]; readonly total: number }> => {
+  const { limit, offset, status = null } = filter
+  const fits = `endpoint_id = $1::text and ($2::text is null or status = $2::text)`
+  // One statement, so one snapshot: an attempt never shows beside the due time that it was made at.
+  const { rows } = await pool.query<PageRow>({
+    name: 'webhook-deliveries',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries where ${fits}
+              order by queued_at desc, delivery_id desc limit $3::integer offset $4::bigint
+           ), counted as (
+             select count(*) as total from work.webhook_deliveries where ${fits}
+           )
+           select counted.total, ${attemptedColumns}
+             from counted left join page on true left join work.webhook_attempts a using (delivery_id)
+            ${attemptedOrder}`,
+    values: [endpointId, status, limit, offset],
+  })
+  const byDelivery = Map.groupBy(rows, ({ delivery_id }) => delivery_id)
+  byDelivery.delete(null)
+  return { deliveries: [...byDelivery.values()].map(deliveryOf), total: rows[0]?.total ?? 0 }
+}
+
+/** Deliveries of a page, newest first, that begin after one of them. Beyond 30 days nothing is kept. */
+export type DeliveriesAfter = {
+  readonly status: DeliveryStatus | undefined
+  /** Null: from the newest on. */
+  readonly after: { readonly at: string; readonly id: string } | null
+  readonly limit: number
+}
+
+/** An endpoint's deliveries as `listDeliveries` gives them, by key and uncounted, so that none is read to be left out. */
+export const deliveriesAfter = async (
+  pool: pg.Pool,
+  endpointId: string,
+  { status, after, limit }: DeliveriesAfter,
+): Promise<readonly DeliveryRow[]> => {
+  const { rows } = await pool.query<AttemptedRow>({
+    name: 'webhook-deliveries-after',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries
+              where endpoint_id = $1::text and ($2::text is null or status = $2::text)
+                and (queued_at, delivery_id) < ($3::timestamptz, $4::text)
+              order by queued_at desc, delivery_id desc limit $5::integer
+           )
+           ${withAttempts}`,
+    values: [endpointId, status ?? null, after?.at ?? 'infinity', after?.id ?? '', limit],
+  })
+  return [...Map.groupBy(rows, ({ delivery_id }) => delivery_id).values()].map(deliveryOf)
+}
+
+/** One delivery with its attempts, or undefined. */
+export const showDelivery = async (
+  pool: pg.Pool,
+  endpointId: string,
+  deliveryId: string,
+): Promise<DeliveryRow | undefined> => {
+  const { rows } = await pool.query<AttemptedRow>({
+    name: 'webhook-delivery-with-attempts',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries
+              where delivery_id = $1::text and endpoint_id = $2::text
+           )
+           ${withAttempts}`,
+    values: [deliveryId, endpointId],
+  })
+  return rows.length === 0 ? undefined : deliveryOf(rows)
+}
+
+/** A delivery beside one of its attempts; all of it null but the total when the page is empty. */
+type PageRow = AttemptedRow & { readonly total: number }
+
+/** A delivery beside one of its attempts. */
+type AttemptedRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
+  readonly delivery_id: string | null
+  /** Null when nothing was attempted yet, and so is what follows. */
+  readonly attempt_round: number | null
+  readonly attempt: number
+  readonly at: string
+  readonly answer_status: number | null
+  readonly latency_ms: number
+  readonly error: string | null
+  readonly answer: string
+}
+
+const deliveryOf = (rows: readonly AttemptedRow[]): DeliveryRow => {
+  const { delivery_id, event, resource, status, round, attempts, due_at, queued_at, finished_at } = rows[0]!
+  const log = rows.flatMap(
+    ({ attempt_round, attempt, at, answer_status, latency_ms, error, answer }): AttemptRow[] =>
+      attempt_round === null
+        ? []
+        : [{ round: attempt_round, attempt, at, status: answer_status, latency_ms, error, answer }],
+  )
+  const delivery = { event, resource, status, round, attempts, due_at, queued_at, finished_at }
+  return { delivery_id: delivery_id!, ...delivery, log }
+}
+
+/** What a redelivery needs of a delivery that is kept, or undefined. */
+export const findDelivery = async (
+  pool: pg.Pool,
+  endpointId: string,
+  deliveryId: string,
+): Promise<{ readonly event: WebhookEventName; readonly resource: string } | undefined> => {
+  const { rows } = await pool.query<{ event: WebhookEventName; resource: string }>({
+    name: 'webhook-delivery',
+    text: 'select event, resource from work.webhook_deliveries where delivery_id = $1::text and endpoint_id = $2::text',
+    values: [deliveryId, endpointId],
+  })
+  return rows[0]
 }

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
@@ -7,8 +8,8 @@ import { join } from 'node:path'
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openCliContext } = await import('./app/open-context.ts')
-const { runCli } = await import('./app/program.ts')
-const { rooms } = await import('./app/cli-rooms.ts')
+const { runCli } = await import('./app/cli-program.ts')
+const { rooms } = await import('./app/commands.ts')
 const { readConfig } = await import('./app/config.ts')
 const { onNpmGone } = await import('./app/npm-watch.ts')
 

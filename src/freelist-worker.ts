@@ -4,7 +4,7 @@ import { join } from 'node:path'
 // As in main.ts.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
-const { openFreelistWorker } = await import('./app/freelist/worker.ts')
+const { openFreelistWorker } = await import('./app/free-list-process.ts')
 const { runWorker } = await import('./app/run-worker.ts')
 
 /** The process that reads feeds of free proxies and checks them. */

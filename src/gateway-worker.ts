@@ -4,7 +4,7 @@ import { join } from 'node:path'
 // As in main.ts.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
-const { openGatewayWorker } = await import('./app/gateway/worker.ts')
+const { openGatewayWorker } = await import('./app/gateway-process.ts')
 const { runWorker } = await import('./app/run-worker.ts')
 
 /** One process of the gateway. */

@@ -1,27 +1,27 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
-import type { Role } from './app/compose.ts'
 import type { Config } from './app/config.ts'
-import type { Core } from './app/core.ts'
+import type { Role } from './app/start.ts'
 import type { Supervised } from './app/supervise.ts'
+import type { Core } from './platform/feature/core.ts'
 
 // As in cli.ts: the next start need not compile the modules again, which takes a third of the way to ready.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
-const { openFarebox, roles } = await import('./app/compose.ts')
+const { openFarebox, roles } = await import('./app/start.ts')
 const { readConfig } = await import('./app/config.ts')
-const { canCheck, superviseFreelist } = await import('./app/freelist/supervise.ts')
-const { gatewayPort, superviseGateway } = await import('./app/gateway/supervise.ts')
+const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
+const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmGone } = await import('./app/npm-watch.ts')
-const { unknownSettings } = await import('./app/unknown-settings.ts')
-const { endLeasesOf } = await import('./gateway/budget/leases.ts')
-const { opening } = await import('./kernel/closing.ts')
-const { standardErrorLog } = await import('./platform/http/log-destination.ts')
+const { unknownSettings } = await import('./app/settings-command.ts')
+const { endLeasesOf } = await import('./gateway/admit/leases.ts')
+const { opening } = await import('./kernel/resource-scope.ts')
+const { standardErrorLog } = await import('./platform/http/logging.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
-const { prettyLines } = await import('./platform/http/pretty-lines.ts')
-const { wideNetworks } = await import('./platform/http/wide-networks.ts')
-const { StartRefused } = await import('./platform/postgres/start-refused.ts')
+const { prettyLines } = await import('./platform/http/logging.ts')
+const { wideNetworks } = await import('./platform/http/client-address.ts')
+const { StartRefused } = await import('./platform/postgres/errors.ts')
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
 const expected = new Set([

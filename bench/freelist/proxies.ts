@@ -1,5 +1,5 @@
-import { planProxies } from '../../src/sandbox/freelist/plan.ts'
-import { startFreeProxies } from '../../src/sandbox/freelist/proxies.ts'
+import { planProxies } from '../../src/sandbox/free-list/plan.ts'
+import { startFreeProxies } from '../../src/sandbox/free-list/run-proxies.ts'
 import { memoryRecords } from '../../test/support/memory-records.ts'
 
 /** A process of free proxies that all work, of every protocol and anonymity. Prints where they listen. */

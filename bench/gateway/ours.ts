@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { anywhere } from '../../src/gateway/lines/targeting.ts'
-import { createGateway } from '../../src/gateway/proxy/gateway.ts'
-import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/proxy/ports.ts'
+import { anywhere } from '../../src/domain/exits/exit-targeting.ts'
+import { createGateway } from '../../src/gateway/accept/gateway.ts'
+import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/gateway-ports.ts'
 
 /**
  * Our data plane as a process of its own, with authentication, an exit chosen for each connection, and metering: the ports

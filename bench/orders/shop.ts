@@ -1,4 +1,4 @@
-import { addAddresses } from '../../src/market/stock/stocking.ts'
+import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64

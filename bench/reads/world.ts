@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'undici'
-import { createTokenDesk } from '../../src/books/finance/tokens.ts'
-import { addAddresses } from '../../src/market/stock/stocking.ts'
-import { createNotices } from '../../src/outbound/notices/service.ts'
+import { createTokenDesk } from '../../src/features/finance/token-service.ts'
+import { addAddresses } from '../../src/features/stock/add-stock.ts'
+import { createNotices } from '../../src/features/notices/notice-service.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 export type Caller = { readonly key: string; readonly reseller: boolean }

@@ -1,6 +1,6 @@
-import type { ScraperRow } from '../../src/scrapers/catalog/row.ts'
-import { exampleBody, rowName } from '../../src/scrapers/catalog/row.ts'
-import { scraperOf } from '../../src/scrapers/catalog/table.ts'
+import type { ScraperRow } from '../../src/domain/scrapers/scraper.ts'
+import { exampleBody, rowName } from '../../src/domain/scrapers/scraper.ts'
+import { scraperOf } from '../../src/domain/scrapers/scraper-table.ts'
 
 /** A scraper that is called, and how long the stand-in takes for it. */
 export type Upstream = { readonly row: ScraperRow; readonly delayMs: number; readonly body: string }

@@ -1,4 +1,4 @@
-import { replay } from '../../src/books/finance/replay.ts'
+import { replay } from '../../src/features/finance/replay.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'

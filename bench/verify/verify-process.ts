@@ -1,5 +1,5 @@
 import { groups } from '../../projections/groups.ts'
-import { verifyLog } from '../../src/books/audit/verify/verify.ts'
+import { verifyLog } from '../../src/audit/verify.ts'
 import { newId } from '../../src/kernel/ids.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'

@@ -1,6 +1,6 @@
-import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { StartRefused } from '../platform/postgres/start-refused.ts'
+import type { AddressInfo } from 'node:net'
+import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
 /** Host names that listen everywhere are no place to connect to. */

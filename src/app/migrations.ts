@@ -1,38 +1,36 @@
-import { migrations as accountTouches } from '../../projections/account-touches.ts'
-import { migrations as checkpoints } from '../../projections/migrations.ts'
-import { migrations as audit } from '../books/audit/migrations.ts'
-import { migrations as finance } from '../books/finance/migrations.ts'
-import { migrations as sealDelivery } from '../books/witness/cursor.ts'
-import { migrations as consoleSessions } from '../console/session/migrations.ts'
-import { migrations as freeProxies } from '../freelist/record/migrations.ts'
-import { migrations as proxySources } from '../freelist/sources/migrations.ts'
-import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
-import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
-import { migrations as exitHealth } from '../gateway/exits/migrations.ts'
-import { migrations as exitLogins } from '../gateway/exits/vault.ts'
-import { migrations as lines } from '../gateway/lines/migrations.ts'
-import { migrations as accounts } from '../market/accounts/migrations.ts'
-import { migrations as customers } from '../market/customers/migrations.ts'
-import { migrations as labels } from '../market/labels/migrations.ts'
-import { migrations as traffic } from '../market/plans/migrations.ts'
-import { migrations as resellers } from '../market/resellers/migrations.ts'
-import { migrations as stockLogins } from '../market/stock/migrations.ts'
-import { migrations as subscriptions } from '../market/subscriptions/migrations.ts'
-import { migrations as deposits } from '../money/deposits/migrations.ts'
-import { migrations as payments } from '../money/payments/migrations.ts'
-import { migrations as messages } from '../outbound/messaging/migrations.ts'
-import { migrations as noticeReads } from '../outbound/notices/read-marks.ts'
-import { migrations as webhooks } from '../outbound/webhooks/migrations.ts'
-import { migrations as snapshots } from '../platform/eventstore/commands/migrations.ts'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountTouchMigrations as accountTouches, migrations as checkpoints } from '../../projections/migrations.ts'
+import { migrations as sealDelivery } from '../audit/external-seals/delivery-cursor.ts'
+import { migrations as audit } from '../audit/migrations.ts'
+import { customerMigrations as customers, migrations as accounts } from '../features/accounts/migrations.ts'
+import { migrations as deposits } from '../features/deposits/migrations.ts'
+import { exitLoginMigrations as exitLogins, migrations as exitHealth } from '../features/exits/exit-logins.ts'
+import { migrations as finance } from '../features/finance/migrations.ts'
+import { migrations as freeProxies, sourceMigrations as proxySources } from '../features/free-list/migrations.ts'
+import { migrations as lines } from '../features/lines/migrations.ts'
+import { migrations as noticeReads } from '../features/notices/read-marks.ts'
+import { migrations as payments } from '../features/payments/migrations.ts'
+import { migrations as traffic } from '../features/plans/migrations.ts'
+import { messageMigrations as messages, migrations as resellers } from '../features/resellers/migrations.ts'
+import { batchMigrations as scrapeBatches, migrations as scrapes, providerMigrations as scraperHealth } from '../features/scrapers/migrations.ts'
+import { migrations as consoleSessions } from '../features/sign-in/migrations.ts'
+import { migrations as stockLogins } from '../features/stock/stock-logins.ts'
+import { migrations as subscriptions } from '../features/subscriptions/migrations.ts'
+import { migrations as webhooks } from '../features/webhooks/migrations.ts'
+import { budgetMigrations as gatewayLeases, migrations as gatewayLogins } from '../gateway/admit/migrations.ts'
+import { opening } from '../kernel/resource-scope.ts'
+import { migrations as snapshots } from '../platform/commands/snapshots.ts'
 import { migrations as log } from '../platform/eventstore/postgres/migrations.ts'
-import type { Migrations } from '../platform/postgres/migrate.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
+import type { LockHolder } from '../platform/postgres/locks.ts'
+import { type Migrations, migrate } from '../platform/postgres/migrate.ts'
 import { migrations as keys } from '../platform/vault/keys.ts'
+import { migrations as labels } from '../platform/vault/labels.ts'
 import { migrations as queues } from '../platform/work/migrations.ts'
-import { migrations as sandbox } from '../sandbox/records.ts'
-import { migrations as scrapeBatches } from '../scrapers/batches/migrations.ts'
-import { migrations as scrapes } from '../scrapers/calls/migrations.ts'
-import { migrations as scraperHealth } from '../scrapers/provider/migrations.ts'
-import { migrations as demo } from './demo/migrations.ts'
+import { migrations as sandbox } from '../sandbox/sandbox-store.ts'
+import { migrations as demo } from './demo/demo-file.ts'
+import { openPool } from './open-pool.ts'
 
 const schemas: Migrations = {
   '0000_schemas': `
@@ -119,3 +117,59 @@ const collect = (all: readonly Migrations[]): Migrations => {
 
 /** The migrations of every room. */
 export const allMigrations: Migrations = collect(rooms)
+
+/** Tells databases apart, also of one name on two servers, and asks for no right. */
+const whoAndWhere = `
+  select current_user as role, concat_ws(' ', oid, datname, pg_postmaster_start_time()) as place
+    from pg_database where datname = current_database()`
+
+type Session = { readonly role: string; readonly place: string }
+
+const sessionOf = async (pool: pg.Pool): Promise<Session> => {
+  const { rows } = await pool.query<Session>(whoAndWhere)
+  return rows[0]!
+}
+
+/**
+ * Brings the database to this code. With an owner's address the owner does it, and gives the role of the pool what the
+ * service needs; its connection is closed again before anything is served.
+ * @param options.withinMs how long another process that migrates is waited for; `waitMs`: a connection of the owner
+ * @throws MigrationRefused, LockHeld, DatabaseUnreachable, StartRefused: the start is to stop with their message
+ */
+export const migrateDatabase = async (options: {
+  readonly pool: pg.Pool
+  readonly ownerUrl: string | null
+  readonly withinMs?: number
+  readonly waitMs: number
+  readonly logger: Logger
+}): Promise<void> => {
+  const { pool, ownerUrl, withinMs, waitMs, logger } = options
+  const waiting = {
+    ...(withinMs !== undefined && { withinMs }),
+    onWait: (holder: LockHolder | null) =>
+      logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
+  }
+  const asOwner = async (url: string): Promise<readonly string[]> => {
+    const opened = await opening(async (closing) => {
+      const { pool: owners } = await openPool(
+        closing,
+        { url, applicationName: 'farebox-owner', max: 1 },
+        { withinMs: waitMs, logger, setting: 'DATABASE_OWNER_URL' },
+      )
+      return { owners, close: closing.close }
+    })
+    try {
+      const [serving, owning] = [await sessionOf(pool), await sessionOf(opened.owners)]
+      if (serving.place !== owning.place)
+        throw new StartRefused(
+          'DATABASE_OWNER_URL and DATABASE_URL are two databases. Set both to the same one, as two of its users.',
+        )
+      const service = serving.role === owning.role ? {} : { service: serving.role }
+      return await migrate(opened.owners, allMigrations, { ...waiting, ...service })
+    } finally {
+      await opened.close()
+    }
+  }
+  const applied = ownerUrl === null ? await migrate(pool, allMigrations, waiting) : await asOwner(ownerUrl)
+  if (applied.length > 0) logger.info({ applied }, 'migrated the database')
+}

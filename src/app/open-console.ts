@@ -1,25 +1,36 @@
-import { createAssets } from '../console/frame/assets.ts'
-import { createMailer } from '../console/mail/mailer.ts'
-import { refusalPage, surroundings } from '../console/pages/answer.ts'
-import { publicRoots } from '../console/pages/origin.ts'
-import { consoleRoutes } from '../console/pages/serve.ts'
-import { createVisitors } from '../console/pages/visitor.ts'
-import { createPeople } from '../console/people/service.ts'
-import { createCodes } from '../console/session/codes.ts'
-import { createLinks } from '../console/session/links.ts'
-import { createOnce } from '../console/session/once.ts'
-import { createPasskeys } from '../console/session/passkeys.ts'
-import { createSessions } from '../console/session/sessions.ts'
-import { type SignInDeps, signInRates } from '../console/sign-in/desk.ts'
+import { accountOfEmail, emailOf } from '../features/accounts/account-vault.ts'
+import { createPasskeys } from '../features/sign-in/passkeys.ts'
+import { createPeople } from '../features/sign-in/people.ts'
+import { keepConsoleAddress, linkUrl } from '../features/sign-in/printed-link.ts'
+import { createSessions } from '../features/sign-in/sessions.ts'
+import type { ConsoleConfig } from '../features/sign-in/settings.ts'
+import { createCodes, createLinks, printedLinkMs } from '../features/sign-in/sign-in-links.ts'
+import { type SignInDeps, signInRates } from '../features/sign-in/sign-in.ts'
+import { createVisitors } from '../features/sign-in/visitor.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
-import { accountOfEmail, emailOf } from '../market/accounts/vault.ts'
+import type { Core } from '../platform/feature/core.ts'
 import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
-import { consolePages, type PagesDeps } from './console-pages.ts'
-import type { Core } from './core.ts'
-import { openStaffRooms, type StaffParts } from './staff-rooms.ts'
+import { createMailer } from '../platform/outgoing/mailer.ts'
+import { refusalPage, surroundings } from '../platform/ui/answer-page.ts'
+import { createAssets } from '../platform/ui/assets.ts'
+import { publicRoots } from '../platform/ui/cookies.ts'
+import { createOnce } from '../platform/ui/page-access.ts'
+import { consoleRoutes } from '../platform/ui/serve-pages.ts'
+import { type PagesDeps, consolePages } from './console-pages.ts'
+import type { DemoFile } from './demo/demo-file.ts'
+import type { ConsoleStart } from './greeting.ts'
+import { type StaffParts, openStaffRooms } from './open-operator-pages.ts'
+
+/**
+ * The one address at which people reach the console: the one that is set, else this machine by a name under which browsers
+ * take its cookies and its passkeys.
+ * @param baseUrl where this process listens, e.g. `http://127.0.0.1:3000`
+ */
+export const consoleOriginOf = (config: { readonly console: ConsoleConfig }, baseUrl: string): string =>
+  config.console.url ?? `http://localhost:${new URL(baseUrl).port || '80'}`
 
 export type Console = {
   readonly routes: readonly Route[]
@@ -126,5 +137,30 @@ export const openConsole = (
       await Promise.all([staffRooms.operator.rebuilds.stop(), staffRooms.finance.work.stop()])
       await mailer?.close()
     },
+  }
+}
+
+/**
+ * Keeps the console's address for commands, and makes links that sign in to the demo's accounts: whoever reads what a
+ * start prints has its keys as well. A start writes no event for them; who uses one is in the log.
+ */
+export const startConsole = async (
+  core: Core,
+  origin: string,
+  demo: DemoFile | null,
+): Promise<ConsoleStart> => {
+  await keepConsoleAddress(core.pool, origin)
+  const url = `${origin}/console`
+  if (demo === null) return { url, links: [] }
+  const links = createLinks(core)
+  const expiresAtMs = core.clock() + printedLinkMs
+  return {
+    url,
+    links: await Promise.all(
+      (['buyer', 'reseller', 'scraper'] as const).map(async (role) => ({
+        role,
+        url: linkUrl(origin, await links.printed(demo[role].accountId, expiresAtMs)),
+      })),
+    ),
   }
 }

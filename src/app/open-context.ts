@@ -1,11 +1,11 @@
 import { userInfo } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
-import { crashHooks } from '../kernel/crash.ts'
+import { crashHooks } from '../kernel/crash-points.ts'
 import { newId } from '../kernel/ids.ts'
-import type { CliContext, OpenOptions } from '../platform/cli/cli.ts'
+import type { CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { createLogger } from '../platform/http/logging.ts'
 import type { Config } from './config.ts'
-import { openCore } from './core.ts'
+import { openCore } from './open-core.ts'
 
 const operatorName = (): string => {
   try {

@@ -1,14 +1,14 @@
 import type { Registry } from 'prom-client'
+import { type ScraperHealth, startScraperHealth } from '../features/scrapers/provider-health.ts'
+import { createScraperMetrics } from '../features/scrapers/provider-metrics.ts'
+import type { Scraping } from '../features/scrapers/provider-port.ts'
+import { type ProviderAccess, createProvider, usualLimits } from '../features/scrapers/provider.ts'
+import { createScraping } from '../features/scrapers/scraping.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import type { Closing } from '../kernel/closing.ts'
-import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../platform/outgoing/send.ts'
+import type { Closing } from '../kernel/resource-scope.ts'
+import type { Core } from '../platform/feature/core.ts'
+import { type SendLimits, publicOutgoing, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
-import { type ScraperHealth, startScraperHealth } from '../scrapers/provider/health.ts'
-import { createScraperMetrics } from '../scrapers/provider/metrics.ts'
-import type { Scraping } from '../scrapers/provider/port.ts'
-import { createProvider, type ProviderAccess, usualLimits } from '../scrapers/provider/provider.ts'
-import { createScraping } from '../scrapers/provider/scraping.ts'
-import type { Core } from './core.ts'
 
 /** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */
 const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBytes: 16_777_216 }

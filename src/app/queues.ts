@@ -1,10 +1,10 @@
-import { disputeQueue } from '../money/deposits/find-disputes.ts'
-import { lookTable } from '../money/deposits/looks.ts'
-import { inboxQueue } from '../money/payments/inbox.ts'
-import { messageQueue } from '../outbound/messaging/queue.ts'
-import { deliveryQueue } from '../outbound/webhooks/worker/delivery-queue.ts'
-import type { QueueTable } from '../platform/work/queue/table.ts'
-import { batchQueue } from '../scrapers/batches/items.ts'
+import { disputeQueue } from '../features/deposits/disputes.ts'
+import { lookTable } from '../features/deposits/poll-schedule.ts'
+import { inboxQueue } from '../features/payments/callbacks.ts'
+import { messageQueue } from '../features/resellers/message-queue.ts'
+import { batchQueue } from '../features/scrapers/batch-items.ts'
+import { deliveryQueue } from '../features/webhooks/delivery-queue.ts'
+import type { QueueTable } from '../platform/work/queue-table.ts'
 
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */
 export const queues: readonly QueueTable[] = [

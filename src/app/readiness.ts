@@ -1,10 +1,17 @@
+import type pg from 'pg'
 import { hot } from '../../projections/groups.ts'
-import { readLawProblem } from '../books/audit/law-guard.ts'
-import { lawGroup } from '../books/audit/laws.ts'
-import type { Probe } from '../platform/http/health.ts'
-import type { Core } from './core.ts'
-import type { LivePrices } from './live-prices.ts'
-import type { Projecting } from './projecting.ts'
+import { readLawProblem } from '../audit/invariant-monitor.ts'
+import { lawGroup } from '../audit/invariants/invariants.ts'
+import type { Family } from '../domain/shared/order-terms.ts'
+import type { ServicePart } from '../features/console/status-page.ts'
+import type { Places } from '../features/exits/locations.ts'
+import type { LiveList } from '../features/free-list/live-list.ts'
+import type { LivePrices } from '../features/resellers/live-prices.ts'
+import { deliveryQueue } from '../features/webhooks/delivery-queue.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Core, Projecting } from '../platform/feature/core.ts'
+import { type Probe, probeOutcome } from '../platform/http/health.ts'
+import { depthOf } from '../platform/work/queue-operations.ts'
 
 const caughtUpWithinMs = 1_000
 
@@ -52,3 +59,58 @@ export const readinessProbes = (
   },
   ...(core.config.laws ? [lawProbe(core, projecting)] : []),
 ]
+
+/** A delivery that is due for longer than this is late. */
+const lateDeliveryMs = 60_000
+/** Endpoints of the list are checked every quarter of an hour at the least. */
+const oldListMs = 60 * 60_000
+
+/** The parts of the service as customers know them, and how each is found to be. */
+export const serviceParts = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly probes: readonly Probe[]
+  readonly places: (family: Family | null) => Places
+  readonly list: LiveList
+  /** Scrapers that somebody serves now. */
+  readonly scrapers: () => number
+}): readonly ServicePart[] => {
+  const { pool, clock, probes, places, list } = deps
+  return [
+    {
+      name: 'Orders',
+      about: 'Takes orders and payments, and answers the API.',
+      state: async () => {
+        const said = await Promise.all(probes.map(probeOutcome))
+        return said.every((each) => each === 'ok') ? 'up' : 'down'
+      },
+    },
+    {
+      name: 'Gateway',
+      about: 'Has exits that lines of plans go out through.',
+      state: async () => (places(null).size > 0 ? 'up' : 'down'),
+    },
+    {
+      name: 'Webhooks',
+      about: 'Sends what happened to the endpoints of customers.',
+      state: async () => {
+        const { oldestDueAt } = await depthOf(pool, deliveryQueue, clock())
+        return oldestDueAt !== null && clock() - Date.parse(oldestDueAt) > lateDeliveryMs ? 'late' : 'up'
+      },
+    },
+    {
+      name: 'Scrapers',
+      about: 'Have providers that serve calls.',
+      state: async () => (deps.scrapers() > 0 ? 'up' : 'down'),
+    },
+    {
+      name: 'Free proxies',
+      about: 'Are checked again and again.',
+      state: async () => {
+        const { updatedAt } = (await list.current()).page({}, 1)
+        if (updatedAt === null) return 'new'
+        return clock() - Date.parse(updatedAt) > oldListMs ? 'late' : 'up'
+      },
+    },
+  ]
+}

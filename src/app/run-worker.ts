@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
-import { standardErrorLog } from '../platform/http/log-destination.ts'
-import { createLogger } from '../platform/http/logging.ts'
-import { prettyLines } from '../platform/http/pretty-lines.ts'
+import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
 import { type Config, readConfig } from './config.ts'
-import { refusedCode, type WorkerReady } from './supervise.ts'
+import { type WorkerReady, refusedCode } from './supervise.ts'
 
 /** A process beside the service, once it does its work. */
 export type Worker = {

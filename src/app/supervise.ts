@@ -1,6 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { isSandboxed } from '../features/free-list/open-checking.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
+import type { Config } from './config.ts'
 
 /** What a worker tells its supervisor, once: it does its work. */
 export type WorkerReady = { readonly ready: true; readonly worker: string }
@@ -103,4 +108,68 @@ export const supervise = (parts: {
       )
     },
   }
+}
+
+const freeListEntry = join(import.meta.dirname, '../freelist-worker.ts')
+
+/** What runs is cut off, and checked again at the next start. */
+const freeListGraceMs = 5_000
+
+/** Whether there is anything to check with: a judge, or a sandbox that has one. */
+export const canCheck = (config: Pick<Config, 'freelist' | 'payments'>): boolean =>
+  config.freelist.judge !== null || isSandboxed(config)
+
+/** Runs the checker of free proxies in a process of its own, without the flags that give the service a large heap. */
+export const superviseFreelist = (deps: {
+  readonly env: NodeJS.ProcessEnv
+  readonly logger: Logger
+}): Supervised =>
+  supervise({ ...deps, entry: freeListEntry, count: 1, flags: [], name: 'the checker of free proxies', graceMs: freeListGraceMs })
+
+const entry = join(import.meta.dirname, '../gateway-worker.ts')
+
+/** Beyond what connections may take to drain. */
+const graceMs = 5_000
+
+/**
+ * Looks whether the gateway's port is free, or finds one for port 0. Workers may share a port, so without this look two
+ * Fareboxes on one machine would serve each other's customers.
+ * @throws StartRefused when it is taken
+ */
+export const gatewayPort = async ({ gateway: { port, listen } }: Config): Promise<number> => {
+  const probe = createServer()
+  probe.listen({ host: listen[0], port })
+  try {
+    await once(probe, 'listening')
+  } catch (error) {
+    throw new StartRefused(
+      `port ${port} of ${listen[0]}, the gateway's, cannot be had (${(error as Error).message}); set FAREBOX_GATEWAY_PORT to another one, or FAREBOX_GATEWAY_WORKERS=0 to run no gateway here`,
+      { cause: error },
+    )
+  }
+  const found = (probe.address() as { readonly port: number }).port
+  probe.close()
+  await once(probe, 'close')
+  return found
+}
+
+/** Runs the gateway's workers, each in a process of its own. */
+export const superviseGateway = (deps: {
+  readonly config: Config
+  readonly env: NodeJS.ProcessEnv
+  readonly logger: Logger
+  /** A worker that took connections is gone: what it had on lease may be sold by others. */
+  readonly onGone?: (worker: string) => void
+}): Supervised => {
+  const { config, logger, onGone } = deps
+  const { port, workers } = config.gateway
+  return supervise({
+    entry,
+    count: workers,
+    env: { ...deps.env, FAREBOX_GATEWAY_PORT: String(port) },
+    name: 'a gateway worker',
+    graceMs: config.shutdownTimeoutMs + graceMs,
+    logger,
+    onGone,
+  })
 }

@@ -1,9 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Hands } from './hands.ts'
-import { paidCents, type SandboxInvoice } from './invoice.ts'
-import { type Switches, SwitchesShape } from './switches.ts'
-import { answer, invoiceKind, type SandboxAccount, type Till } from './till.ts'
+import { type SandboxInvoice, type Switches, SwitchesShape, paidCents } from './invoice.ts'
+import { type Hands, type SandboxAccount, type Till, answer, invoiceKind } from './sandbox-store.ts'
 
 const AccountShape = z.strictObject({
   provider: z.enum(['stripe', 'btcpay', 'nowpayments']),

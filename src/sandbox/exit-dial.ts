@@ -1,9 +1,9 @@
-import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { type Socket as UdpSocket, createSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
-import { connect, isIP, isIPv4, type Socket } from 'node:net'
+import { type Socket, connect, isIP, isIPv4 } from 'node:net'
+import { whoamiHost } from '../domain/shared/endpoint-fields.ts'
 import { isAllowedAddress } from '../platform/outgoing/target.ts'
-import { whoamiHost } from '../terms/sandbox-hosts.ts'
-import type { Whoami } from './whoami.ts'
+import type { Whoami } from './probe-target.ts'
 
 /** How one exit of the sandbox reaches targets. */
 export type ExitDial = {

@@ -1,14 +1,9 @@
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  request,
-  type ServerResponse,
-} from 'node:http'
-import { createServer, type Socket } from 'node:net'
+import { type IncomingMessage, type ServerResponse, createServer as createHttpServer, request } from 'node:http'
+import { type Socket, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createExitDial, TargetForbidden } from './exit-dial.ts'
+import { TargetForbidden, createExitDial } from './exit-dial.ts'
 import { serveSocks } from './exit-socks.ts'
-import type { Whoami } from './whoami.ts'
+import type { Whoami } from './probe-target.ts'
 
 /** One exit of the sandbox: a real HTTP and SOCKS5 proxy on a loopback port of its own. */
 export type ExitProxy = {

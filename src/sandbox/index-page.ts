@@ -1,14 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { type Html, html } from '../platform/pages/html.ts'
-import { formatDollars } from '../terms/money.ts'
+import { formatDollars } from '../kernel/money.ts'
+import { type Html, html } from '../platform/ui/html.ts'
 import type { Knobs } from './controls.ts'
-import { framed, notFoundPage } from './frame.ts'
-import { isOver, type SandboxInvoice } from './invoice.ts'
-import { providerNames, statusText } from './page.ts'
-import { type Switches, SwitchesShape } from './switches.ts'
-import { type Message, messageKind } from './telegram.ts'
-import { invoiceKind, type Till } from './till.ts'
+import { type SandboxInvoice, type Switches, SwitchesShape, isOver } from './invoice.ts'
+import { framed, notFoundPage, providerNames, statusText } from './sandbox-pages.ts'
+import { type Till, invoiceKind } from './sandbox-store.ts'
+import { type Message, messageKind } from './telegram-sandbox.ts'
 
 /** So many of each are shown, the newest. */
 const shownClosed = 20

@@ -1,9 +1,135 @@
 import type { FastifyInstance } from 'fastify'
-import { type Html, html } from '../platform/pages/html.ts'
-import { framed } from './frame.ts'
-import type { Records } from './records.ts'
-import { type SmtpServer, startSmtp } from './smtp.ts'
-import { answer } from './till.ts'
+import { type AddressInfo, type Socket, createServer } from 'node:net'
+import { type Html, html } from '../platform/ui/html.ts'
+import { framed } from './sandbox-pages.ts'
+import { type Records, answer } from './sandbox-store.ts'
+
+/** A message as it came by SMTP: its envelope, and the bytes of header and body as text. */
+export type Envelope = { readonly from: string; readonly to: readonly string[]; readonly data: string }
+
+export type SmtpServer = {
+  /** E.g. `smtp://127.0.0.1:40325`. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+const maxLine = 4_096
+const maxData = 256 * 1_024
+const maxRecipients = 100
+
+type State = { from: string | null; to: string[]; data: string[] | null; bytes: number }
+
+const fresh = (): State => ({ from: null, to: [], data: null, bytes: 0 })
+
+const address = (rest: string): string | null => /^<([^<>\s]*)>/.exec(rest.trim())?.[1] ?? null
+
+/** The answer to one command of a session. */
+const answerTo = (state: State, line: string): string => {
+  const [verb = '', ...words] = line.split(' ')
+  const rest = words.join(' ')
+  switch (verb.toUpperCase()) {
+    case 'EHLO':
+      return `250-SANDBOX greets you\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250 SIZE ${maxData}`
+    case 'HELO':
+      return '250 SANDBOX greets you'
+    case 'MAIL': {
+      const from = address(rest.replace(/^FROM:/i, ''))
+      if (from === null) return '501 MAIL FROM:<address> was expected'
+      Object.assign(state, fresh(), { from })
+      return '250 2.1.0 taken'
+    }
+    case 'RCPT': {
+      const to = address(rest.replace(/^TO:/i, ''))
+      if (state.from === null) return '503 MAIL comes first'
+      if (to === null || to === '') return '501 RCPT TO:<address> was expected'
+      if (state.to.length === maxRecipients) return '452 4.5.3 too many recipients'
+      state.to.push(to)
+      return '250 2.1.5 taken'
+    }
+    case 'DATA':
+      if (state.to.length === 0) return '503 RCPT comes first'
+      state.data = []
+      return '354 end with a line that holds a dot'
+    case 'RSET':
+      Object.assign(state, fresh())
+      return '250 forgotten'
+    case 'NOOP':
+      return '250 nothing done'
+    case 'VRFY':
+      return '252 send it and see'
+    case 'QUIT':
+      return '221 SANDBOX ends'
+    default:
+      return '500 SANDBOX does not know this command'
+  }
+}
+
+/** Serves one session: commands in turn, also several in one packet (RFC 2920). */
+const serve = (socket: Socket, take: (envelope: Envelope) => Promise<void>): void => {
+  let state = fresh()
+  let rest = ''
+  const say = (text: string): void => {
+    if (socket.writable) socket.write(`${text}\r\n`)
+  }
+
+  const line = async (text: string): Promise<void> => {
+    if (state.data === null) {
+      const answer = answerTo(state, text)
+      say(answer)
+      if (answer.startsWith('221')) socket.end()
+      return
+    }
+    if (text !== '.') {
+      state.bytes += text.length + 2
+      // RFC 5321, 4.5.2: a dot at the start of a line is doubled on its way.
+      if (state.bytes <= maxData) state.data.push(text.startsWith('.') ? text.slice(1) : text)
+      return
+    }
+    const { from, to, data, bytes } = state
+    state = fresh()
+    if (bytes > maxData) return say('552 5.3.4 too large')
+    await take({ from: from ?? '', to, data: data.join('\r\n') })
+    say('250 2.0.0 SANDBOX keeps it; it goes nowhere')
+  }
+
+  const work = async (): Promise<void> => {
+    for await (const chunk of socket.setEncoding('utf8')) {
+      rest += chunk as string
+      for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n')) {
+        const text = rest.slice(0, end).replace(/\r$/, '')
+        rest = rest.slice(end + 1)
+        await line(text)
+      }
+      if (rest.length > maxLine) return say('500 a line is too long')
+    }
+  }
+  say('220 SANDBOX takes mail and delivers none')
+  work()
+    .catch(() => undefined) // a client that hangs up in the middle has nothing more to hear
+    .finally(() => socket.destroy())
+}
+
+/** A mail server on a free loopback port that keeps what it is given and delivers nothing. */
+export const startSmtp = async (take: (envelope: Envelope) => Promise<void>): Promise<SmtpServer> => {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => socket.destroy())
+    serve(socket, take)
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, '127.0.0.1', resolve)
+  })
+  return {
+    url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  }
+}
 
 /** A letter that the stand-in of a mail server was given. */
 export type KeptLetter = {

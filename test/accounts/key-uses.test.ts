@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type pg from 'pg'
 import pino from 'pino'
 import type { KeyId } from '../../src/kernel/ids.ts'
-import { lastUses, startKeyUses } from '../../src/market/accounts/key-uses.ts'
+import { lastUses, startKeyUses } from '../../src/features/accounts/key-uses.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const logger = pino({ level: 'silent' })

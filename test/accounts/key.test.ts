@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { displayPrefixOf, generateKey, hashKey, parseKey } from '../../src/market/accounts/key.ts'
+import { displayPrefixOf, generateKey, hashKey, parseKey } from '../../src/features/accounts/api-key.ts'
 import fc from '../support/fast-check.ts'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

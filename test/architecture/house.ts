@@ -227,7 +227,7 @@ const inRoom = (room: string, name: string): Place => {
   return { floor: edgeName.test(name) ? 'edges' : 'services', room }
 }
 
-/** @param file its path from the root, e.g. `src/market/orders/place.ts` */
+/** @param file its path from the root, e.g. `src/domain/orders/decide-placement.ts` */
 export const placeOf = (file: string): Place => {
   const parts = file.replace(/\.ts$/, '').split('/')
   const [top = '', first = '', second = '', ...rest] = parts

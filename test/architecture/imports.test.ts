@@ -62,15 +62,15 @@ describe('the structure of the source', () => {
       return read
     }
     const entries = [
-      'src/app/compose.ts',
+      'src/app/start.ts',
       'src/app/open-context.ts',
-      'src/app/program.ts',
-      'src/app/cli-rooms.ts',
+      'src/app/cli-program.ts',
+      'src/app/commands.ts',
     ]
     const rare = ['@eventstore/db-client', 'stripe']
     const ofTheServer = ['fastify', 'undici', 'prom-client']
     for (const entry of entries) {
-      const unwanted = entry === 'src/app/compose.ts' ? rare : [...rare, ...ofTheServer]
+      const unwanted = entry === 'src/app/start.ts' ? rare : [...rare, ...ofTheServer]
       const read = startReads(entry)
       assert.ok(read.has('pg') || read.has('commander'), `${entry} was followed to packages`)
       assert.deepEqual(

@@ -1,6 +1,6 @@
-import type { ViolationRow } from '../../src/books/audit/invariants/violation.ts'
-import { createEventReader } from '../../src/books/audit/verify/event-reader.ts'
-import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { ViolationRow } from '../../src/audit/invariants/violation.ts'
+import { createEventReader } from '../../src/audit/checks/event-reader.ts'
+import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { memoryLaws } from './memory-laws.ts'
 

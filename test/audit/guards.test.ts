@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type pg from 'pg'
 import { allMigrations } from '../../src/app/migrations.ts'
-import { createFindings, findingText } from '../../src/books/audit/verify/finding.ts'
-import { checkGuards, compareGuards, madeGuards } from '../../src/books/audit/verify/guard-check.ts'
-import { readGuards } from '../../src/books/audit/verify/guards.ts'
+import { createFindings, findingText } from '../../src/audit/checks/finding.ts'
+import { checkGuards, compareGuards, madeGuards } from '../../src/audit/checks/database-guards-check.ts'
+import { readGuards } from '../../src/audit/checks/database-guards-check.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { testDatabase, twoUsers } from '../support/postgres.ts'
 
-const file = join(import.meta.dirname, '../../src/books/audit/verify/guards.json')
+const file = join(import.meta.dirname, '../../src/audit/checks/guards.json')
 
 /** `FAREBOX_GUARDS=make npm test -- test/audit/guards` writes what a fresh database has. */
 test('guards.json is what the migrations make', async (t) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDispatch, kindOfStream } from '../../projections/engine/dispatch.ts'
-import type { ReadModel, Rows } from '../../projections/engine/read-model.ts'
-import { facts } from '../../src/books/audit/dictionary.ts'
-import { rules } from '../../src/books/audit/invariants/rules.ts'
-import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import { createDispatch, kindOfStream } from '../../src/platform/projections/read-model.ts'
+import type { ReadModel, Rows } from '../../src/platform/projections/read-model.ts'
+import { facts } from '../../src/domain/events.ts'
+import { rules } from '../../src/audit/invariants/invariants.ts'
+import type { RecordedEvent } from '../../src/kernel/event.ts'
 
 /** Whatever is asked of it fails. */
 const untouchable = <Value extends object>(what: string): Value => {

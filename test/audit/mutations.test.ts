@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { Table } from '../../projections/engine/read-model.ts'
+import type { Table } from '../../src/platform/projections/read-model.ts'
 import { groups } from '../../projections/groups.ts'
-import { sealKeyOf } from '../../src/books/audit/seal-key.ts'
-import { type Finding, findingText } from '../../src/books/audit/verify/finding.ts'
-import { verifyLog } from '../../src/books/audit/verify/verify.ts'
+import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
+import { type Finding, findingText } from '../../src/audit/checks/finding.ts'
+import { verifyLog } from '../../src/audit/verify.ts'
 import { newEventId, newId, scrapeIdOf } from '../../src/kernel/ids.ts'
-import { manualStream } from '../../src/money/ledger/decide-manual.ts'
+import { manualStream } from '../../src/domain/ledger/decide-manual.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { holdIdOf } from '../../src/scrapers/calls/events.ts'
-import { deliveryStream, orderStream, scrapeStream } from '../../src/terms/streams.ts'
+import { holdIdOf } from '../../src/domain/scrapers/calls.ts'
+import { deliveryStream, orderStream, scrapeStream } from '../../src/kernel/streams.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -265,8 +265,8 @@ describe('of a sealed log', () => {
     // As the owner of the database would: the digests of the changed log in the place of those that were kept.
     const { seals } = await verified(world)
     await store.clear()
-    const { openChain } = await import('../../src/books/audit/chain.ts')
-    const { takeToHead } = await import('../../src/books/audit/sealing.ts')
+    const { openChain } = await import('../../src/audit/seals/sealing.ts')
+    const { takeToHead } = await import('../../src/audit/seals/sealing.ts')
     const chain = await openChain(store, 0)
     await takeToHead(log, chain)
     await chain.keep()

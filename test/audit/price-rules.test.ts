@@ -1,5 +1,5 @@
 import { describe, test } from 'node:test'
-import { catalogDigest } from '../../src/market/catalog/file.ts'
+import { catalogDigest } from '../../src/domain/catalog/catalog-file.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from './deeds.ts'
 

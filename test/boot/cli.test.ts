@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readConfig } from '../../src/app/config.ts'
-import { type Register, runCli } from '../../src/app/program.ts'
-import { type CliContext, listOf, wholeNumber } from '../../src/platform/cli/cli.ts'
+import { type Register, runCli } from '../../src/app/cli-program.ts'
+import { type CliContext, listOf, wholeNumber } from '../../src/platform/cli/cli-context.ts'
 import { CliRefusal, dollars, fields, table } from '../../src/platform/cli/output.ts'
 
 const rooms: readonly Register[] = [

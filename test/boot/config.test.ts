@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { readConfig, SettingsRefused } from '../../src/app/config.ts'
-import { unknownSettings } from '../../src/app/unknown-settings.ts'
+import { SettingsRefused, readConfig } from '../../src/app/config.ts'
+import { unknownSettings } from '../../src/app/settings-command.ts'
 
 const refusal = (env: NodeJS.ProcessEnv): string => {
   try {

@@ -5,7 +5,7 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
-import { prettyLine } from '../../src/platform/http/pretty-lines.ts'
+import { prettyLine } from '../../src/platform/http/logging.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
@@ -72,7 +72,7 @@ test('a start without a demo on an empty log tells the next steps, which run as 
     .split('\n')
     .filter((line) => line.includes('npx farebox') && !line.startsWith(' '))
   assert.equal(steps.length, 4)
-  await copyFile(join(root, 'src/market/catalog/demo/catalog.json'), join(FAREBOX_DATA, 'catalog.json'))
+  await copyFile(join(root, 'src/app/demo/catalog.json'), join(FAREBOX_DATA, 'catalog.json'))
   const script = steps.join('\n').replaceAll('npx farebox', `'${join(root, 'bin/farebox')}'`)
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: FAREBOX_DATA,

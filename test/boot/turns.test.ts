@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { inspect } from 'node:util'
-import { createCompletion } from '../../src/market/orders/completion.ts'
-import { startCompletionReactor } from '../../src/market/orders/open-orders.ts'
-import { startRenewals } from '../../src/market/subscriptions/reactor.ts'
-import { startMovementReactor } from '../../src/money/ledger/open-movements.ts'
+import { createCompletion } from '../../src/features/orders/complete-orders.ts'
+import { startCompletionReactor } from '../../src/features/orders/complete-orders.ts'
+import { startRenewals } from '../../src/features/subscriptions/renewal-worker.ts'
+import { startMovementReactor } from '../../src/features/wallet/wallet-service.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
 
 /** A list of `stuck` items that cannot be decided, and one behind them; long ago, so that each is due. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { readDemoFile } from '../../src/app/demo/file.ts'
+import { readDemoFile } from '../../src/app/demo/demo-file.ts'
 import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rooms } from '../../src/app/cli-rooms.ts'
+import { rooms } from '../../src/app/commands.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { parseCatalog } from '../../src/market/catalog/file.ts'
-import { problemText } from '../../src/market/catalog/problem.ts'
+import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
+import { problemText } from '../../src/domain/catalog/catalog-rules.ts'
 import { demoJson, demoText } from './samples.ts'
 
 /** What is said about a demo catalogue that was changed by `edit`. */

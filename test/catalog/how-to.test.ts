@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isIPv6 } from 'node:net'
 import { test } from 'node:test'
-import type { HowToStep } from '../../src/market/catalog/how-to.ts'
+import type { HowToStep } from '../../src/features/catalog/how-to.ts'
 import { startRealWorker, through, whoami } from '../gateway/support/real-worker.ts'
 import { httpTarget } from '../gateway/support/targets.ts'
 import { ownPort } from '../support/own-port.ts'

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
-import * as pricing from '../../src/market/catalog/pricing.ts'
-import { plainTerms, quote, type ResellerTerms, retailKey } from '../../src/market/catalog/pricing.ts'
-import type { Tier } from '../../src/market/catalog/product.ts'
+import * as pricing from '../../src/domain/catalog/pricing.ts'
+import { type ResellerTerms, plainTerms, quote, retailKey } from '../../src/domain/catalog/pricing.ts'
+import type { Tier } from '../../src/domain/catalog/product.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StockCount } from '../../src/market/catalog/availability.ts'
-import type { Product } from '../../src/market/catalog/product.ts'
-import { createProductViews } from '../../src/market/catalog/product-views.ts'
+import type { StockCount } from '../../src/domain/catalog/availability.ts'
+import type { Product } from '../../src/domain/catalog/product.ts'
+import { createProductViews } from '../../src/features/catalog/views.ts'
 import { demoCatalog, demoProduct } from './samples.ts'
 
 const isp = demoProduct('isp-static') as Product

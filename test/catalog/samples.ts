@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
-import { createCatalog } from '../../src/market/catalog/catalog.ts'
-import { decideImport } from '../../src/market/catalog/decide.ts'
-import { parseCatalog } from '../../src/market/catalog/file.ts'
-import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/market/catalog/fold.ts'
-import type { Product } from '../../src/market/catalog/product.ts'
+import { createCatalog } from '../../src/domain/catalog/catalog.ts'
+import { decideImport } from '../../src/domain/catalog/decide.ts'
+import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
+import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/domain/catalog/fold.ts'
+import type { Product } from '../../src/domain/catalog/product.ts'
 import { factsOf } from '../support/decisions.ts'
 
 export const demoText = readFileSync(
-  new URL('../../src/market/catalog/demo/catalog.json', import.meta.url),
+  new URL('../../src/app/demo/catalog.json', import.meta.url),
   'utf8',
 )
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import type { StockCount } from '../../src/market/catalog/availability.ts'
-import { createSharedStock } from '../../src/market/catalog/shared-stock.ts'
+import type { StockCount } from '../../src/domain/catalog/availability.ts'
+import { createSharedStock } from '../../src/features/catalog/views.ts'
 
 /** A source whose looks a test ends one by one, and a version and clocks that it moves. */
 const world = () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Product } from '../../src/market/catalog/product.ts'
-import { ratesIn, unitPriceMicros, type Wanted } from '../../src/market/catalog/rates.ts'
-import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/market/catalog/targeting.ts'
+import type { Product } from '../../src/domain/catalog/product.ts'
+import { type Wanted, ratesIn, unitPriceMicros } from '../../src/domain/catalog/catalog.ts'
+import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/domain/catalog/targeting.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StockCount } from '../../src/market/catalog/availability.ts'
-import { howTo } from '../../src/market/catalog/how-to.ts'
-import { plainTerms, quote } from '../../src/market/catalog/pricing.ts'
-import type { AddressesProduct, DedicatedProduct, Product } from '../../src/market/catalog/product.ts'
-import { optionsView, priceListView, productView, quoteView } from '../../src/market/catalog/views.ts'
+import type { StockCount } from '../../src/domain/catalog/availability.ts'
+import { howTo } from '../../src/features/catalog/how-to.ts'
+import { plainTerms, quote } from '../../src/domain/catalog/pricing.ts'
+import type { AddressesProduct, DedicatedProduct, Product } from '../../src/domain/catalog/product.ts'
+import { optionsView, priceListView, productView, quoteView } from '../../src/features/catalog/views.ts'
 import { demoCatalog, demoProduct } from './samples.ts'
 
 const isp = demoProduct('isp-static') as Product & DedicatedProduct

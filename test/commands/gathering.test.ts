@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { createGathering } from '../../src/platform/eventstore/commands/gathering.ts'
+import { createGathering } from '../../src/platform/commands/queueing.ts'
 
 const gatheringOf = (t: TestContext, limits = { gatherMs: 4, batchCommands: 200 }) => {
   const world = { nowMs: 0, over: 0 }

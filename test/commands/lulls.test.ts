@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createLulls, patientWhile } from '../../src/kernel/lulls.ts'
+import { createLulls, patientWhile } from '../../src/platform/commands/background-scheduler.ts'
 import { move, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 

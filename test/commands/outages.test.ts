@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CommandOverload } from '../../src/platform/eventstore/commands/command.ts'
+import { CommandOverload } from '../../src/platform/commands/command.ts'
 import { AppendRejected } from '../../src/platform/eventstore/errors.ts'
 import type { AppendItem, ItemOutcome } from '../../src/platform/eventstore/port.ts'
 import { until } from '../support/until.ts'

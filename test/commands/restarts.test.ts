@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { CommandOverload } from '../../src/platform/eventstore/commands/command.ts'
-import {
-  busyStreams,
-  createPostgresSnapshots,
-} from '../../src/platform/eventstore/commands/postgres-snapshots.ts'
+import { CommandOverload } from '../../src/platform/commands/command.ts'
+import { busyStreams, createPostgresSnapshots } from '../../src/platform/commands/snapshots.ts'
 import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
-import { createPostgresStreamLocks } from '../../src/platform/eventstore/commands/postgres-stream-locks.ts'
+import { createPostgresStreamLocks } from '../../src/platform/commands/stream-locks.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../../src/platform/eventstore/port.ts'
 import { clientConfig } from '../../src/platform/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'

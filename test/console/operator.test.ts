@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
+import { disputeQueue } from '../../src/features/deposits/disputes.ts'
 import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
 import { limitAlone } from '../support/four-eyes.ts'
 import { operate } from '../support/operator.ts'
@@ -304,7 +304,7 @@ test('the pages of an operator', async (t) => {
 
   await t.test('a catalogue is imported as its preview showed it, and not otherwise', async () => {
     const path = '/console/operator/catalogue'
-    const file = JSON.parse(await readFile('src/market/catalog/demo/catalog.json', 'utf8'))
+    const file = JSON.parse(await readFile('src/app/demo/catalog.json', 'utf8'))
     const send = async (typed: object, from: { readonly html: string } | null = null) =>
       operator.post(path, {
         form: hiddenField((from ?? (await operator.get(path))) as never, 'form'),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createUsage } from '../../src/gateway/budget/usage.ts'
+import { createUsage } from '../../src/gateway/admit/record-usage.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { freshAccount, hiddenField, signedIn, staffBrowser } from '../support/console.ts'
 import { startService } from '../support/service.ts'

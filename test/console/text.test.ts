@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { capOf } from '../../src/console/customer/key-form.ts'
-import { readTyped } from '../../src/console/frame/form.ts'
-import { amountText, bytesText, dollarText, microsText, timeText } from '../../src/console/frame/text.ts'
-import { pageInZone, textInZone, zoneOf, zones } from '../../src/console/frame/zone.ts'
-import { isOwnForm } from '../../src/console/pages/origin.ts'
-import { codeIn, shownCode } from '../../src/console/session/secret.ts'
+import { capOf } from '../../src/features/accounts/key-form.ts'
+import { readTyped } from '../../src/platform/ui/form.ts'
+import { amountText, bytesText, dollarText, microsText, timeText } from '../../src/platform/ui/text.ts'
+import { pageInZone, textInZone, zoneOf, zones } from '../../src/platform/ui/text.ts'
+import { isOwnForm } from '../../src/platform/ui/cookies.ts'
+import { codeIn, shownCode } from '../../src/platform/vault/secrets.ts'
 import { readLetter } from '../../src/sandbox/mailbox.ts'
 
 const plain = (text: string): string => text.replaceAll(',', '').replace('\u2212', '-')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { createCatalogService } from '../../src/market/catalog/service.ts'
+import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { goodRequests, nobodyListens, ofScrapers, type Request } from './requests.ts'
@@ -23,7 +23,7 @@ const deposits = '/api/v1/deposits'
 const webhooks = '/api/v1/webhooks'
 const subscriptions = '/api/v1/subscriptions'
 const resellers = '/api/v1/reseller'
-const demoFile = new URL('../../src/market/catalog/demo/catalog.json', import.meta.url)
+const demoFile = new URL('../../src/app/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
   product_id: productId,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { openFarebox } from '../../src/app/compose.ts'
+import { openFarebox } from '../../src/app/start.ts'
 import { readConfig } from '../../src/app/config.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'

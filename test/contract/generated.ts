@@ -1,4 +1,4 @@
-import { scraperOf, scrapers } from '../../src/scrapers/catalog/table.ts'
+import { scraperOf, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { exampleOf } from '../scrapers/provider-world.ts'
 import fc from '../support/fast-check.ts'
 import type { Document } from '../support/http.ts'

@@ -1,4 +1,4 @@
-import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
+import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import type { HttpClient } from '../support/http.ts'
 import type { Pools } from './arbitraries.ts'
 import { nobodyListens } from './requests.ts'

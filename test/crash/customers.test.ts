@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
-import { readDemoFile } from '../../src/app/demo/file.ts'
+import { readDemoFile } from '../../src/app/demo/demo-file.ts'
 import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { seededDatabase } from '../support/seeded.ts'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { runCli } from '../../src/app/program.ts'
-import { registerAccounts } from '../../src/market/accounts/cli.ts'
-import { registerCustomers } from '../../src/market/customers/cli.ts'
-import type { CliContext } from '../../src/platform/cli/cli.ts'
-import { masterKey } from '../../src/platform/vault/master-key.ts'
+import { runCli } from '../../src/app/cli-program.ts'
+import { registerAccounts } from '../../src/features/accounts/account-commands.ts'
+import { registerCustomers } from '../../src/features/resellers/customer-commands.ts'
+import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
 
 const shell = async (t: TestContext) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ownIdOf } from '../../src/terms/own-id.ts'
+import { ownIdOf } from '../../src/kernel/external-id.ts'
 
 test("a reseller's own id is 1 to 128 printable characters, without the blanks around it", () => {
   for (const [text, id] of [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { tour } from '../../src/app/demo/tour.ts'
+import { tour } from '../../src/app/greeting.ts'
 
 const run = promisify(execFile)
 const account = { accountId: 'acc_1', key: 'fbx_1' }

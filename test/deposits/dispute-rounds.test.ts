@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startDisputeReactor } from '../../src/money/deposits/find-disputes.ts'
-import { createWorkers } from '../../src/platform/work/queue/workers.ts'
+import { startDisputeReactor } from '../../src/features/deposits/disputes.ts'
+import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { silent } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { httpsUrl } from '../../src/market/resellers/input.ts'
-import { checkReturnUrl } from '../../src/money/deposits/return-url.ts'
+import { httpsUrl } from '../../src/features/resellers/terms-input.ts'
+import { checkReturnUrl } from '../../src/features/deposits/deposit-urls.ts'
 import { ApiError } from '../../src/platform/http/errors.ts'
 
 const tricks = [

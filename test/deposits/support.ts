@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { createWallets } from '../../src/money/ledger/service.ts'
+import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import { type Customer, openStage, operator, type Stage } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 import type { ServiceParts } from '../support/service.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createWallets } from '../../src/money/ledger/service.ts'
+import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import { operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { openShop } from './support.ts'

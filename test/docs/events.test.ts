@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
-import { eventDictionary, eventsPage } from '../../src/books/audit/events-page.ts'
+import { eventDictionary, eventsPage } from '../../src/audit/event-dictionary-page.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
 
 const docs = join(import.meta.dirname, '../../docs')

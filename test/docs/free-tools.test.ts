@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { toldErrors } from '../../src/freelist/check/result.ts'
+import { toldErrors } from '../../src/features/free-tools/check-result.ts'
 import { startService } from '../support/service.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/free-tools.md'), 'utf8')

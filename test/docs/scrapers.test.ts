@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { rowName, type ScraperRow } from '../../src/scrapers/catalog/row.ts'
-import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
-import { dollarsOfMicros } from '../../src/terms/money.ts'
+import { type ScraperRow, rowName } from '../../src/domain/scrapers/scraper.ts'
+import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
+import { dollarsOfMicros } from '../../src/kernel/money.ts'
 
 const file = join(import.meta.dirname, '../../docs/scrapers.md')
 const begin = 'in which each scraper is an operation of its own.\n'

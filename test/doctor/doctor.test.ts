@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import type { Finding } from '../../src/app/doctor/finding.ts'
+import type { Finding } from '../../src/app/doctor/checks.ts'
 import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
 

@@ -7,7 +7,7 @@ import { LogUnavailable, OutcomeUnknown } from '../../src/platform/eventstore/er
 import { openClient } from '../../src/platform/eventstore/eventstoredb/client.ts'
 import { type EventStoreDbOptions, eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
 import type { AppendItem, EventLog, ItemOutcome, StoredEvent } from '../../src/platform/eventstore/port.ts'
-import type { StreamName } from '../../src/terms/streams.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import { until } from '../support/until.ts'
 import { allAfter, freshStream, only, someEvent, someEvents, streamOf, written } from './contract/events.ts'
 import { type FaultyHop, startHop } from './eventstoredb-hop.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AppendItem } from '../../src/platform/eventstore/port.ts'
-import { createRecent } from '../../src/platform/eventstore/postgres/recent.ts'
+import { createRecent } from '../../src/platform/eventstore/postgres/revision-cache.ts'
 
 const item = (n: number): AppendItem => ({
   appends: [

@@ -1,17 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  emptyRemembered,
-  forget,
-  type Remembered,
-  recall,
-  remember,
-  rememberedCount,
-  rememberedFromJson,
-  rememberedMs,
-  rememberedText,
-  remembersSince,
-} from '../../src/platform/eventstore/remembered.ts'
+import { type Remembered, emptyRemembered, forget, recall, remember, rememberedCount, rememberedFromJson, rememberedMs, rememberedText, remembersSince } from '../../src/kernel/recent-ids.ts'
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isStorable, isStorableJson } from '../../src/kernel/storable.ts'
+import { isStorable, isStorableJson } from '../../src/kernel/json-text.ts'
 import fc from '../support/fast-check.ts'
 
 const pieces = ['\\', 'u0000', 'ud800', '\0', '\ud83d', '\ude00', '\u{1f600}', '\u0001', '"', '\n', 'a']

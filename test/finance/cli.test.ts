@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { registerLedger } from '../../src/books/finance/cli.ts'
+import { registerLedger } from '../../src/features/finance/finance-commands.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { ledgerWorld } from './cli-world.ts'
 

@@ -1,4 +1,4 @@
-import { createEntryStream, type Entry } from '../../src/books/finance/entries.ts'
+import { type Entry, createEntryStream } from '../../src/domain/finance/entries.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { decode } from '../projections/engine.ts'
 

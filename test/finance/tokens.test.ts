@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createFinanceDirectory } from '../../src/books/finance/find-reader.ts'
-import {
-  decideTokenIssue,
-  decideTokenRevocation,
-  maxWorkingTokens,
-} from '../../src/books/finance/token-decide.ts'
-import type { FinanceTokenEvent } from '../../src/books/finance/token-events.ts'
-import { type FinanceTokens, financeTokenFold, works } from '../../src/books/finance/token-fold.ts'
-import { createTokenDesk, financeTokenForm } from '../../src/books/finance/tokens.ts'
-import { financeStream } from '../../src/terms/streams.ts'
+import { createFinanceDirectory } from '../../src/features/finance/token-service.ts'
+import { decideTokenIssue, decideTokenRevocation, maxWorkingTokens } from '../../src/domain/finance/tokens.ts'
+import type { FinanceTokenEvent } from '../../src/domain/finance/tokens.ts'
+import { type FinanceTokens, financeTokenFold, works } from '../../src/domain/finance/tokens.ts'
+import { createTokenDesk, financeTokenForm } from '../../src/features/finance/token-service.ts'
+import { financeStream } from '../../src/kernel/streams.ts'
 import { openStage, operator } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
 import fc from '../support/fast-check.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createIpData } from '../../src/freelist/ip-data/ip-data.ts'
+import { createIpData } from '../../src/features/free-list/ip-data.ts'
 import { httpClient } from '../support/http.ts'
 import { startService } from '../support/service.ts'
 import { record } from './support/recorded.ts'

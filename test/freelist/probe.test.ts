@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { protocols } from '../../src/freelist/record/endpoint.ts'
-import { faults, planProxies } from '../../src/sandbox/freelist/plan.ts'
+import { protocols } from '../../src/domain/free-list/endpoint.ts'
+import { faults, planProxies } from '../../src/sandbox/free-list/plan.ts'
 import { startProber, startWorld } from './world.ts'
 
 const signal = new AbortController().signal

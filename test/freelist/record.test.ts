@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type CandidateRules, candidateRefusal } from '../../src/freelist/record/candidate.ts'
-import { bitsOf, placeText, protocols, protocolsOf } from '../../src/freelist/record/endpoint.ts'
-import { addLatency, medianOf } from '../../src/freelist/record/latency.ts'
-import { countCheck, countsOf, type HourCounters, uptimeOf } from '../../src/freelist/record/uptime.ts'
+import { type CandidateRules, candidateRefusal } from '../../src/features/free-list/endpoint-candidates.ts'
+import { bitsOf, placeText, protocols, protocolsOf } from '../../src/domain/free-list/endpoint.ts'
+import { addLatency, medianOf } from '../../src/features/free-list/endpoint-status.ts'
+import { type HourCounters, countCheck, countsOf, uptimeOf } from '../../src/features/free-list/endpoint-status.ts'
 
 const hourMs = 3_600_000
 const never: HourCounters = { bytes: Buffer.alloc(0), hour: 0 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { afterCheck, type Standing } from '../../src/freelist/checker/outcome.ts'
-import { pauseMs } from '../../src/freelist/checker/schedule.ts'
-import type { CheckResult } from '../../src/freelist/probe/port.ts'
+import { type Standing, afterCheck } from '../../src/features/free-list/endpoint-status.ts'
+import { pauseMs } from '../../src/features/free-list/endpoint-status.ts'
+import type { CheckResult } from '../../src/features/free-list/probe-port.ts'
 
 const minuteMs = 60_000
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBucket } from '../../src/gateway/budget/bucket.ts'
+import { createBucket } from '../../src/gateway/admit/budget.ts'
 import fc from '../support/fast-check.ts'
 
 test('a speed gives its bytes a second and a tenth of a second at once, however it is asked', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
-import type { DemoFile } from '../../src/app/demo/file.ts'
+import type { DemoFile } from '../../src/app/demo/demo-file.ts'
 import { atEnd } from '../support/cleanup.ts'
 import {
   call,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRecentExits } from '../../src/gateway/exits/recent.ts'
+import { createRecentExits } from '../../src/features/exits/locations.ts'
 
 test('exits are looked at when a request needs them, once a second at most, and an outage leaves what was known', async () => {
   let nowMs = 0

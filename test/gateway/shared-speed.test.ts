@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { PlanBudget } from '../../src/gateway/budget/plan-budget.ts'
-import type { Spending } from '../../src/gateway/proxy/ports.ts'
-import { payWhole } from '../../src/gateway/proxy/relay/pay.ts'
+import { PlanBudget } from '../../src/gateway/admit/budget.ts'
+import type { Spending } from '../../src/gateway/gateway-ports.ts'
+import { payWhole } from '../../src/gateway/relay/pump.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { machineMs } from '../support/machine-time.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { remedyOf } from '../../src/gateway/proxy/failures.ts'
+import { remedyOf } from '../../src/domain/exits/connection-failures.ts'
 import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { buyPlan, gb, meter } from '../webhooks/causes.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { Exit } from '../../src/gateway/proxy/ports.ts'
+import type { Exit } from '../../src/gateway/gateway-ports.ts'
 import fc from '../support/fast-check.ts'
 import { until } from '../support/until.ts'
 import { socksTo } from './support/clients.ts'

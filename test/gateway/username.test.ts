@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { anywhere, type Line, systems, type Targeting } from '../../src/gateway/lines/targeting.ts'
-import { targetingProblem } from '../../src/gateway/lines/targeting-rules.ts'
-import { baseOf, parseUsername, writeUsername } from '../../src/gateway/lines/username.ts'
+import { type Line, type Targeting, anywhere, systems } from '../../src/domain/exits/exit-targeting.ts'
+import { targetingProblem } from '../../src/domain/exits/exit-targeting.ts'
+import { baseOf, parseUsername, writeUsername } from '../../src/domain/exits/username.ts'
 import fc from '../support/fast-check.ts'
 
 const base = 'u7k2m9x4'

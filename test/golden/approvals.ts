@@ -1,19 +1,13 @@
 import type { AccountId } from '../../src/kernel/ids.ts'
-import { accountFold } from '../../src/market/accounts/fold.ts'
-import { fourEyesFold, proposalFold } from '../../src/money/ledger/approval-fold.ts'
-import * as approval from '../../src/money/ledger/decide-approval.ts'
-import { decideManual, manualStream } from '../../src/money/ledger/decide-manual.ts'
-import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import type { ManualMovement } from '../../src/money/ledger/manual-events.ts'
-import { manualFold } from '../../src/money/ledger/manual-fold.ts'
-import type { Actor } from '../../src/platform/eventstore/event.ts'
-import {
-  accountStream,
-  consoleStream,
-  fourEyesStream,
-  ledgerStream,
-  proposalStream,
-} from '../../src/terms/streams.ts'
+import { accountFold } from '../../src/domain/accounts/fold.ts'
+import { fourEyesFold, proposalFold } from '../../src/domain/ledger/approvals.ts'
+import * as approval from '../../src/domain/ledger/decide-approval.ts'
+import { decideManual, manualStream } from '../../src/domain/ledger/decide-manual.ts'
+import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { ManualMovement } from '../../src/domain/ledger/manual-movements.ts'
+import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
+import type { Actor } from '../../src/kernel/event.ts'
+import { accountStream, consoleStream, fourEyesStream, ledgerStream, proposalStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 const alice: Actor = { kind: 'operator', name: 'alice' }

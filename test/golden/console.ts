@@ -1,8 +1,8 @@
-import * as people from '../../src/console/people/decide.ts'
-import { personFold } from '../../src/console/people/fold.ts'
+import * as people from '../../src/domain/staff/decide.ts'
+import { personFold } from '../../src/domain/staff/fold.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
-import { consoleStream } from '../../src/terms/streams.ts'
+import { consoleStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** What people do in the console: a customer that signs in, and staff that looks at the customer's pages. */

@@ -1,8 +1,8 @@
-import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
-import type { Actor, DomainEvent, EventMetadata } from '../../src/platform/eventstore/event.ts'
-import type { Fold } from '../../src/platform/eventstore/fold.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
-import type { StreamName } from '../../src/terms/streams.ts'
+import type { Appends } from '../../src/kernel/decider.ts'
+import type { Actor, DomainEvent, EventMetadata } from '../../src/kernel/event.ts'
+import type { Fold } from '../../src/kernel/decider.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import { appendTo, emptyWorld, stateOf, statesFor } from '../support/world.ts'
 
 /** A stored event as a golden file keeps it: one JSON line, in the order of the log. */

@@ -1,32 +1,20 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type AccountId,
-  type KeyId,
-  type OrderId,
-  type ProxyId,
-  planIdOfOrder,
-} from '../../src/kernel/ids.ts'
-import * as accounts from '../../src/market/accounts/decide.ts'
-import { type AccountState, accountFold } from '../../src/market/accounts/fold.ts'
-import { decideImport, decideState } from '../../src/market/catalog/decide.ts'
-import { parseCatalog } from '../../src/market/catalog/file.ts'
-import { catalogFold } from '../../src/market/catalog/fold.ts'
-import { decideMetering } from '../../src/market/plans/decide.ts'
-import { planFold } from '../../src/market/plans/fold.ts'
-import { addressFold } from '../../src/market/stock/address-fold.ts'
-import { decideExpiry } from '../../src/market/stock/decide.ts'
-import type { StockedAddress } from '../../src/market/stock/events.ts'
-import { stockFold } from '../../src/market/stock/fold.ts'
-import { decideReplacement } from '../../src/market/stock/replace.ts'
-import { decideStocking } from '../../src/market/stock/stocking.ts'
-import {
-  accountStream,
-  addressStream,
-  catalogStream,
-  planStream,
-  stockStream,
-} from '../../src/terms/streams.ts'
+import { type AccountId, type KeyId, type OrderId, type ProxyId, planIdOfOrder } from '../../src/kernel/ids.ts'
+import * as accounts from '../../src/domain/accounts/decide.ts'
+import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
+import { decideImport, decideState } from '../../src/domain/catalog/decide.ts'
+import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
+import { catalogFold } from '../../src/domain/catalog/fold.ts'
+import { decideMetering } from '../../src/domain/plans/decide.ts'
+import { planFold } from '../../src/domain/plans/fold.ts'
+import { addressFold } from '../../src/domain/stock/fold.ts'
+import { decideExpiry } from '../../src/domain/stock/decide.ts'
+import type { StockedAddress } from '../../src/domain/stock/events.ts'
+import { stockFold } from '../../src/domain/stock/fold.ts'
+import { decideReplacement } from '../../src/domain/stock/decide.ts'
+import { decideStocking } from '../../src/features/stock/add-stock.ts'
+import { accountStream, addressStream, catalogStream, planStream, stockStream } from '../../src/kernel/streams.ts'
 import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'

@@ -1,32 +1,23 @@
-import { decideRotation, decideSeal } from '../../src/books/audit/decide.ts'
-import { createEventDigest, startDigest } from '../../src/books/audit/digest.ts'
-import type { LogSealed } from '../../src/books/audit/events.ts'
-import { sealFold } from '../../src/books/audit/fold.ts'
-import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/books/audit/seal-key.ts'
-import { introductionStatement, stopStatement } from '../../src/books/audit/signing/statements.ts'
-import { decideTokenIssue, decideTokenRevocation } from '../../src/books/finance/token-decide.ts'
-import { financeTokenFold } from '../../src/books/finance/token-fold.ts'
-import { decideClose, decideCutOff } from '../../src/books/periods/decide.ts'
-import { periodFold } from '../../src/books/periods/fold.ts'
-import { decideImport, decideState } from '../../src/gateway/exits/decide.ts'
-import { exitsFold } from '../../src/gateway/exits/fold.ts'
-import { parseExits } from '../../src/gateway/exits/import-file.ts'
+import { decideRotation, decideSeal } from '../../src/domain/seals/decide.ts'
+import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
+import type { LogSealed } from '../../src/domain/seals/events.ts'
+import { sealFold } from '../../src/domain/seals/events.ts'
+import { type SealKey, rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
+import { introductionStatement, stopStatement } from '../../src/audit/signatures/signing-keys.ts'
+import { decideTokenIssue, decideTokenRevocation } from '../../src/domain/finance/tokens.ts'
+import { financeTokenFold } from '../../src/domain/finance/tokens.ts'
+import { decideClose, decideCutOff } from '../../src/domain/periods/decide.ts'
+import { periodFold } from '../../src/domain/periods/events.ts'
+import { decideImport, decideState } from '../../src/domain/exits/decide.ts'
+import { exitsFold } from '../../src/domain/exits/fold.ts'
+import { parseExits } from '../../src/features/exits/import-exits.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
-import { decideStatement, statementFold, streamOfLine } from '../../src/money/ledger/statement-decide.ts'
-import { decideExpiration, decidePublication } from '../../src/outbound/notices/decide.ts'
-import { noticeFold } from '../../src/outbound/notices/fold.ts'
-import type { Period } from '../../src/terms/month.ts'
-import {
-  breachStream,
-  exitsStream,
-  financeStream,
-  noticeStream,
-  periodStream,
-  processKeyStream,
-  sealStream,
-  signingStream,
-} from '../../src/terms/streams.ts'
+import { decideStatement, statementFold, streamOfLine } from '../../src/domain/ledger/statement-lines.ts'
+import { decideExpiration, decidePublication } from '../../src/domain/notices/decide.ts'
+import { noticeFold } from '../../src/domain/notices/decide.ts'
+import type { Period } from '../../src/kernel/months.ts'
+import { breachStream, exitsStream, financeStream, noticeStream, periodStream, processKeyStream, sealStream, signingStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */

@@ -1,16 +1,11 @@
 import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../src/kernel/ids.ts'
-import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import { decideAccept, decideFinish } from '../../src/scrapers/batches/decide.ts'
-import { scrapeBatchRef } from '../../src/scrapers/batches/fold.ts'
-import { decideFinish as decideEnd, decideStart, type Ending } from '../../src/scrapers/calls/decide.ts'
-import { scrapeFold } from '../../src/scrapers/calls/fold.ts'
-import { decidePrices, pricesDigest } from '../../src/scrapers/catalog/price.ts'
-import {
-  ledgerStream,
-  scrapeBatchStream,
-  scraperPricesStream,
-  scrapeStream,
-} from '../../src/terms/streams.ts'
+import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import { decideAccept, decideFinish } from '../../src/domain/scrapers/batches.ts'
+import { scrapeBatchRef } from '../../src/domain/scrapers/batches.ts'
+import { type Ending, decideFinish as decideEnd, decideStart } from '../../src/domain/scrapers/decide-call.ts'
+import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
+import { decidePrices, pricesDigest } from '../../src/domain/scrapers/prices.ts'
+import { ledgerStream, scrapeBatchStream, scrapeStream, scraperPricesStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** A scrape that is billed, and one that fails and then finds nothing. */

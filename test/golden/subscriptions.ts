@@ -1,17 +1,12 @@
-import { type AccountId, type KeyId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
-import { orderFold } from '../../src/market/orders/fold.ts'
-import { decideMetering } from '../../src/market/plans/decide.ts'
-import { planFold } from '../../src/market/plans/fold.ts'
-import {
-  decideCancellation,
-  decidePaid,
-  decideRefused,
-  decideScheduledEnd,
-} from '../../src/market/subscriptions/decide.ts'
-import { type Subscription, subscriptionFold } from '../../src/market/subscriptions/fold.ts'
-import { orderIdOfPeriod } from '../../src/market/subscriptions/names.ts'
-import { graceMs } from '../../src/terms/interval.ts'
-import { orderStream, planStream, subscriptionStream } from '../../src/terms/streams.ts'
+import { type AccountId, type KeyId, type SubscriptionId, planIdOfOrder } from '../../src/kernel/ids.ts'
+import { orderFold } from '../../src/domain/orders/fold.ts'
+import { decideMetering } from '../../src/domain/plans/decide.ts'
+import { planFold } from '../../src/domain/plans/fold.ts'
+import { decideCancellation, decidePaid, decideRefused, decideScheduledEnd } from '../../src/domain/subscriptions/decide.ts'
+import { type Subscription, subscriptionFold } from '../../src/domain/subscriptions/fold.ts'
+import { orderIdOfPeriod } from '../../src/domain/subscriptions/fold.ts'
+import { graceMs } from '../../src/domain/shared/billing-interval.ts'
+import { orderStream, planStream, subscriptionStream } from '../../src/kernel/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { Acts, History } from './acts.ts'
 

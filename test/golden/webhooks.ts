@@ -1,17 +1,8 @@
 import { type AccountId, deriveId } from '../../src/kernel/ids.ts'
-import {
-  decideChange,
-  decideDisabling,
-  decideEnqueue,
-  decideRedelivery,
-  decideRegistration,
-  decideRemoval,
-  decideRotation,
-  type EndpointDecision,
-} from '../../src/outbound/webhooks/decide.ts'
-import type { DeliveryOutcome } from '../../src/outbound/webhooks/events.ts'
-import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/outbound/webhooks/fold.ts'
-import { deliveryStream, webhooksStream } from '../../src/terms/streams.ts'
+import { type EndpointDecision, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation } from '../../src/domain/webhooks/decide.ts'
+import type { DeliveryOutcome } from '../../src/domain/webhooks/events.ts'
+import { type EndpointsState, deliveryFold, endpointsFold } from '../../src/domain/webhooks/fold.ts'
+import { deliveryStream, webhooksStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 const commitment = 'c0ffee00'.repeat(8)

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
-import {
-  addressSubject,
-  clientAddress,
-  noTrustedProxies,
-  trustedProxies,
-} from '../../src/platform/http/client-address.ts'
-import { wideNetworks } from '../../src/platform/http/wide-networks.ts'
+import { addressSubject, clientAddress, noTrustedProxies, trustedProxies } from '../../src/platform/http/client-address.ts'
+import { wideNetworks } from '../../src/platform/http/client-address.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
-import { healthRoutes, type Probe } from '../../src/platform/http/health.ts'
+import { type Probe, healthRoutes } from '../../src/platform/http/health.ts'
 import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
-import { byToken, onOwnListener } from '../../src/platform/http/operator-access.ts'
-import { registerGauge, registerRuntimeMetrics } from '../../src/platform/http/runtime-metrics.ts'
+import { byToken, onOwnListener } from '../../src/platform/http/auth.ts'
+import { registerGauge, registerRuntimeMetrics } from '../../src/platform/http/gauges.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const probe = (name: string, check: Probe['check']): Probe => ({ name, check })

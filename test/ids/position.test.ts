@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parsePosition, positionToken } from '../../src/terms/position.ts'
+import { parsePosition, positionToken } from '../../src/kernel/log-position.ts'
 
 test('a position reads back from its token, and from the digits that stood in its place before', () => {
   fc.assert(

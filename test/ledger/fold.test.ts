@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import { movementKey, recallMovement } from '../../src/money/ledger/movements.ts'
-import { spentMicros } from '../../src/money/ledger/spend.ts'
-import { rememberedCount, rememberedMs } from '../../src/platform/eventstore/remembered.ts'
+import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import { movementKey, recallMovement } from '../../src/domain/ledger/movements.ts'
+import { spentMicros } from '../../src/domain/ledger/spend-cap.ts'
+import { rememberedCount, rememberedMs } from '../../src/kernel/recent-ids.ts'
 import fc from '../support/fast-check.ts'
 import { decideCommand, play, type Step, startMs, steps, walletCommand } from './support.ts'
 

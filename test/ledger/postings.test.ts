@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LedgerEvent } from '../../src/money/ledger/events.ts'
-import { type Posting, postingsOf } from '../../src/money/ledger/postings.ts'
+import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
+import { type Posting, postingsOf } from '../../src/domain/ledger/postings.ts'
 import fc from '../support/fast-check.ts'
 import { account, credited, orderOf, play, steps } from './support.ts'
 

@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  emptySpend,
-  forgetSpend,
-  recordSpend,
-  type Spend,
-  spendFromJson,
-  spendToJson,
-  spentMicros,
-} from '../../src/money/ledger/spend.ts'
+import { type Spend, emptySpend, forgetSpend, recordSpend, spendFromJson, spendToJson, spentMicros } from '../../src/domain/ledger/spend-cap.ts'
 import fc from '../support/fast-check.ts'
 
 const minuteMs = 60_000

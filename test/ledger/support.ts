@@ -1,17 +1,12 @@
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/kernel/ids.ts'
-import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/money/ledger/adjustment-reason.ts'
-import { decideAdjustment, decideCredit, decideDebit } from '../../src/money/ledger/decide.ts'
-import {
-  decideCustomerAdjustment,
-  decideCustomerCharge,
-  decideCustomerCredit,
-  decideCustomerRefund,
-} from '../../src/money/ledger/decide-customer.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/money/ledger/decide-hold.ts'
-import type { LedgerEvent } from '../../src/money/ledger/events.ts'
-import { type LedgerState, ledgerFold } from '../../src/money/ledger/fold.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
+import { decideAdjustment, decideCredit, decideDebit } from '../../src/domain/ledger/decide.ts'
+import { decideCustomerAdjustment, decideCustomerCharge, decideCustomerCredit, decideCustomerRefund } from '../../src/domain/ledger/decide-customer.ts'
+import { decideCapture, decideHold, decideRelease } from '../../src/domain/ledger/decide.ts'
+import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
+import { type LedgerState, ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import fc from '../support/fast-check.ts'
 
 export const account = 'acc_test' as AccountId

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTelegram } from '../../src/outbound/messaging/telegram.ts'
+import { createTelegram } from '../../src/features/resellers/telegram.ts'
 import { type Send, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
-import { startSandbox } from '../../src/sandbox/server.ts'
+import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
 const token = '123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11'

@@ -109,7 +109,7 @@ export const setUpOpening = async (t: TestContext): Promise<Opening> => {
     await ok(shop, 'reseller', 'gateway', ...account, '--rail', rail, '--provider', provider, '--sandbox')
   const pools = await poolsOf(shop)
   await shop.close()
-  const file = join(import.meta.dirname, '../../src/market/catalog/demo/catalog.json')
+  const file = join(import.meta.dirname, '../../src/app/demo/catalog.json')
   const { products } = JSON.parse(await readFile(file, 'utf8'))
   return {
     settings,

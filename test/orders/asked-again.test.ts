@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCatalogService } from '../../src/market/catalog/service.ts'
+import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
 import { operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { openStore } from './store.ts'

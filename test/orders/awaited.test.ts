@@ -1,29 +1,24 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { DepositId, KeyId } from '../../src/kernel/ids.ts'
-import { type AccountState, accountFold } from '../../src/market/accounts/fold.ts'
-import { arbiterOf } from '../../src/market/orders/arbiter.ts'
-import {
-  decideAwaitedAlone,
-  decideAwaiting,
-  decideCancellation,
-  heldMs,
-} from '../../src/market/orders/awaited.ts'
-import { decideCompletion } from '../../src/market/orders/complete.ts'
-import type { CancelReason } from '../../src/market/orders/events.ts'
-import { orderFold } from '../../src/market/orders/fold.ts'
-import { decidePlacement } from '../../src/market/orders/place.ts'
-import { decideRefund } from '../../src/market/orders/refund.ts'
-import { cancelReasonOf } from '../../src/money/deposits/cancel-reason.ts'
-import { creditingOf } from '../../src/money/deposits/crediting.ts'
-import { decideReceipt, type ReportedInvoice } from '../../src/money/deposits/decide.ts'
-import type { DepositDetails } from '../../src/money/deposits/events.ts'
-import { depositFold } from '../../src/money/deposits/fold.ts'
-import { movementKey, recallMovement } from '../../src/money/ledger/movements.ts'
-import { customerPurse } from '../../src/money/ledger/state.ts'
-import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
-import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/terms/streams.ts'
+import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
+import { arbiterOf } from '../../src/domain/orders/allocation-owner.ts'
+import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/domain/orders/decide-awaited.ts'
+import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
+import type { CancelReason } from '../../src/domain/orders/events.ts'
+import { orderFold } from '../../src/domain/orders/fold.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
+import { cancelReasonOf } from '../../src/domain/deposits/decide.ts'
+import { creditingOf } from '../../src/domain/deposits/credit-payment.ts'
+import { type ReportedInvoice, decideReceipt } from '../../src/domain/deposits/decide.ts'
+import type { DepositDetails } from '../../src/domain/deposits/events.ts'
+import { depositFold } from '../../src/domain/deposits/fold.ts'
+import { movementKey, recallMovement } from '../../src/domain/ledger/movements.ts'
+import { customerPurse } from '../../src/domain/ledger/fold.ts'
+import type { Appends } from '../../src/kernel/decider.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/kernel/streams.ts'
 import {
   addressOrder,
   appendTo,

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ProxyId } from '../../src/kernel/ids.ts'
-import { decideCompletion } from '../../src/market/orders/complete.ts'
-import { keepsMoney, noEvidence } from '../../src/market/orders/extended.ts'
-import { decidePlacement } from '../../src/market/orders/place.ts'
-import { decideRefund } from '../../src/market/orders/refund.ts'
-import type { RefundRequest } from '../../src/market/orders/refund-share.ts'
-import { type StockState, stockFold } from '../../src/market/stock/fold.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
-import { orderStream } from '../../src/terms/streams.ts'
+import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
+import { keepsMoney, noEvidence } from '../../src/domain/orders/extended-rentals.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
+import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
+import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import { orderStream } from '../../src/kernel/streams.ts'
 import {
   addressOrder,
   appendTo,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OrderEvent } from '../../src/market/orders/events.ts'
-import { orderAfter } from '../../src/market/orders/fold.ts'
+import type { OrderEvent } from '../../src/domain/orders/events.ts'
+import { orderAfter } from '../../src/domain/orders/fold.ts'
 import { addressOrder } from '../support/world.ts'
 
 const order = addressOrder('ord_1')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerOrders } from '../../src/market/orders/cli.ts'
+import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { openTown } from './store.ts'
 

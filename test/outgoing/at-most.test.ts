@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { atMost } from '../../src/platform/outgoing/at-most.ts'
-import { faultKind } from '../../src/platform/outgoing/fault.ts'
+import { atMost } from '../../src/features/payments/adapters.ts'
+import { faultKind } from '../../src/platform/outgoing/target.ts'
 import type { Send } from '../../src/platform/outgoing/send.ts'
 
 /** Answers when it is told to, first the head and then the body. */

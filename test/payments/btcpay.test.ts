@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { createBtcpayGateway, settledPayments } from '../../src/money/payments/btcpay.ts'
-import { GatewayUnavailable } from '../../src/money/payments/port.ts'
+import { createBtcpayGateway, settledPayments } from '../../src/features/payments/btcpay.ts'
+import { GatewayUnavailable } from '../../src/features/payments/payment-port.ts'
 import type { Send } from '../../src/platform/outgoing/send.ts'
 
 const credentials = {

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type Decimal,
-  parseDecimalText,
-  parseExactJson,
-  productMicros,
-  shareMicros,
-} from '../../src/money/payments/decimal.ts'
-import { GatewayUnavailable } from '../../src/money/payments/port.ts'
+import { type Decimal, parseDecimalText, parseExactJson, productMicros, shareMicros } from '../../src/features/payments/provider-http.ts'
+import { GatewayUnavailable } from '../../src/features/payments/payment-port.ts'
 import fc from '../support/fast-check.ts'
 
 const decimal = (text: string): Decimal => parseDecimalText(text) ?? assert.fail(text)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { startCallbackReactor } from '../../src/money/deposits/take-callbacks.ts'
-import { createInbox } from '../../src/money/payments/inbox.ts'
-import { createWorkers } from '../../src/platform/work/queue/workers.ts'
+import { startCallbackReactor } from '../../src/features/deposits/take-callbacks.ts'
+import { createInbox } from '../../src/features/payments/callbacks.ts'
+import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 

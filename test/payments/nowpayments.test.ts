@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { arrivedOf, createNowpaymentsGateway, statusOf } from '../../src/money/payments/nowpayments.ts'
+import { arrivedOf, createNowpaymentsGateway, statusOf } from '../../src/features/payments/nowpayments.ts'
 import type { Send } from '../../src/platform/outgoing/send.ts'
 
 const ipnSecret = 'ipn-secret'

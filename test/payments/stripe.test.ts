@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Stripe from 'stripe'
-import { createStripeGateway, disputeStateOf, reportOfSession } from '../../src/money/payments/stripe.ts'
+import { createStripeGateway, disputeStateOf, reportOfSession } from '../../src/features/payments/stripe.ts'
 
 /** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields that stand before `url`. */
 const published = JSON.parse(`{

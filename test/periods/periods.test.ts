@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { createEventReader } from '../../src/books/audit/verify/event-reader.ts'
-import { createFindings } from '../../src/books/audit/verify/finding.ts'
-import { createPeriodCheck } from '../../src/books/audit/verify/period-check.ts'
-import {
-  closedOf,
-  closingsOf,
-  createPeriodFold,
-  differenceOf,
-  inChartOf,
-  reportCsv,
-} from '../../src/books/periods/report.ts'
-import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/books/periods/service.ts'
+import { createEventReader } from '../../src/audit/checks/event-reader.ts'
+import { createFindings } from '../../src/audit/checks/finding.ts'
+import { createPeriodCheck } from '../../src/audit/checks/period-check.ts'
+import { closedOf, closingsOf, createPeriodFold, differenceOf, inChartOf, reportCsv } from '../../src/features/finance/period-report.ts'
+import { PeriodDiffers, PeriodRefused, createPeriods } from '../../src/features/finance/period-service.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../src/kernel/ids.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
-import { createCommandRunner } from '../../src/platform/eventstore/commands/runner.ts'
+import { createCommandRunner } from '../../src/platform/commands/command-runner.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
-import { parsePeriod } from '../../src/terms/month.ts'
-import { ledgerStream, noticeStream, periodStream } from '../../src/terms/streams.ts'
+import { parsePeriod } from '../../src/kernel/months.ts'
+import { ledgerStream, noticeStream, periodStream } from '../../src/kernel/streams.ts'
 import { silent } from '../projections/engine.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { endOfPeriodMs, nextPeriod, periodOf } from '../../src/terms/month.ts'
+import { endOfPeriodMs, nextPeriod, periodOf } from '../../src/kernel/months.ts'
 import { asOperator } from '../support/demo-env.ts'
 import { farebox } from '../support/farebox.ts'
 import { startService } from '../support/service.ts'

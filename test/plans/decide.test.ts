@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import {
-  alarmsOf,
-  decideMetering,
-  decidePlanOrder,
-  decideWithdrawal,
-  meteringIntervalMs,
-  remainingBytes,
-} from '../../src/market/plans/decide.ts'
-import type { PlanEvent } from '../../src/market/plans/events.ts'
-import { type PlanState, planFold } from '../../src/market/plans/fold.ts'
-import { isLow } from '../../src/market/plans/low.ts'
-import type { FoldedEvent } from '../../src/platform/eventstore/fold.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
+import { alarmsOf, decideMetering, decidePlanOrder, decideWithdrawal, meteringIntervalMs, remainingBytes } from '../../src/domain/plans/decide.ts'
+import type { PlanEvent } from '../../src/domain/plans/events.ts'
+import { type PlanState, planFold } from '../../src/domain/plans/fold.ts'
+import { isLow } from '../../src/domain/plans/fold.ts'
+import type { FoldedEvent } from '../../src/kernel/decider.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import fc from '../support/fast-check.ts'
 import { planOrder } from '../support/world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { countedPage } from '../../src/platform/postgres/counted-page.ts'
+import { countedPage } from '../../src/platform/postgres/kysely.ts'
 import { createKysely } from '../../src/platform/postgres/kysely.ts'
 import { testDatabase } from '../support/postgres.ts'
 

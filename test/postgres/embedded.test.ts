@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { DataInUse, readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { ownerUrlOf, startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
-import { postmasterPid } from '../../src/platform/postgres/orphan.ts'
+import { postmasterPid } from '../../src/platform/postgres/postmaster.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 

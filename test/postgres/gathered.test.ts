@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createGathered } from '../../src/platform/postgres/gathered.ts'
+import { createGathered } from '../../src/platform/postgres/batch-loader.ts'
 
 test('what is asked for in one turn, and while a look-up runs, shares one', async () => {
   const calls: (readonly string[])[] = []

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { writeInt8 } from '../../src/kernel/binary.ts'
+import { writeInt8 } from '../../src/kernel/digest.ts'
 import { type CopyColumn, copyRows } from '../../src/platform/postgres/copy-rows.ts'
-import { inOneTrip, type Step } from '../../src/platform/postgres/in-one-trip.ts'
-import { openSession } from '../../src/platform/postgres/session.ts'
+import { type Step, inOneTrip } from '../../src/platform/postgres/pipeline.ts'
+import { openSession } from '../../src/platform/postgres/postgres-session.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { allMigrations } from '../../src/app/migrations.ts'
-import { LockHeld, type LockHolder } from '../../src/platform/postgres/advisory-lock.ts'
+import { LockHeld, type LockHolder } from '../../src/platform/postgres/locks.ts'
 import { MigrationRefused, type Migrations, migrate } from '../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { emptyDatabase } from '../support/postgres.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { isOutage } from '../../src/platform/http/outage.ts'
+import { isOutage } from '../../src/platform/http/errors.ts'
 import { createKysely } from '../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { testDatabase } from '../support/postgres.ts'

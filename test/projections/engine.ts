@@ -1,13 +1,9 @@
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { pino } from 'pino'
-import { createLogFeed } from '../../projections/engine/feed.ts'
-import type { ReadModelGroup } from '../../projections/engine/read-model.ts'
-import {
-  createProjectionRunner,
-  type ProjectionRunner,
-  type RunnerOptions,
-} from '../../projections/engine/runner.ts'
+import { createLogFeed } from '../../src/platform/projections/feed.ts'
+import type { ReadModelGroup } from '../../src/platform/projections/read-model.ts'
+import { type ProjectionRunner, type RunnerOptions, createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { until } from '../support/until.ts'

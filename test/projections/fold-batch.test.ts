@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { foldBatch, type LoadRows, PoisonEvent, startFold } from '../../projections/engine/fold-batch.ts'
-import type { ReadModel, Table } from '../../projections/engine/read-model.ts'
-import { createRowCache } from '../../projections/engine/row-cache.ts'
-import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
-import type { StreamName } from '../../src/terms/streams.ts'
+import { type LoadRows, PoisonEvent, foldBatch, startFold } from '../../src/platform/projections/fold-batch.ts'
+import type { ReadModel, Table } from '../../src/platform/projections/read-model.ts'
+import { createRowCache } from '../../src/platform/projections/row-cache.ts'
+import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import fc from '../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createKeyFilter } from '../../projections/engine/key-filter.ts'
+import { createKeyFilter } from '../../src/platform/projections/row-cache.ts'
 import fc from '../support/fast-check.ts'
 
 test('a key that was added is never denied, in its table', () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { ensureCheckpoint, readCheckpoint } from '../../projections/engine/checkpoint.ts'
-import type { Table } from '../../projections/engine/read-model.ts'
-import { createTableSql } from '../../projections/engine/table-sql.ts'
-import { createBatchWriter } from '../../projections/engine/write-batch.ts'
-import { openSession } from '../../src/platform/postgres/session.ts'
+import { ensureCheckpoint, readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
+import type { Table } from '../../src/platform/projections/read-model.ts'
+import { createTableSql } from '../../src/platform/projections/definition.ts'
+import { createBatchWriter } from '../../src/platform/projections/write-batch.ts'
+import { openSession } from '../../src/platform/postgres/postgres-session.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const tableOf = (name: string): Table => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { checkRental } from '../../src/market/proxies/check.ts'
+import { checkRental } from '../../src/features/proxies/check-proxy.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { startService } from '../support/service.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { registerOrders } from '../../src/market/orders/cli.ts'
+import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { type Customer, done } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { dayMs, openYear } from '../subscriptions/world.ts'

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { btcpay } from '../../src/books/reconcile/btcpay.ts'
-import { type Declared, declaredFormat } from '../../src/books/reconcile/declared.ts'
-import type { StatementFormat } from '../../src/books/reconcile/layout.ts'
-import { nowpayments } from '../../src/books/reconcile/nowpayments.ts'
-import { openStatement } from '../../src/books/reconcile/read-statement.ts'
-import type { StatementLine } from '../../src/books/reconcile/statement-line.ts'
-import { stripe } from '../../src/books/reconcile/stripe.ts'
+import { btcpay } from '../../src/features/reconciliation/btcpay-statement.ts'
+import { type Declared, declaredFormat } from '../../src/features/reconciliation/statement-format.ts'
+import type { StatementFormat } from '../../src/features/reconciliation/statement-format.ts'
+import { nowpayments } from '../../src/features/reconciliation/nowpayments-statement.ts'
+import { openStatement } from '../../src/features/reconciliation/reconcile.ts'
+import type { StatementLine } from '../../src/features/reconciliation/statement-format.ts'
+import { stripe } from '../../src/features/reconciliation/stripe-statement.ts'
 
 async function* bytes(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   const all = typeof text === 'string' ? new TextEncoder().encode(text) : text
@@ -367,7 +367,7 @@ for (const [name, format, text, message] of refused)
   })
 
 test('a declaration says at least what a line is, when and how much', async () => {
-  const { missingOf } = await import('../../src/books/reconcile/declared.ts')
+  const { missingOf } = await import('../../src/features/reconciliation/statement-format.ts')
   const at = { at: 'Date', amount: 'Amount' }
   const cases: readonly (readonly [Declared['columns'], RegExp | null])[] = [
     [{ id: 'Ref' }, /^declare the columns at and amount$/],

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { marginRules } from '../../src/books/audit/invariants/margins.ts'
-import { violationsTable } from '../../src/books/audit/invariants/violation.ts'
-import { decidePlacement } from '../../src/market/orders/place.ts'
-import { decideRefund } from '../../src/market/orders/refund.ts'
-import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
-import type { StreamName } from '../../src/terms/streams.ts'
+import { marginRules } from '../../src/audit/invariants/margin-invariants.ts'
+import { violationsTable } from '../../src/audit/invariants/violation.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
+import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import {
   appendTo,
   credit,

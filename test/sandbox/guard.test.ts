@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { startSandbox } from '../../src/sandbox/server.ts'
+import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
 const open = async (t: TestContext) => {

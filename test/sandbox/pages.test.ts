@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { startSandbox } from '../../src/sandbox/server.ts'
+import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
 test('a pay page says SANDBOX and the name of the merchant as text, and its buttons do what they say', async (t) => {

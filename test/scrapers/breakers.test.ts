@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createBreaker } from '../../src/scrapers/provider/breaker.ts'
-import { isRefused } from '../../src/scrapers/provider/port.ts'
+import { createBreaker } from '../../src/features/scrapers/concurrency-limits.ts'
+import { isRefused } from '../../src/features/scrapers/provider-port.ts'
 import { until } from '../support/until.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 

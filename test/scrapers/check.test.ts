@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type CheckedInput, checkInput } from '../../src/scrapers/catalog/check.ts'
-import type { Input, InputValue, ScraperRow } from '../../src/scrapers/catalog/row.ts'
-import { rowName } from '../../src/scrapers/catalog/row.ts'
-import { scrapers } from '../../src/scrapers/catalog/table.ts'
+import { type CheckedInput, checkInput } from '../../src/domain/scrapers/check-input.ts'
+import type { Input, InputValue, ScraperRow } from '../../src/domain/scrapers/scraper.ts'
+import { rowName } from '../../src/domain/scrapers/scraper.ts'
+import { scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { row } from './provider-world.ts'
 
 const word = fc.stringMatching(/^[a-z0-9]{1,20}$/)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isBilled, type ScrapeOutcome } from '../../src/scrapers/calls/events.ts'
-import type { InputValue } from '../../src/scrapers/catalog/row.ts'
+import { type ScrapeOutcome, isBilled } from '../../src/domain/scrapers/calls.ts'
+import type { InputValue } from '../../src/domain/scrapers/scraper.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
 /** What the stand-in is told to answer, and what comes of it. Requests count, since not everything is tried again. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
-import type { ScraperRow } from '../../src/scrapers/catalog/row.ts'
-import { scrapers } from '../../src/scrapers/catalog/table.ts'
-import { scraperConfigOf, scraperSettings } from '../../src/scrapers/provider/settings.ts'
+import type { ScraperRow } from '../../src/domain/scrapers/scraper.ts'
+import { scrapers } from '../../src/domain/scrapers/scraper-table.ts'
+import { scraperConfigOf, scraperSettings } from '../../src/features/scrapers/settings.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
 const profile = row('tiktok/profile')

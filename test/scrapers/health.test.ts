@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { failure } from '../../src/scrapers/provider/classify.ts'
-import { startScraperHealth } from '../../src/scrapers/provider/health.ts'
-import type { ScrapeOutcome, ScrapeResult } from '../../src/scrapers/provider/port.ts'
+import { failure } from '../../src/features/scrapers/call-provider.ts'
+import { startScraperHealth } from '../../src/features/scrapers/provider-health.ts'
+import type { ScrapeOutcome, ScrapeResult } from '../../src/features/scrapers/provider-port.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { row } from './provider-world.ts'
 

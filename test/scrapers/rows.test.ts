@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { checkInput } from '../../src/scrapers/catalog/check.ts'
-import { rowName } from '../../src/scrapers/catalog/row.ts'
-import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
+import { checkInput } from '../../src/domain/scrapers/check-input.ts'
+import { rowName } from '../../src/domain/scrapers/scraper.ts'
+import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { exampleOf, openScraping, openStandIn } from './provider-world.ts'
 
 test('there are 117 scrapers on 23 platforms, each once, at the prices that are sold', () => {

@@ -1,18 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AccountId, type KeyId, scrapeIdOf } from '../../src/kernel/ids.ts'
-import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import {
-  decideFinish,
-  decideStart,
-  type Ending,
-  maxAttempts,
-  type ScrapeDraft,
-  type ScrapeStates,
-} from '../../src/scrapers/calls/decide.ts'
-import { isBilled, isResult, type ScrapeOutcome } from '../../src/scrapers/calls/events.ts'
-import { scrapeFold } from '../../src/scrapers/calls/fold.ts'
-import { ledgerStream, scrapeStream } from '../../src/terms/streams.ts'
+import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import { type Ending, type ScrapeDraft, type ScrapeStates, decideFinish, decideStart, maxAttempts } from '../../src/domain/scrapers/decide-call.ts'
+import { type ScrapeOutcome, isBilled, isResult } from '../../src/domain/scrapers/calls.ts'
+import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
+import { ledgerStream, scrapeStream } from '../../src/kernel/streams.ts'
 import fc from '../support/fast-check.ts'
 import { appendTo, buyer, credit, emptyWorld, stateOf, type World } from '../support/world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { scrapers } from '../../src/scrapers/catalog/table.ts'
+import { scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { openStage } from '../contract/stage.ts'
 import { exampleOf } from '../scrapers/provider-world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createScrapeCommands } from '../../src/scrapers/calls/commands.ts'
+import { createScrapeCommands } from '../../src/features/scrapers/call-commands.ts'
 import { runnerOver } from '../commands/world.ts'
 import { prefixLog, stopAtAppend } from '../support/prefix-log.ts'
 import { bodyIn, found, priceMicros, scrapeWorld } from './world.ts'

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OrderId, ProxyId } from '../../src/kernel/ids.ts'
-import {
-  decideAllocation,
-  decideExpiry,
-  decideExtension,
-  decideRelease,
-  extensionsOf,
-  maxDaysAhead,
-  recordRefusal,
-  restMs,
-  stillRunning,
-} from '../../src/market/stock/decide.ts'
-import type { StockEvent } from '../../src/market/stock/events.ts'
-import { type StockState, stockFold } from '../../src/market/stock/fold.ts'
-import { decideReplacement, replacedRestMs } from '../../src/market/stock/replace.ts'
-import type { FoldedEvent } from '../../src/platform/eventstore/fold.ts'
+import { decideAllocation, decideExpiry, decideExtension, decideRelease, extensionsOf, maxDaysAhead, recordRefusal, restMs, stillRunning } from '../../src/domain/stock/decide.ts'
+import type { StockEvent } from '../../src/domain/stock/events.ts'
+import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
+import { decideReplacement, replacedRestMs } from '../../src/domain/stock/decide.ts'
+import type { FoldedEvent } from '../../src/kernel/decider.ts'
 import fc from '../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
 

@@ -1,22 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isoTime } from '../../src/kernel/clock.ts'
-import {
-  decideCancellation,
-  decidePaid,
-  decideRefused,
-  decideScheduledEnd,
-  dueAtMs,
-  type PaidOrder,
-} from '../../src/market/subscriptions/decide.ts'
-import type { SubscriptionEvent } from '../../src/market/subscriptions/events.ts'
-import {
-  type Subscription,
-  type SubscriptionState,
-  subscriptionFold,
-} from '../../src/market/subscriptions/fold.ts'
-import { endOfPeriod, graceMs, type Period } from '../../src/terms/interval.ts'
-import type { OrderDetails } from '../../src/terms/order-details.ts'
+import { type PaidOrder, decideCancellation, decidePaid, decideRefused, decideScheduledEnd, dueAtMs } from '../../src/domain/subscriptions/decide.ts'
+import type { SubscriptionEvent } from '../../src/domain/subscriptions/events.ts'
+import { type Subscription, type SubscriptionState, subscriptionFold } from '../../src/domain/subscriptions/fold.ts'
+import { type Period, endOfPeriod, graceMs } from '../../src/domain/shared/billing-interval.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import fc from '../support/fast-check.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { registerReseller } from '../../src/market/resellers/cli.ts'
+import { registerReseller } from '../../src/features/resellers/reseller-commands.ts'
 import { type Customer, operator } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { until } from '../support/until.ts'
@@ -263,11 +263,11 @@ describe('a subscription', () => {
   test('costs what the product costs at its renewal', async (t) => {
     const year = await openYear(t)
     const { readFileSync } = await import('node:fs')
-    const { createCatalogService } = await import('../../src/market/catalog/service.ts')
+    const { createCatalogService } = await import('../../src/features/catalog/import-catalog.ts')
     const who = await year.customer({ cents: 9 * price })
     const one = await year.start(who, premium)
     const file = JSON.parse(
-      readFileSync(new URL('../../src/market/catalog/demo/catalog.json', import.meta.url), 'utf8'),
+      readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
     )
     const product = file.products.find(({ id }: { id: string }) => id === 'residential-premium')
     for (const tier of product.tiers) tier.unitPriceMicros *= 2

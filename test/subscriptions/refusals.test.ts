@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import type { KeyId } from '../../src/kernel/ids.ts'
-import { createCatalogService } from '../../src/market/catalog/service.ts'
+import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
 import { type Customer, done, operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { dayMs, openYear, path } from './world.ts'
@@ -219,7 +219,7 @@ describe('a renewal', () => {
       interval: 'month',
     })
     const file = JSON.parse(
-      readFileSync(new URL('../../src/market/catalog/demo/catalog.json', import.meta.url), 'utf8'),
+      readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
     )
     for (const product of file.products) {
       if (product.id === 'residential-premium')

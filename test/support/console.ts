@@ -159,7 +159,7 @@ export const printedLink = async (
   { farebox }: Pick<Service, 'farebox'>,
   subjectId: string,
 ): Promise<string> => {
-  const { createLinks, printedLinkMs } = await import('../../src/console/session/links.ts')
+  const { createLinks, printedLinkMs } = await import('../../src/features/sign-in/sign-in-links.ts')
   const { core } = farebox
   const link = await createLinks(core).printed(subjectId, core.clock() + printedLinkMs)
   return `/console/sign-in/link?link=${link}`
@@ -171,8 +171,8 @@ export const freshAccount = async (
   email: string,
   { reseller = false, cents = 10_000 } = {},
 ) => {
-  const { createAccounts } = await import('../../src/market/accounts/service.ts')
-  const { createWallets } = await import('../../src/money/ledger/service.ts')
+  const { createAccounts } = await import('../../src/features/accounts/account-service.ts')
+  const { createWallets } = await import('../../src/features/wallet/wallet-service.ts')
   const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
   const made = await createAccounts(core).create({ email, reseller }, cause)
   if (made.outcome === 'refused') throw new Error(made.refusal.code)
@@ -192,7 +192,7 @@ export const sendBatch = async (
   accountId: AccountId,
   inputs: readonly Readonly<Record<string, unknown>>[],
 ): Promise<string> => {
-  const { createAccounts } = await import('../../src/market/accounts/service.ts')
+  const { createAccounts } = await import('../../src/features/accounts/account-service.ts')
   const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
   const issued = await createAccounts(core).issueKey(
     { accountId, scopes: ['scrape'], dailyCapCents: null },
@@ -215,9 +215,9 @@ export const staffBrowser = async (
   /** Whether every act counts as confirmed for the next hour. */
   { confirmed = true } = {},
 ): Promise<Browser & { readonly staffId: string }> => {
-  const { createPeople } = await import('../../src/console/people/service.ts')
-  const { claimStaff } = await import('../../src/console/people/vault.ts')
-  const { createSessions, newSessionId } = await import('../../src/console/session/sessions.ts')
+  const { createPeople } = await import('../../src/features/sign-in/people.ts')
+  const { claimStaff } = await import('../../src/features/sign-in/people.ts')
+  const { createSessions, newSessionId } = await import('../../src/features/sign-in/sessions.ts')
   const { core } = service.farebox
   const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
   const staffId = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { trimEnd } from '../../src/kernel/trim-end.ts'
+import { trimEnd } from '../../src/kernel/formats.ts'
 
 type Json = Readonly<Record<string, unknown>>
 type Operation = Json & { readonly operationId: string; readonly responses: Readonly<Record<string, Json>> }

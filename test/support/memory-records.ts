@@ -1,4 +1,4 @@
-import type { Records } from '../../src/sandbox/records.ts'
+import type { Records } from '../../src/sandbox/sandbox-store.ts'
 
 /** What the stand-ins remember, for as long as the process runs. */
 export const memoryRecords = (): Records => {

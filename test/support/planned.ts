@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
-import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
+import { stopOrphan } from '../../src/platform/postgres/postmaster.ts'
 import { atEnd } from './cleanup.ts'
 
 /** What Postgres has where nobody set anything; no statistics are made behind a test's back, and every plan is logged. */

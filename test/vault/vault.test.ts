@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PlanId, ProxyId } from '../../src/kernel/ids.ts'
 import { createCredentials } from '../../src/platform/vault/credentials.ts'
-import { masterKey } from '../../src/platform/vault/master-key.ts'
-import { createVault, SealBroken } from '../../src/platform/vault/seal.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
+import { SealBroken, createVault } from '../../src/platform/vault/seal.ts'
 import fc from '../support/fast-check.ts'
 
 const master = masterKey(Buffer.alloc(32, 7))

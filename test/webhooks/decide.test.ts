@@ -1,26 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  decideChange,
-  decideDisabling,
-  decideEnqueue,
-  decideRedelivery,
-  decideRegistration,
-  decideRemoval,
-  decideRotation,
-  type EndpointDecision,
-  maxActiveEndpoints,
-  maxEndpoints,
-  previousSecretMs,
-} from '../../src/outbound/webhooks/decide.ts'
-import { type WebhookEventName, webhookEvents } from '../../src/outbound/webhooks/event-names.ts'
-import type { DeliveryEvent } from '../../src/outbound/webhooks/events.ts'
-import {
-  type DeliveryState,
-  deliveryFold,
-  type EndpointsState,
-  endpointsFold,
-} from '../../src/outbound/webhooks/fold.ts'
+import { type EndpointDecision, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation, maxActiveEndpoints, maxEndpoints, previousSecretMs } from '../../src/domain/webhooks/decide.ts'
+import { type WebhookEventName, webhookEvents } from '../../src/domain/webhooks/events.ts'
+import type { DeliveryEvent } from '../../src/domain/webhooks/events.ts'
+import { type DeliveryState, type EndpointsState, deliveryFold, endpointsFold } from '../../src/domain/webhooks/fold.ts'
 import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_one'

@@ -1,5 +1,5 @@
 import { pino } from 'pino'
-import { startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
+import { startEnqueuer } from '../../src/features/webhooks/enqueue-worker.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 

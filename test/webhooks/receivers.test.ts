@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { createSender } from '../../src/outbound/webhooks/sender.ts'
+import { createSender } from '../../src/features/webhooks/webhook-sender.ts'
 import { until } from '../support/until.ts'
 import { startReceiver, status } from './receiver.ts'
 import {

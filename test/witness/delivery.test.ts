@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
-import { createDeliveryCursor } from '../../src/books/witness/cursor.ts'
-import { deliverSeals, readDeliveryLag, startDelivery } from '../../src/books/witness/delivery.ts'
-import { recordName, recordsOf, recordText } from '../../src/books/witness/record.ts'
+import { createDeliveryCursor } from '../../src/audit/external-seals/delivery-cursor.ts'
+import { deliverSeals, readDeliveryLag, startDelivery } from '../../src/audit/external-seals/deliver-seals.ts'
+import { recordName, recordText, recordsOf } from '../../src/audit/external-seals/seal-record.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { openStore } from '../../src/platform/outgoing/store/open.ts'
-import { parsePlace, placeName, type StorePlace } from '../../src/platform/outgoing/store/place.ts'
-import type { Store } from '../../src/platform/outgoing/store/store.ts'
+import { openStore } from '../../src/platform/outgoing/open-object-store.ts'
+import { type StorePlace, parsePlace, placeName } from '../../src/platform/outgoing/object-store.ts'
+import type { Store } from '../../src/platform/outgoing/object-store.ts'
 import {
   type Audited,
   appendEach,

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Looked, look, WitnessDoubts } from '../../src/books/witness/look.ts'
-import { recordName, recordText, type SealRecord } from '../../src/books/witness/record.ts'
-import { recordsAt, recordsIn } from '../../src/books/witness/source.ts'
-import {
-  cosigned,
-  lastRun,
-  parseWitnessFile,
-  type WitnessFile,
-  witnessedSeals,
-  witnessFileText,
-} from '../../src/books/witness/witness-file.ts'
+import { type Looked, WitnessDoubts, look } from '../../src/audit/external-seals/check-external-seals.ts'
+import { type SealRecord, recordName, recordText } from '../../src/audit/external-seals/seal-record.ts'
+import { recordsAt, recordsIn } from '../../src/audit/external-seals/external-seals.ts'
+import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText, witnessedSeals } from '../../src/audit/external-seals/witness-file.ts'
 import { keyOf, records, rotationAt, sealAt } from './records.ts'
 
 const service = keyOf(1).publicKey

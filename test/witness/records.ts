@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/books/audit/seal-key.ts'
-import type { SealRecord } from '../../src/books/witness/record.ts'
+import { type SealKey, rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
+import type { SealRecord } from '../../src/audit/external-seals/seal-record.ts'
 
 export const keyOf = (n: number): SealKey => sealKeyOf(Buffer.alloc(32, n))
 

@@ -1,13 +1,8 @@
 import { createHash } from 'node:crypto'
-import { createEventDigest, startDigest } from '../../src/books/audit/digest.ts'
-import { rotationStatement, sealKeyOf, sealStatement } from '../../src/books/audit/seal-key.ts'
-import { recordName, recordText, type SealRecord } from '../../src/books/witness/record.ts'
-import {
-  cosigned,
-  firstRecordsDigest,
-  nextRecordsDigest,
-  witnessStatement,
-} from '../../src/books/witness/witness-file.ts'
+import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
+import { rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
+import { type SealRecord, recordName, recordText } from '../../src/audit/external-seals/seal-record.ts'
+import { cosigned, firstRecordsDigest, nextRecordsDigest, witnessStatement } from '../../src/audit/external-seals/witness-file.ts'
 
 /** What `docs/seals-vectors.json` holds. Everything in it follows from the seeds and the texts here. */
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerWork } from '../../src/app/work-cli.ts'
+import { registerWork } from '../../src/app/work-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import {

@@ -4,7 +4,7 @@ import { allMigrations } from '../../src/app/migrations.ts'
 import { queues } from '../../src/app/queues.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { depthOf, listDead } from '../../src/platform/work/queue/operate.ts'
+import { depthOf, listDead } from '../../src/platform/work/queue-operations.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 
 const before = (name: string) =>

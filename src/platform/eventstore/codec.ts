@@ -1,5 +1,5 @@
-import type { DomainEvent, EventMetadata, RecordedEvent } from './event.ts'
-import type { NewEvent, StoredEvent } from './port.ts'
+import type { DomainEvent, EventMetadata, RecordedEvent } from '../../kernel/event.ts'
+import type { EventLog, NewEvent, StoredEvent } from './port.ts'
 
 /**
  * How events of old shapes are read as today's. By stored type: a function from the fact as it was written to the fact
@@ -55,5 +55,38 @@ export const createCodec = (upcasters: Upcasters = {}): EventCodec => {
         read = { text: stored.metadata, metadata: JSON.parse(stored.metadata) }
       return recorded(stored, read.metadata, upcasters)
     },
+  }
+}
+
+/** Events of one page: memory holds two pages, whatever the length of the log. */
+const pageSize = 2_000
+
+/**
+ * The log from behind `start` (0: its beginning) through a position, page by page; the next page is read while this one is worked on.
+ * @param limit events of a page
+ * @throws LogUnavailable
+ */
+export async function* readLog(
+  log: Pick<EventLog, 'readAll'>,
+  through: number,
+  limit = pageSize,
+  start = 0,
+): AsyncGenerator<readonly StoredEvent[]> {
+  const read = (after: number): Promise<readonly StoredEvent[]> => {
+    const page = log.readAll(after, limit)
+    // It is awaited later; a failure before that is not unhandled.
+    page.catch(() => undefined)
+    return page
+  }
+  let next = read(start)
+  for (;;) {
+    const page = await next
+    const last = page.at(-1)
+    if (last === undefined) return
+    const more = page.length === limit && last.position < through
+    if (more) next = read(last.position)
+    const events = last.position <= through ? page : page.filter(({ position }) => position <= through)
+    if (events.length > 0) yield events
+    if (!more) return
   }
 }

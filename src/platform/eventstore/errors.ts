@@ -1,4 +1,4 @@
-import type { StreamName } from '../../terms/streams.ts'
+import type { StreamName } from '../../kernel/streams.ts'
 import type { Expected } from './port.ts'
 
 /** The stream is not at the expected revision; nothing was written. */
@@ -29,3 +29,13 @@ export class LogUnavailable extends Error {
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
 }
+
+/**
+ * Settles as the promise does, or rejects with what `late` makes once `limitMs` have passed. What is waited for goes on
+ * all the same; its outcome is dropped then, a failure too.
+ */
+export const within = <Value>(promise: Promise<Value>, limitMs: number, late: () => Error): Promise<Value> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late()), limitMs)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })

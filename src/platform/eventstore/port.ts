@@ -1,4 +1,4 @@
-import type { StreamName } from '../../terms/streams.ts'
+import type { StreamName } from '../../kernel/streams.ts'
 
 /**
  * The revision that a stream must be at: the one of its last event (from 0), or `noStream` when it must not exist.

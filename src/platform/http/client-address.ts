@@ -1,6 +1,36 @@
 import type { IncomingMessage } from 'node:http'
-import { isIP, isIPv4, isIPv6, type Socket } from 'node:net'
-import { type AddressSet, addressSet, listed } from './address-set.ts'
+import { BlockList, type Socket, isIP, isIPv4, isIPv6 } from 'node:net'
+
+/** Says whether an address is one of a set of addresses and networks. */
+export type AddressSet = (address: string) => boolean
+
+const family = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6')
+
+const addEntry = (blocks: BlockList, entry: string): void => {
+  const [address = '', prefix, ...rest] = entry.split('/')
+  const bits = isIPv4(address) ? 32 : 128
+  const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN
+  if (isIP(address) === 0 || rest.length > 0 || !(length >= 0 && length <= bits))
+    throw new Error(`"${entry}" is neither an IP address nor a network such as 10.0.0.0/8`)
+  blocks.addSubnet(address, length, family(address))
+}
+
+/** What a comma-separated list names, e.g. `127.0.0.1, 10.0.0.0/8`. */
+export const listed = (list: string): readonly string[] =>
+  list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+
+/**
+ * The set of addresses and networks, e.g. `127.0.0.1` and `2001:db8::/32`. Text that is no address is in none.
+ * @throws Error that names the entry that is neither
+ */
+export const addressSet = (entries: readonly string[]): AddressSet => {
+  const blocks = new BlockList()
+  for (const entry of entries) addEntry(blocks, entry)
+  return (address) => isIP(address) !== 0 && blocks.check(address, family(address))
+}
 
 /** Says whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is believed. */
 export type TrustedProxies = AddressSet
@@ -74,3 +104,20 @@ const network64 = (address: string): string => {
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(':')}::/64`
 }
+
+/** The fewest bits that a network of somebody's own proxies has; those of content networks have more. */
+const narrowest = { ipv4: 8, ipv6: 20 } as const
+
+/** Unique local addresses (RFC 4193) are nobody's on the Internet. */
+const isUniqueLocal = addressSet(['fc00::/7'])
+
+const isWide = (entry: string): boolean => {
+  const [address = '', prefix] = entry.split('/')
+  if (prefix === undefined) return false
+  const bits = Number(prefix)
+  if (isIPv4(address)) return bits < narrowest.ipv4
+  return bits < narrowest.ipv6 && !(bits >= 7 && isUniqueLocal(address))
+}
+
+/** The entries of a valid list of trusted proxies that take in a large part of the Internet, such as `0.0.0.0/0`. */
+export const wideNetworks = (list: string): readonly string[] => listed(list).filter(isWide)

@@ -1,14 +1,12 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Scope } from '../../terms/holder.ts'
-import type { CustomerIdOf } from '../../terms/own-id.ts'
-import type { ApiError } from './errors.ts'
-import { refuse, refuseUnknownPath } from './errors.ts'
-import { type CompiledRoute, goneSignal, type HttpRequest } from './exchange.ts'
-import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
+import type { CustomerIdOf } from '../../kernel/external-id.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
+import { type CompiledRoute, type HttpRequest, goneSignal } from './exchange.ts'
+import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './headers.ts'
+import { type Checked, type ShapeCheck, isLate, shapeCheck, shapeShown } from './request-shape.ts'
 import type { Answer, Route } from './route.ts'
-import type { Checked, ShapeCheck } from './shape.ts'
-import { isLate, shapeCheck, shapeShown } from './shape.ts'
 
 type Checks = {
   readonly body: ShapeCheck

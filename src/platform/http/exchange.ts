@@ -2,10 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
-import type { Connection } from './connections.ts'
 import type { ErrorCode } from './error-table.ts'
 import type { ApiError } from './errors.ts'
 import type { ParsedJson } from './json.ts'
+import type { Connection } from './node-server.ts'
 import type { Answer, Route } from './route.ts'
 
 /** A route with its checks made ready, so that a request only runs them. */

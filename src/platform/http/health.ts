@@ -1,9 +1,8 @@
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
+import type { OperatorAccess } from './auth.ts'
 import { ApiError, refuseUnknownPath } from './errors.ts'
-import type { OperatorAccess } from './operator-access.ts'
-import type { Route } from './route.ts'
-import { route } from './route.ts'
+import { type Route, route } from './route.ts'
 
 /** One thing that must hold before orders can be taken. */
 export type Probe = {

@@ -1,5 +1,25 @@
+import { createServer as createHttpServer } from 'node:http'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { registerGauge } from './runtime-metrics.ts'
+import type { Closing } from '../../kernel/resource-scope.ts'
+import { registerGauge } from './gauges.ts'
+
+/** Serves `/metrics` to this machine. */
+export const serveMetrics = async (closing: Closing, registry: Registry, port: number): Promise<void> => {
+  const server = createHttpServer((request, response) => {
+    if (request.url !== '/metrics') {
+      response.writeHead(404).end()
+      return
+    }
+    void registry.metrics().then((text) => {
+      response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: '127.0.0.1', port }, resolve)
+  })
+  closing.add(() => server.close())
+}
 
 /** What the server measures of itself. */
 export type HttpMetrics = {

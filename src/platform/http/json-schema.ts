@@ -78,3 +78,15 @@ export const resolved = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const name = schema.$ref?.replace('#/$defs/', '')
   return name === undefined ? schema : (root.$defs?.[name] ?? {})
 }
+
+/** Makes a value when it is asked for first, and once; a failure is forgotten, so that the next one tries again. */
+export const onDemand = <Value>(make: () => Promise<Value>): (() => Promise<Value>) => {
+  let made: Promise<Value> | null = null
+  return () => {
+    made ??= make().catch((error) => {
+      made = null
+      throw error
+    })
+    return made
+  }
+}

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { trimEnd } from '../../kernel/trim-end.ts'
+import { trimEnd } from '../../kernel/formats.ts'
 import { refuse } from './errors.ts'
 
 /** Deeper nesting than any documented body has; a limit on the walk below. */

@@ -1,7 +1,82 @@
-import type { DestinationStream, Logger, LoggerOptions } from 'pino'
+import { LRUCache } from 'lru-cache'
 import pino from 'pino'
+import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { createRepeats, type TroubleLine } from './log-repeats.ts'
+
+/** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */
+const mostWaiting = 8 * 1024 * 1024
+
+/**
+ * Standard error as the place of the log. A terminal that was closed or a disk that is full loses lines and ends nothing:
+ * left alone, pino would end the process with the error of a write, and wait for ever for such a place when it flushes.
+ */
+export const standardErrorLog = (): {
+  readonly destination: pino.DestinationStream
+  /** Writes what waits, unless the last write failed. */
+  flush(): void
+  /** Nothing is flushed from now on, for whoever read it is gone. */
+  giveUp(): void
+} => {
+  const destination = pino.destination({ dest: 2, sync: false, maxLength: mostWaiting })
+  let takesLines = true
+  destination.on('error', () => {
+    takesLines = false
+  })
+  destination.on('write', () => {
+    takesLines = true
+  })
+  const flush = destination.flushSync.bind(destination)
+  // pino calls it, too, when the process ends.
+  destination.flushSync = () => {
+    if (takesLines) flush()
+  }
+  return {
+    destination,
+    flush: () => destination.flushSync(),
+    giveUp: () => {
+      takesLines = false
+    },
+  }
+}
+
+/** A trouble that lasts is told again this often, milliseconds. */
+const againMs = 60_000
+
+/** Troubles that are known apart; the one that was not met for longest is forgotten, and told when it is met again. */
+const knownTroubles = 1_000
+
+export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
+
+/** What tells troubles apart: texts, so ids and names, never figures, which change from one try to the next. */
+const identityOf = (level: number, message: unknown, { err, ...fields }: TroubleLine): string =>
+  JSON.stringify([
+    level,
+    message,
+    err.name,
+    err.message,
+    ...Object.entries(fields).filter(([, value]) => typeof value === 'string'),
+  ])
+
+/**
+ * Whether a line about a trouble says something new. What is tried again several times a second fails as often during an
+ * outage: its first line is told, then one a minute.
+ */
+export const createRepeats = (monotonicMs: MonotonicClock) => {
+  const told = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: knownTroubles })
+
+  /** How many lines like this one were left out since the last that was told; null for one to leave out. */
+  return (level: number, message: unknown, line: TroubleLine): number | null => {
+    const identity = identityOf(level, message, line)
+    const last = told.get(identity)
+    const nowMs = monotonicMs()
+    if (last !== undefined && nowMs - last.atMs < againMs) {
+      last.leftOut += 1
+      return null
+    }
+    told.set(identity, { atMs: nowMs, leftOut: 0 })
+    return last?.leftOut ?? 0
+  }
+}
 
 /** Names under which secrets and personal data could stand in a log line. */
 const secretNames: ReadonlySet<string> = new Set([
@@ -78,3 +153,33 @@ export const createLogger = (
     },
     destination ?? pino.destination({ fd: 1, sync: false }),
   )
+
+const isError = (value: unknown): value is { readonly message?: string; readonly stack?: string } =>
+  typeof value === 'object' && value !== null && 'stack' in value
+
+const shown = (value: unknown): string => {
+  if (isError(value)) return shown(String(value.message))
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(value)
+}
+
+/** From here on the log tells of bugs and outages, whose stack helps. */
+const stackFrom = pino.levels.values.error!
+
+/** Of a line's time, the part that people at a terminal look at. */
+const timeOf = (time: unknown): string => String(time).slice(11, 19)
+
+/** One line of the log as people read it: `12:03:04 warn  a connection broke  err="…"`. */
+export const prettyLine = (line: string): string => {
+  const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>
+  const name = pino.levels.labels[Number(level)] ?? String(level)
+  const values = Object.entries(rest).map(([key, value]) => `  ${key}=${shown(value)}`)
+  const { err } = rest
+  const stack = Number(level) >= stackFrom && isError(err) ? `\n${err.stack}` : ''
+  return `${timeOf(time)} ${name.padEnd(5)} ${msg ?? ''}${values.join('')}${stack}\n`
+}
+
+/** Lines for people in place of JSON: one line of JSON comes in at a time. */
+export const prettyLines = (destination: DestinationStream): DestinationStream => ({
+  write: (line) => destination.write(prettyLine(line)),
+})

@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { securityHeaders } from './answer.ts'
-import { addressSubject, clientAddress, type TrustedProxies } from './client-address.ts'
-import type { Connections } from './connections.ts'
-import type { Limits } from './gate.ts'
+import { type TrustedProxies, addressSubject, clientAddress } from './client-address.ts'
+import { newRequestId, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
-import { newRequestId, requestIdFrom } from './request-id.ts'
+import type { Connections } from './node-server.ts'
+import type { Limits } from './rate-limit.ts'
 import type { ReadyAnswer, Route } from './route.ts'
 
 export type ReadyParts = {

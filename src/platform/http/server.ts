@@ -1,38 +1,49 @@
-import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { trimEnd } from '../../kernel/trim-end.ts'
-import type { CustomerIdOf } from '../../terms/own-id.ts'
-import { baseHeaders, type RefusalPage, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
-import type { ArrivingLimits } from './arriving.ts'
-import { createArriving, defaultArrivingLimits } from './arriving.ts'
+import type { CustomerIdOf } from '../../kernel/external-id.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import { type RefusalPage, baseHeaders, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
-import { answerBrokenRequest } from './broken-request.ts'
-import type { TrustedProxies } from './client-address.ts'
-import { clientAddress, noTrustedProxies } from './client-address.ts'
+import { type TrustedProxies, clientAddress, noTrustedProxies } from './client-address.ts'
+import { createHangUp, createUnanswered } from './close-connection.ts'
 import { compileRoute } from './compile.ts'
-import type { ConnectionLimits } from './connections.ts'
-import { createConnections, defaultConnectionLimits } from './connections.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
-import { refusalOf } from './fault.ts'
-import type { Limits } from './gate.ts'
-import { admit, admitAddress, admitFinance } from './gate.ts'
-import { createHangUp } from './hang-up.ts'
-import { checkSentOnce } from './header-forms.ts'
-import { createHold } from './hold.ts'
+import { answerBrokenRequest, refusalOf } from './faults.ts'
+import { checkSentOnce, newRequestId, requestIdAsKey, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
-import { createInFlight } from './in-flight.ts'
-import type { Times } from './node-server.ts'
-import { createNodeServer, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
-import type { PathTable } from './path-table.ts'
-import { pathTable } from './path-table.ts'
-import { readBodies } from './read-bodies.ts'
+import { type ConnectionLimits, type Times, createConnections, createNodeServer, defaultConnectionLimits, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
+import { type ArrivingLimits, createArriving, createHold, createInFlight, defaultArrivingLimits } from './overload.ts'
+import { type Limits, admit, admitAddress, admitFinance } from './rate-limit.ts'
+import { readBodies } from './read-body.ts'
 import { withReadyAnswers } from './ready-answers.ts'
-import { newRequestId, requestIdAsKey, requestIdFrom } from './request-id.ts'
 import type { Route } from './route.ts'
-import { createUnanswered } from './unanswered.ts'
+
+export type PathMatch = { readonly allow: string; readonly cors: boolean }
+
+/** Says which methods a path has, for requests that no route took: 405 and OPTIONS name them. */
+export type PathTable = (path: string) => PathMatch | null
+
+const pattern = (path: string): RegExp => {
+  const escaped = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^{}]+\}/g, '[^/]+')
+  return new RegExp(`^${escaped}$`)
+}
+
+const allowOf = (routes: readonly Route[]): string => {
+  const methods = routes.map(({ method }) => method as string)
+  return [...new Set([...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'])].join(', ')
+}
+
+export const pathTable = (routes: readonly Route[]): PathTable => {
+  const byPath = Map.groupBy(routes, ({ path }) => path as string)
+  const rows = [...byPath].map(([path, group]) => ({
+    pattern: pattern(path),
+    match: { allow: allowOf(group), cors: group.some(({ cors }) => cors === true) },
+  }))
+  return (path) => rows.find((row) => row.pattern.test(path))?.match ?? null
+}
 
 export type HttpServerOptions = {
   readonly routes: readonly Route[]
@@ -324,4 +335,23 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     })
   }
   return app
+}
+
+/**
+ * Stops accepting, lets requests that run finish and closes idle connections; what has not ended after `graceMs` is
+ * cut. The caller closes the command runner and the log afterwards, when no request can reach them any more.
+ * @returns whether every request had ended
+ */
+export const shutDown = async (app: FastifyInstance, graceMs: number): Promise<boolean> => {
+  let inTime = true
+  const timer = setTimeout(() => {
+    inTime = false
+    app.server.closeAllConnections()
+  }, graceMs)
+  try {
+    await app.close()
+  } finally {
+    clearTimeout(timer)
+  }
+  return inTime
 }

@@ -1,12 +1,6 @@
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
-import {
-  allowedAddresses,
-  isAllowedAddress,
-  type Resolve,
-  TargetRefused,
-  type TargetRules,
-} from './target.ts'
+import { type Resolve, TargetRefused, type TargetRules, allowedAddresses, isAllowedAddress } from './target.ts'
 
 export type ConnectorOptions = {
   readonly resolve: Resolve

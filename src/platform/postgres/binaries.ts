@@ -1,10 +1,10 @@
-import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, execFile, spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { StartRefused } from './start-refused.ts'
+import { StartRefused } from './errors.ts'
 
 const run = promisify(execFile)
 

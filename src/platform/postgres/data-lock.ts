@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { StartRefused } from './start-refused.ts'
+import { StartRefused } from './errors.ts'
 
 /** What stands beside the data while somebody uses it (mode 600: the address carries the password). */
 export type DataUser = {

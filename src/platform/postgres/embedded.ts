@@ -1,16 +1,59 @@
 import type { ChildProcess } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { chown, mkdir, open, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
-import { absentIn } from './absent.ts'
-import { findLauncher } from './binaries.ts'
-import { createCluster } from './cluster.ts'
+import { type Launcher, findLauncher } from './binaries.ts'
 import { type DataLock, lockData, lockFile } from './data-lock.ts'
-import { tailOf } from './log-tail.ts'
-import { stopOrphan } from './orphan.ts'
-import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
-import { readOwnFile, StartRefused } from './start-refused.ts'
+import { StartRefused, readOwnFile } from './errors.ts'
+import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
+import { absentIn } from './wait-for-database.ts'
+
+/** Where the parts of an embedded Postgres lie. */
+export type ClusterPaths = {
+  readonly dataDir: string
+  readonly cluster: string
+  readonly logFile: string
+  readonly passwordFile: string
+}
+
+const own = async (launcher: Launcher, path: string): Promise<void> => {
+  if (launcher.owner) await chown(path, launcher.owner.uid, launcher.owner.gid)
+}
+
+/** Makes the cluster under another name first, so that a start that was killed in between leaves none half made. */
+export const createCluster = async (
+  launcher: Launcher,
+  paths: ClusterPaths,
+  logFd: number,
+): Promise<void> => {
+  const half = `${paths.cluster}.new`
+  const passwordCopy = join(paths.dataDir, 'postgres.initdb')
+  await rm(half, { recursive: true, force: true })
+  await mkdir(half, { mode: 0o700 })
+  await own(launcher, half)
+  await writeFile(passwordCopy, await readFile(paths.passwordFile), { mode: 0o600 })
+  await own(launcher, passwordCopy)
+  const child = launcher.spawn(
+    launcher.initdb,
+    [
+      `--pgdata=${half}`,
+      `--pwfile=${passwordCopy}`,
+      '--username=farebox',
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale-provider=builtin',
+      '--locale=C.UTF-8',
+      '--lc-messages=C',
+    ],
+    logFd,
+  )
+  const [code] = await once(child, 'exit')
+  await rm(passwordCopy, { force: true })
+  if (code !== 0) throw new StartRefused(`initdb failed:\n${await tailOf(paths.logFile)}`)
+  await rename(half, paths.cluster)
+}
 
 export type EmbeddedPostgres = {
   /** Address with password, of the role that serves; only this machine can reach it. */

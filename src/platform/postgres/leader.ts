@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { boundSilence, openSession, type Session } from './session.ts'
-import { tryLock } from './session-lock.ts'
+import { tryLock } from './locks.ts'
+import { type Session, boundSilence, openSession } from './postgres-session.ts'
 
 export type SessionLoop = {
   readonly pool: pg.Pool

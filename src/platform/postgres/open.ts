@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DataInUse } from './data-lock.ts'
 import { type EmbeddedPostgres, ownerUrlOf, startEmbeddedPostgres } from './embedded.ts'
-import { withFilesIn } from './start-refused.ts'
+import { withFilesIn } from './errors.ts'
 
 /** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
 export type OpenPostgres = {

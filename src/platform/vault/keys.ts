@@ -1,10 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { type KeyObject, createHash, createSecretKey, hkdfSync, randomBytes } from 'node:crypto'
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
+import { readOwnFile } from '../postgres/errors.ts'
 import type { Migrations } from '../postgres/migrate.ts'
-import { readOwnFile } from '../postgres/start-refused.ts'
-import type { MasterKey } from './master-key.ts'
 
 /** The secrets of the service, 32 bytes each. They never enter the database. */
 export type Keys = {
@@ -156,3 +155,25 @@ export const replaceSealKey = async (
     [fingerprintOf('seal', next)],
   )
 }
+
+declare const brand: unique symbol
+
+/** 32 secret bytes from which every key of the vault is derived (`FAREBOX_MASTER_KEY`). Never logged, never stored. */
+export type MasterKey = Uint8Array & { readonly [brand]: 'MasterKey' }
+
+const masterKeyBytes = 32
+
+/** @throws RangeError when these are not 32 bytes */
+export const masterKey = (bytes: Uint8Array): MasterKey => {
+  if (bytes.length !== masterKeyBytes)
+    throw new RangeError(`a master key has ${masterKeyBytes} bytes, not ${bytes.length}`)
+  return bytes as MasterKey
+}
+
+/**
+ * A key for one purpose (HKDF-SHA256, RFC 5869), so that nothing made for one purpose says anything about another.
+ * A purpose carries its version and never changes: what it made is stored or handed out. A key object, not its bytes:
+ * Node 24 takes 13 µs longer over a cipher or HMAC whose key is a buffer.
+ */
+export const deriveKey = (master: MasterKey, purpose: string): KeyObject =>
+  createSecretKey(Buffer.from(hkdfSync('sha256', master, Buffer.alloc(0), `farebox ${purpose}`, 32)))

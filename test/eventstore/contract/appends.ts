@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WrongExpectedRevision } from '../../../src/platform/eventstore/errors.ts'
 import type { Appended, EventLog, Expected, NewEvent } from '../../../src/platform/eventstore/port.ts'
-import type { StreamName } from '../../../src/terms/streams.ts'
+import type { StreamName } from '../../../src/kernel/streams.ts'
 import { allAfter, freshStream, only, someEvent, someEvents, streamOf, written } from './events.ts'
 import type { LogTraits, OpenLog } from './under-test.ts'
 

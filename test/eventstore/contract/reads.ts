@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StreamName } from '../../../src/terms/streams.ts'
+import type { StreamName } from '../../../src/kernel/streams.ts'
 import { allAfter, freshStream, only, someEvents, streamOf } from './events.ts'
 import type { OpenLog } from './under-test.ts'
 

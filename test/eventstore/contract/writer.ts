@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { TestContext } from 'node:test'
-import type { StreamName } from '../../../src/terms/streams.ts'
+import type { StreamName } from '../../../src/kernel/streams.ts'
 import type { LogUnderTest } from './under-test.ts'
 
 export type WriterTask = {

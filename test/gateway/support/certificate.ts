@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { selfSignedCertificate } from '../../../src/kernel/self-signed.ts'
+import { selfSignedCertificate } from '../../../src/platform/outgoing/self-signed-certificate.ts'
 
 /** A certificate of its own for `localhost` and the loopback addresses, two days long. */
 export const selfSigned = (): { readonly key: string; readonly cert: string } => {

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
-import { encodeTarget } from '../../../src/gateway/proxy/socks/wire-form.ts'
-import { targetOf } from '../../../src/gateway/proxy/targets/host.ts'
+import { encodeTarget } from '../../../src/gateway/socks/socks-messages.ts'
+import { targetOf } from '../../../src/gateway/targets/targets.ts'
 import { password, username } from './memory-ports.ts'
 
 export const basic = (user = username, word = password): string =>

@@ -1,14 +1,5 @@
-import { anywhere, type Line } from '../../../src/gateway/lines/targeting.ts'
-import type {
-  Access,
-  Admission,
-  Denied,
-  Exit,
-  Exits,
-  Knock,
-  Route,
-  Spending,
-} from '../../../src/gateway/proxy/ports.ts'
+import { type Line, anywhere } from '../../../src/domain/exits/exit-targeting.ts'
+import type { Access, Admission, Denied, Exit, Exits, Knock, Route, Spending } from '../../../src/gateway/gateway-ports.ts'
 
 export const plainLine: Line = {
   base: 'tester1',

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 import { type Dispatcher, fetch, ProxyAgent, type Response, Socks5ProxyAgent } from 'undici'
 import { readConfig } from '../../../src/app/config.ts'
-import { type GatewayWorker, openGatewayWorker } from '../../../src/app/gateway/worker.ts'
+import { type GatewayWorker, openGatewayWorker } from '../../../src/app/gateway-process.ts'
 import type { Clock } from '../../../src/kernel/clock.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { atEnd } from '../../support/cleanup.ts'

@@ -1,4 +1,4 @@
-import { trimEnd } from '../../../kernel/trim-end.ts'
+import { trimEnd } from '../../../kernel/formats.ts'
 
 /** One node, or the name that discovery asks. */
 type Host = { readonly address: string; readonly port: number }

@@ -1,11 +1,14 @@
 import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
-import { OutcomeUnknown } from '../errors.ts'
-import type { Append, Appended } from '../port.ts'
-import { within } from '../within.ts'
-import type { AtMost } from './at-most.ts'
-import { appendFailure, isServerTimeout } from './failures.ts'
+import { randomUUID } from 'node:crypto'
+import { newEventId } from '../../../kernel/ids.ts'
+import type { StreamName } from '../../../kernel/streams.ts'
+import { appendBytes, refusalOf } from '../append-checks.ts'
+import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision, within } from '../errors.ts'
+import type { Append, AppendItem, Appended, ItemOutcome, StoredEvent } from '../port.ts'
+import type { AtMost } from './client.ts'
+import { toEventData, toPosition } from './event-form.ts'
+import { appendFailure, isServerTimeout, logUnavailable } from './failures.ts'
 import { type ReadDeps, readPage } from './read-page.ts'
-import { toEventData, toPosition } from './wire.ts'
 
 export type AppendDeps = ReadDeps & { readonly atMost: AtMost; readonly appendTimeoutMs: number }
 
@@ -60,4 +63,81 @@ export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appe
   const revision = Number(result.nextExpectedRevision)
   if (result.position === undefined) return await lookUp(deps, append, revision)
   return { revision, position: toPosition(result.position) }
+}
+
+export const failedItem = (error: unknown, landed: readonly Appended[]): ItemOutcome => {
+  if (error instanceof WrongExpectedRevision)
+    return { status: 'conflict', stream: error.stream, actual: error.actual, landed }
+  if (error instanceof AppendRejected) return { status: 'rejected', cause: error, landed }
+  if (error instanceof LogUnavailable) return { status: 'unavailable', cause: error, landed }
+  if (error instanceof OutcomeUnknown) return { status: 'unknown', cause: error, landed }
+  throw error
+}
+
+/** Sends an item's appends one after another up to the first that does not land, and says how far it came. */
+export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promise<ItemOutcome> => {
+  // Looked at before the first is sent, so that no prefix stands of an item that can never land.
+  for (const append of appends) {
+    const refusal = refusalOf(append, appendBytes(append))
+    if (refusal !== null) return failedItem(refusal, [])
+  }
+  const landed: Appended[] = []
+  try {
+    for (const append of appends) landed.push(await sendAppend(deps, append))
+  } catch (error) {
+    return failedItem(error, landed)
+  }
+  return { status: 'landed', appended: landed }
+}
+
+/** The outcome of an item of one append as its result. @throws what kept it from landing */
+export const onlyAppend = ({ stream, expected }: Append, outcome: ItemOutcome): Appended => {
+  if (outcome.status === 'landed') return outcome.appended[0]!
+  if (outcome.status === 'conflict') throw new WrongExpectedRevision(stream, expected, outcome.actual)
+  throw outcome.cause
+}
+
+/** The log's id, and the position of the event that holds it: all events of the log come after it. */
+export type Origin = { readonly logId: string; readonly position: number }
+
+/** Has none of our prefixes, so no reader of the log sees it. */
+const originStream = 'farebox-log' as StreamName
+
+const parse = ({ data, position }: StoredEvent): Origin => ({
+  logId: (JSON.parse(data) as { logId: string }).logId,
+  position,
+})
+
+const find = async (deps: AppendDeps): Promise<Origin | null> => {
+  const [first] = await readPage(deps, originStream, { from: 0, count: 1 })
+  return first === undefined ? null : parse(first)
+}
+
+const findOrMake = async (deps: AppendDeps): Promise<Origin> => {
+  const found = await find(deps)
+  if (found !== null) return found
+  const events = [
+    { id: newEventId(), type: 'LogCreated', data: JSON.stringify({ logId: randomUUID() }), metadata: '{}' },
+  ]
+  try {
+    await sendAppend(deps, { stream: originStream, expected: 'noStream', events })
+  } catch (error) {
+    // Another process made it first; or the answer was lost, and the next call looks again.
+    if (!(error instanceof WrongExpectedRevision)) throw logUnavailable(error)
+  }
+  const made = await find(deps)
+  if (made === null) throw new LogUnavailable(`${originStream} was written and cannot be read yet`)
+  return made
+}
+
+/** Reads the origin once, making it in a log that has none. @throws LogUnavailable, and tries anew with the next call */
+export const createOrigin = (deps: AppendDeps): (() => Promise<Origin>) => {
+  let origin: Promise<Origin> | null = null
+  return () => {
+    origin ??= findOrMake(deps).catch((error) => {
+      origin = null
+      throw error
+    })
+    return origin
+  }
 }

@@ -1,5 +1,5 @@
 import { ErrorType } from '@eventstore/db-client'
-import type { StreamName } from '../../../terms/streams.ts'
+import type { StreamName } from '../../../kernel/streams.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Expected } from '../port.ts'
 

@@ -1,10 +1,10 @@
 import { BACKWARDS, END, FORWARDS, type StreamingRead } from '@eventstore/db-client'
-import type { StreamName } from '../../../terms/streams.ts'
+import type { StreamName } from '../../../kernel/streams.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Connection } from './client.ts'
+import { fromPosition, toPosition, toStored } from './event-form.ts'
 import { isStreamAbsent, logUnavailable } from './failures.ts'
-import { toStored } from './wire.ts'
 
 export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs: number }
 
@@ -54,5 +54,33 @@ export const readPage = async (
   } catch (error) {
     if (isStreamAbsent(error)) return []
     throw logUnavailable(error)
+  }
+}
+
+const firstPage = 16
+const nextPages = 500
+
+/**
+ * Where the events of the whole server stand, from the last one backwards: ours, the server's own and other programs'.
+ * @throws LogUnavailable
+ */
+export async function* placesBackwards({ connection, readTimeoutMs }: ReadDeps) {
+  let from: number | null = null
+  for (let count = firstPage; ; count = nextPages) {
+    const read = connection.client.readAll({
+      direction: BACKWARDS,
+      fromPosition: from === null ? END : fromPosition(from),
+      maxCount: count,
+      requiresLeader: true,
+    })
+    const page = await collect(read, readTimeoutMs).catch((error) => {
+      throw logUnavailable(error)
+    })
+    for (const { event } of page) {
+      if (event === undefined) continue
+      from = toPosition(event.position)
+      yield { position: from, stream: event.streamId }
+    }
+    if (page.length < count) return
   }
 }

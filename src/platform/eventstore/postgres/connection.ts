@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { within } from '../within.ts'
+import { within } from '../errors.ts'
 
 export type Connection = {
   readonly client: pg.Client

@@ -1,15 +1,11 @@
 import type pg from 'pg'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
-import { createAnnouncer } from './announcer.ts'
-import { type BatchReport, createGroupCommit } from './group-commit.ts'
-import { createNewestSeen } from './newest-seen.ts'
-import { createReads } from './reads.ts'
-import { createRecent } from './recent.ts'
-import { createSender } from './sender.ts'
+import { type BatchReport, createGroupCommit, createSender } from './group-commit.ts'
+import { createReads, subscribe } from './reads.ts'
+import { createNewestSeen, createRecent } from './revision-cache.ts'
 import type { BatchSigner } from './signing.ts'
-import { subscribe } from './subscription.ts'
-import { createWaker } from './waker.ts'
+import { createAnnouncer, createWaker } from './wake-up.ts'
 
 export type PostgresLogOptions = {
   /** For reads. It stays the caller's to end. The database is migrated. */

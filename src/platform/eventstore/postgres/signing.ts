@@ -1,4 +1,4 @@
-import type { Prepared, Step } from '../../postgres/in-one-trip.ts'
+import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import type { AppendItem } from '../port.ts'
 import type { EventRow } from './event-rows.ts'
 

@@ -1,0 +1,204 @@
+import { Command, CommanderError } from 'commander'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../kernel/clock.ts'
+import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
+import { requireAfterwards, requiredHelp } from '../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
+import { CommandOverload } from '../platform/commands/command.ts'
+import { ApiError } from '../platform/http/errors.ts'
+import { FareboxAbsent } from '../platform/postgres/wait-for-database.ts'
+import { type Config, SettingsRefused, readConfig } from './config.ts'
+import { registerSettings, unknownSettings } from './settings-command.ts'
+
+/** What the command line needs from outside: where it writes, and how a command gets its context. */
+export type CliDeps = {
+  out(text: string): void
+  err(text: string): void
+  /** Milliseconds since the epoch; left out: commands that need the time and no context fail. */
+  readonly clock?: Clock
+  /** How wide the terminal is; left out where there is none. */
+  readonly columns?: number | undefined
+  /** The settings; left out: none is given. */
+  readonly environment?: NodeJS.ProcessEnv
+  open(options: OpenOptions): Promise<{ readonly context: CliContext; close(): Promise<void> }>
+}
+
+/** A room's commands: `registerX(program, cli)`. */
+export type Register = (program: Command, cli: Cli<Config>) => void
+
+const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
+
+const description = `Runs a Farebox: accounts, keys, wallets, catalogue, stock, orders.
+
+Every command reads the same settings as the server and is safe beside a running one.
+With --json, standard output carries nothing but the JSON (run it as "npx farebox" or "npm run -s farebox --").
+From outside the directory of Farebox run its bin/farebox: npx would fetch a package of that name from the registry.
+Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
+
+const version = (): string =>
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
+
+const leaves = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
+
+/** What stops a start (src/app/core.ts), by the name of its error. */
+const startRefusals: Readonly<Record<string, string>> = {
+  SettingsRefused: 'invalid_settings',
+  DataInUse: 'data_in_use',
+  FareboxAbsent: 'no_farebox',
+  DatabaseUnreachable: 'database_unreachable',
+  LockHeld: 'database_busy',
+  MigrationRefused: 'database_refused',
+  KeyRefused: 'key_refused',
+  StartRefused: 'start_refused',
+}
+
+/** Input or settings are to be changed; the rest may be as it should be, and fails all the same. */
+const isWrongUse = (error: unknown): boolean =>
+  error instanceof CliMisuse || error instanceof SettingsRefused || error instanceof FareboxAbsent
+
+const refusalOf = (error: unknown): CliRefusal | null => {
+  if (error instanceof CliRefusal) return error
+  if (error instanceof ApiError) return new CliRefusal(error.code, error.message, error.extra)
+  if (error instanceof CommandOverload)
+    return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
+  const code = error instanceof Error ? startRefusals[error.name] : undefined
+  return code === undefined ? null : new CliRefusal(code, (error as Error).message)
+}
+
+/** What is after `--` are values. A line that commander refused tells no more of its options than this. */
+const asksForJson = (args: readonly string[]): boolean => {
+  const end = args.indexOf('--')
+  return args.slice(0, end === -1 ? undefined : end).includes('--json')
+}
+
+/** What commander wrote to standard error, in one line and without the usage of the command. */
+const misuseOf = ({ code, message }: CommanderError): string => {
+  if (code === 'commander.help') return 'there is no such command; --help lists them'
+  if (message.includes("unknown option '--json'"))
+    return '--json stands after a command, e.g. npx farebox settings --json; --help lists them'
+  return message.replace(/^error: /, '').replaceAll('\n', ' ')
+}
+
+const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
+  if (json) deps.out(JSON.stringify(output.json))
+  else if (output.text !== null) deps.out(output.text)
+}
+
+/** A failure by its messages; a stack helps nobody at a prompt, LOG_LEVEL=debug prints it. */
+const messagesOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const own = error.message || error.name
+  return error.cause instanceof Error && error.cause.message !== own
+    ? `${own}: ${messagesOf(error.cause)}`
+    : own
+}
+
+const printFailure = (deps: CliDeps, json: boolean, error: unknown): void => {
+  const refusal = refusalOf(error)
+  const message = messagesOf(refusal ?? error)
+  deps.err(`error: ${message}`)
+  if (!refusal && process.env.LOG_LEVEL === 'debug' && error instanceof Error) deps.err(error.stack ?? '')
+  if (json)
+    deps.out(JSON.stringify({ error: message, code: refusal?.code ?? 'internal_error', ...refusal?.extra }))
+}
+
+/**
+ * Runs one command line and returns the exit code; never throws.
+ * @param args the arguments after the program's name
+ */
+export const runCli = async (
+  args: readonly string[],
+  rooms: readonly Register[],
+  deps: CliDeps,
+): Promise<number> => {
+  const { environment = {} } = deps
+  for (const warning of unknownSettings(environment)) deps.err(`warning: ${warning}`)
+  let code: number = exitCodes.done
+  /** Runs a command's work, which prints what it gives, and says how it ended. */
+  const act = async (
+    given: readonly unknown[],
+    work: (done: (output: CliOutput) => void) => Promise<void>,
+  ): Promise<void> => {
+    const json = (given.at(-1) as Command).opts<{ json?: boolean }>().json === true
+    try {
+      await work((output) => {
+        print(deps, json, output)
+        if (output.failed) code = exitCodes.failed
+      })
+    } catch (error) {
+      printFailure(deps, json, error)
+      code = isWrongUse(error) ? exitCodes.wrongUse : exitCodes.failed
+    }
+  }
+  const cli: Cli<Config> = {
+    clock: deps.clock ?? (() => Number.NaN),
+    action:
+      <Arguments extends readonly unknown[]>(
+        work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+        options: OpenOptions = { makes: false },
+      ) =>
+      (...given) =>
+        act(given, async (done) => {
+          const { context, close } = await deps.open(options)
+          try {
+            done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
+          } finally {
+            await close()
+          }
+        }),
+    bareAction:
+      <Arguments extends readonly unknown[]>(
+        work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+      ) =>
+      (...given) =>
+        act(given, async (done) => {
+          done(await work(readConfig(environment), ...(given.slice(0, -1) as unknown as Arguments)))
+        }),
+    openingAction:
+      <Arguments extends readonly unknown[]>(
+        work: (
+          config: Config,
+          open: (options?: OpenOptions) => ReturnType<CliDeps['open']>,
+          ...given: Arguments
+        ) => Promise<CliOutput>,
+      ) =>
+      (...given) =>
+        act(given, async (done) => {
+          const open = (options: OpenOptions = { makes: false }) => deps.open(options)
+          done(await work(readConfig(environment), open, ...(given.slice(0, -1) as unknown as Arguments)))
+        }),
+  }
+  const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
+  program.version(version())
+  for (const register of rooms) register(program, cli)
+  registerSettings(program, deps)
+  for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
+  const required = requireAfterwards(program, leaves(program))
+  for (const command of [program, ...descendants(program)]) {
+    // Long names of commands leave less than the 40 columns below which commander breaks no line.
+    command.configureHelp({
+      sortSubcommands: false,
+      showGlobalOptions: false,
+      minWidthToWrap: 24,
+      ...requiredHelp(required),
+    })
+    command.exitOverride().configureOutput({
+      writeOut: (text) => deps.out(text.trimEnd()),
+      writeErr: (text) => deps.err(text.trimEnd()),
+    })
+  }
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return code
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.exitCode === 0) return exitCodes.done
+    if (asksForJson(args)) deps.out(JSON.stringify({ error: misuseOf(error), code: 'invalid_usage' }))
+    return exitCodes.wrongUse
+  }
+}
+
+const descendants = (command: Command): readonly Command[] =>
+  command.commands.flatMap((child) => [child, ...descendants(child)])

@@ -1,0 +1,54 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StartRefused, readOwnFile } from '../../platform/postgres/errors.ts'
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+export type DemoAccount = { readonly accountId: string; readonly key: string }
+
+/** `demo.json` under FAREBOX_DATA, mode 600: what is needed to try the service out. */
+export type DemoFile = {
+  readonly baseUrl: string
+  readonly buyer: DemoAccount
+  readonly reseller: DemoAccount
+  /** Its key calls scrapers and nothing else; the other one reads the wallet that pays them. */
+  readonly scraper: DemoAccount & { readonly walletKey: string }
+  /** Where the stand-ins of the payment providers answer; null where none run. */
+  readonly sandbox: string | null
+}
+
+const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')
+
+/** Null when this directory has none. */
+export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> => {
+  const path = pathIn(dataDir)
+  try {
+    return JSON.parse(await readOwnFile(path)) as DemoFile
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (error instanceof SyntaxError)
+      throw new StartRefused(
+        `${path} is no JSON. Put it back from a backup, or move it away: then no demo keys are shown.`,
+        { cause: error },
+      )
+    throw error
+  }
+}
+
+/** Replaces the file as a whole, so that nobody reads half of it. */
+export const writeDemoFile = async (dataDir: string, demo: DemoFile): Promise<void> => {
+  await mkdir(dataDir, { recursive: true })
+  const path = pathIn(dataDir)
+  await writeFile(`${path}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
+  await rename(`${path}.new`, path)
+}
+
+/** How far the demo data of this database is: one row once seeding began. */
+export const migrations: Migrations = {
+  '0020_demo': `
+    create table work.demo (
+      singleton boolean primary key default true check (singleton),
+      began_at timestamptz not null default clock_timestamp(),
+      finished_at timestamptz
+    );
+  `,
+}

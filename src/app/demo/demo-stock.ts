@@ -1,0 +1,87 @@
+import { countriesOf, ratesIn } from '../../domain/catalog/catalog.ts'
+import { type DedicatedProduct, type ProductTerms, isDedicated } from '../../domain/catalog/product.ts'
+import { addressesHost } from '../../domain/shared/endpoint-fields.ts'
+import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
+import type { Stocking } from '../../features/stock/add-stock.ts'
+
+/** Addresses a pool (a product in a country, for mobile also a carrier and service) gets in the demo. */
+const poolSizes = { isp: 60, ipv4: 100, ipv6: 120, mobile: 12, residential: 0 } as const
+
+const cities: Readonly<Record<string, readonly string[]>> = {
+  AUS: ['Sydney', 'Melbourne'],
+  BRA: ['São Paulo', 'Rio de Janeiro'],
+  CAN: ['Toronto', 'Montreal'],
+  DEU: ['Frankfurt', 'Berlin'],
+  ESP: ['Madrid', 'Barcelona'],
+  FRA: ['Paris', 'Lyon'],
+  GBR: ['London', 'Manchester'],
+  ITA: ['Milan', 'Rome'],
+  JPN: ['Tokyo', 'Osaka'],
+  NLD: ['Amsterdam', 'Rotterdam'],
+  POL: ['Warsaw', 'Krakow'],
+  SGP: ['Singapore'],
+  USA: ['Dallas', 'New York', 'Los Angeles', 'Chicago'],
+}
+
+/** RFC 5398 sets these AS numbers aside for documentation. */
+const firstDocumentationAsn = 64_496
+const documentationAsns = 16
+
+/**
+ * IPv4 addresses lie in 127.0.0.0/8, all of which a Linux machine answers on, so a rented one really works where the gateway
+ * runs. IPv6 addresses are of 2001:db8::/32, which RFC 3849 sets aside for documentation: they are nobody's, so they are
+ * reached through a supplier, which the sandbox stands for.
+ */
+const demoAddress = (family: 'v4' | 'v6', block: number, host: number): string =>
+  family === 'v6'
+    ? `2001:db8:${(block + 1).toString(16)}::${(host + 1).toString(16)}`
+    : `127.${18 + Math.floor(block / 256)}.${block % 256}.${host + 1}`
+
+const demoSupplier: StockedEndpoint = {
+  protocol: 'socks5',
+  host: addressesHost,
+  port: 1080,
+  udp: true,
+  credentialId: null,
+}
+
+type Pool = Pick<StockedAddress, 'carrierId' | 'service'>
+
+const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] => {
+  const pools = ratesIn(product, country).map(({ target: { carrierId, service } }) => ({
+    carrierId,
+    service,
+  }))
+  return [...new Map(pools.map((pool) => [JSON.stringify(pool), pool])).values()]
+}
+
+/**
+ * Stock for every dedicated product of a catalogue that is not retired: some thousand addresses of ranges that belong
+ * to nobody else, the same ones for the same catalogue.
+ */
+export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {
+  // A pool has a /24 or a /48 of its own, so no address comes twice.
+  let block = 0
+  return products
+    .filter((product) => product.state !== 'retired')
+    .filter(isDedicated)
+    .flatMap((product) =>
+      countriesOf(product).map((country) => ({
+        productId: product.id,
+        country,
+        addresses: poolsOf(product, country).flatMap((pool): StockedAddress[] => {
+          const own = block++
+          const asn = firstDocumentationAsn + (own % documentationAsns)
+          const here = cities[country] ?? []
+          return Array.from({ length: poolSizes[product.family] }, (_, host) => ({
+            ip: demoAddress(product.family === 'ipv6' ? 'v6' : 'v4', own, host),
+            city: here[host % here.length] ?? null,
+            asn,
+            asnOrg: `Example Network ${asn}`,
+            ...pool,
+            ...(product.family === 'ipv6' && { endpoint: demoSupplier }),
+          }))
+        }),
+      })),
+    )
+}

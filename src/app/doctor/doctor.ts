@@ -1,0 +1,70 @@
+import type { Command } from 'commander'
+import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import type { CliOutput } from '../../platform/cli/output.ts'
+import type { Config } from '../config.ts'
+import { type Finding, type Looked, lookAtClock, lookAtData, lookAtHead, lookAtReadModels, lookAtScrapers, lookAtSealTarget, lookAtSeals, lookAtServer, lookAtVerification, wrong } from './checks.ts'
+
+const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
+
+const textOf = (findings: readonly Finding[]): string => {
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  const indent = ' '.repeat(marks.ok.length + width + 4)
+  const lines = findings.map(
+    ({ check, state, found, todo }) =>
+      `${marks[state]}  ${check.padEnd(width)}  ${found}${todo === null ? '' : `\n${indent}${todo}`}`,
+  )
+  const count = findings.filter(({ state }) => state === 'wrong').length
+  return `${lines.join('\n')}\n\n${count === 0 ? 'nothing is wrong' : `${count} of ${findings.length} looks found something wrong`}`
+}
+
+/** A look that fails is itself a finding. */
+const guarded = async (
+  check: string,
+  look: () => Promise<Finding | readonly Finding[]>,
+): Promise<readonly Finding[]> => {
+  try {
+    return [await look()].flat()
+  } catch (error) {
+    return [wrong(check, (error as Error).message, 'mend that, then look again')]
+  }
+}
+
+const inside = async (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> => [
+  ...(await guarded('clock', () => lookAtClock(context))),
+  ...(await guarded('log', () => lookAtHead(context))),
+  ...(await guarded('read models', () => lookAtReadModels(context, serverRuns))),
+  ...(await guarded('last seal', () => lookAtSeals(context, serverRuns))),
+  ...(await guarded('seal target', () => lookAtSealTarget(context, serverRuns))),
+  ...(await guarded('last verification', () => lookAtVerification(context))),
+]
+
+type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
+
+const examine = async (config: Config, open: Open): Promise<CliOutput> => {
+  const data = await lookAtData(config)
+  const server = await lookAtServer(config)
+  const findings = [data, server, lookAtScrapers(config)]
+  if (data.state !== 'wrong')
+    findings.push(
+      ...(await guarded('database', async () => {
+        const { context, close } = await open()
+        try {
+          return await inside({ ...context, config }, server.state === 'ok')
+        } finally {
+          await close()
+        }
+      })),
+    )
+  const healthy = findings.every(({ state }) => state !== 'wrong')
+  return { json: { healthy, findings }, text: textOf(findings), failed: !healthy }
+}
+
+/** `doctor` */
+export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
+  program
+    .command('doctor')
+    .description(
+      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, verification; exit code 1 when something is wrong',
+    )
+    .action(cli.openingAction(examine))
+}

@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { createChecker, createCpuBudget } from '../features/free-list/endpoint-checker.ts'
+import { createRecordStore } from '../features/free-list/endpoint-store.ts'
+import { createFeeds, mostFeedBytes } from '../features/free-list/fetch-sources.ts'
+import { createFreelistMetrics } from '../features/free-list/metrics.ts'
+import { isSandboxed, openChecking } from '../features/free-list/open-checking.ts'
+import { type Source, readSources, sandboxSources } from '../features/free-list/sources.ts'
+import type { Clock, MonotonicClock } from '../kernel/clock.ts'
+import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
+import { serveMetrics } from '../platform/http/http-metrics.ts'
+import { type Send, publicOutgoing, sandboxOutgoing } from '../platform/outgoing/send.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
+import { lead } from '../platform/postgres/leader.ts'
+import { startPoller } from '../platform/work/worklist.ts'
+import { readFeeds } from '../sandbox/free-list/feeds.ts'
+import { postgresRecords } from '../sandbox/sandbox-store.ts'
+import type { Config } from './config.ts'
+import { openWorkerDatabase } from './open-pool.ts'
+import type { Worker } from './run-worker.ts'
+
+type Options = {
+  readonly config: Config
+  readonly systemClock: Clock
+  readonly monotonicMs: MonotonicClock
+  /** Processor time that this process has used. */
+  readonly cpuMs: () => number
+  readonly random: () => number
+  readonly logger: Logger
+}
+
+const poolSize = 4
+const needed = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
+
+/** Pause between rounds of the checker, and between looks for feeds that are due, milliseconds. */
+const roundMs = 100
+const feedsMs = 2_000
+/** Whoever leads says so within this time, or another process does. */
+const answerTimeoutMs = 10_000
+const retryMs = 1_000
+/** A feed may be slow. */
+const feedTimeoutMs = 60_000
+const feedConnectMs = 5_000
+
+/** Files that a process may open, from what Linux tells of it; null where it does not say. */
+const openFilesLimit = async (): Promise<number | null> => {
+  const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
+  const found = /^Max open files\s+(\d+)/m.exec(limits)
+  return found === null ? null : Number(found[1])
+}
+
+/** Sockets of checks beside what else the process has open: the database, the judge's side of each check, files. */
+const socketsWithin = async (wanted: number, logger: Logger): Promise<number> => {
+  const limit = await openFilesLimit()
+  const most = limit === null ? wanted : Math.max(50, Math.floor(limit * 0.7) - 200)
+  if (most < wanted)
+    logger.warn(
+      { openFiles: limit, sockets: most },
+      'the process may open fewer files than FAREBOX_FREELIST_SOCKETS asks for',
+    )
+  return Math.min(wanted, most)
+}
+
+const createSourceList = (parts: {
+  readonly config: Config
+  readonly pool: pg.Pool
+  readonly configured: readonly Source[]
+  readonly closing: Closing
+}): (() => Promise<readonly { readonly source: Source; readonly send: Send }[]>) => {
+  const { config, pool, configured, closing } = parts
+  const outside = publicOutgoing({
+    limits: { connectMs: feedConnectMs, requestMs: feedTimeoutMs, responseBytes: mostFeedBytes },
+  })
+  closing.add(outside.close)
+  const records = postgresRecords(pool)
+  let inside: { readonly baseUrl: string; readonly outgoing: ReturnType<typeof sandboxOutgoing> } | null =
+    null
+  closing.add(() => inside?.outgoing.close())
+  return async () => {
+    const own = configured.map((source) => ({ source, send: outside.send }))
+    const feeds = isSandboxed(config) ? await readFeeds(records) : null
+    if (feeds === null) return own
+    if (inside?.baseUrl !== feeds.baseUrl) {
+      await inside?.outgoing.close()
+      inside = { baseUrl: feeds.baseUrl, outgoing: sandboxOutgoing(feeds.baseUrl) }
+    }
+    const { send } = inside.outgoing
+    return [...own, ...sandboxSources(feeds.baseUrl).map((source) => ({ source, send }))]
+  }
+}
+
+/**
+ * Opens the process that reads feeds and checks endpoints. Of several on one database one works and the others stand by. It
+ * uses Postgres and the master key, and neither reads nor writes the log.
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ */
+export const openFreelistWorker = (options: Options): Promise<Worker> =>
+  opening((closing) => openInto(closing, options))
+
+const openInto = async (closing: Closing, options: Options): Promise<Worker> => {
+  const { config, systemClock, monotonicMs, cpuMs, random, logger } = options
+  const { freelist } = config
+  const configured = await readSources(freelist.sources)
+  const { pool, keys } = await openWorkerDatabase(closing, {
+    config,
+    applicationName: 'farebox-freelist',
+    poolSize,
+    needed,
+    logger,
+  })
+  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const checking = await openChecking({ config, keys, clock, monotonicMs, logger }, closing, { serves: true })
+  if (checking === null)
+    throw new StartRefused(
+      'there is no judge to check proxies with: FAREBOX_FREELIST_JUDGE_HOST says where proxies reach one, or FAREBOX_FREELIST_CHECKER=off runs no checker',
+    )
+  const { judge, prober, rules } = checking
+  if (!(await judge.answers()))
+    logger.warn(
+      'the judge of free proxies does not answer at its own address: nothing is checked until it does',
+    )
+
+  const store = createRecordStore(pool)
+  const registry = new Registry()
+  closing.add(registerRuntimeMetrics(registry))
+  let lateMs = 0
+  const sockets = await socketsWithin(freelist.sockets, logger)
+  const metrics = createFreelistMetrics(registry, {
+    running: () => checker.counts().running,
+    sockets: prober.openSockets,
+    paused: () => checker.counts().pausedForJudge,
+    lateMs: () => lateMs,
+  })
+  const checker = createChecker({
+    store,
+    check: prober.check,
+    openSockets: prober.openSockets,
+    judgeAnswers: judge.answers,
+    mayBegin: createCpuBudget({ share: freelist.cpuShare, monotonicMs, cpuMs }),
+    limits: {
+      sockets,
+      connectTimeoutMs: freelist.connectTimeoutMs,
+      timeoutMs: freelist.timeoutMs,
+    },
+    clock,
+    monotonicMs,
+    random,
+    logger,
+    onChecked: (_before, result) => metrics.checked(result),
+  })
+  closing.add(checker.stop)
+  const feeds = createFeeds({
+    pool,
+    sources: createSourceList({ config, pool, configured, closing }),
+    rules,
+    mostEndpoints: freelist.endpoints,
+    clock,
+    logger,
+  })
+
+  const stop = new AbortController()
+  const leading = lead(
+    {
+      pool,
+      lock: 'free proxies',
+      applicationName: 'farebox-freelist-leader',
+      answerTimeoutMs,
+      stop: stop.signal,
+      onError: (err) => {
+        logger.warn({ err }, 'the checker of free proxies starts over')
+        return retryMs
+      },
+    },
+    async (_session, signal) => {
+      const reading = startPoller({
+        name: 'feeds of free proxies',
+        intervalMs: feedsMs,
+        logger,
+        work: async () => {
+          await feeds.readDue()
+          lateMs = (await store.lateMs(clock())) ?? 0
+        },
+      })
+      const checks = startPoller({
+        name: 'checks of free proxies',
+        intervalMs: roundMs,
+        logger,
+        work: checker.round,
+      })
+      await reading.runNow().catch(() => undefined) // logged; the next one is its answer
+      await sleep(2 ** 31 - 1, undefined, { signal }).catch(() => undefined)
+      await Promise.all([reading.stop(), checks.stop()])
+    },
+  )
+  closing.add(async () => {
+    stop.abort()
+    await leading
+  })
+  if (freelist.metricsPort !== null) await serveMetrics(closing, registry, freelist.metricsPort)
+  return { worker: `freelist ${hostname()} ${process.pid} ${randomUUID()}`, close: closing.close }
+}

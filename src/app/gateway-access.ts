@@ -1,0 +1,85 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { createTrafficCounters } from '../features/plans/traffic-counters.ts'
+import { createTrafficReports, readCountedPlan } from '../features/plans/traffic-reports.ts'
+import { createStockLogins } from '../features/stock/stock-logins.ts'
+import { type AccessParts, startAccess } from '../gateway/admit/admit.ts'
+import { startBudgets } from '../gateway/admit/budgets.ts'
+import { createLeases } from '../gateway/admit/leases.ts'
+import { createUsage } from '../gateway/admit/record-usage.ts'
+import { createSessionCaps } from '../gateway/admit/session-caps.ts'
+import { createThrottle } from '../gateway/authenticate/credential-cache.ts'
+import { createLogins, createPasswords } from '../gateway/authenticate/login-directory.ts'
+import { createPlanDirectory } from '../gateway/authenticate/plan-directory.ts'
+import { createRentals } from '../gateway/authenticate/rentals.ts'
+import type { Access } from '../gateway/gateway-ports.ts'
+import type { Clock, MonotonicClock } from '../kernel/clock.ts'
+import { createCredentials } from '../platform/vault/credentials.ts'
+import type { Keys } from '../platform/vault/keys.ts'
+
+export type GatewayBooks = {
+  readonly access: Access
+  /** Reports what was sold and noted until now. */
+  flush(): Promise<void>
+  /** Ends the leases and writes what is not written; call it when no tunnel is open. */
+  stop(): Promise<void>
+}
+
+/**
+ * Who may use this gateway process, and what they may pass. It reads and counts on Postgres; it neither reads nor writes
+ * the log.
+ */
+export const openAccess = (
+  deps: {
+    readonly pool: pg.Pool
+    readonly keys: Keys
+    /** Names this process once and for all. */
+    readonly worker: string
+    readonly clock: Clock
+    readonly monotonicMs: MonotonicClock
+    readonly logger: Logger
+    readonly maxTunnels: number
+  } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
+): GatewayBooks => {
+  const { pool, worker, clock, monotonicMs, logger } = deps
+  const credentials = createCredentials(deps.keys.master)
+  const budgets = startBudgets({
+    reports: createTrafficReports({
+      counters: createTrafficCounters(pool),
+      plan: (planId) => readCountedPlan(pool, planId, clock()),
+      clock,
+    }),
+    leases: createLeases(pool, worker),
+    worker,
+    monotonicMs,
+    logger,
+  })
+  const usage = createUsage({ pool, clock, worker })
+  const access = startAccess({
+    ...deps,
+    credentials,
+    passwords: createPasswords(credentials),
+    logins: createLogins({ pool, credentials, monotonicMs }),
+    directory: (onRead) => createPlanDirectory({ pool, monotonicMs, onRead }),
+    rentals: createRentals({
+      pool,
+      monotonicMs,
+      logins: createStockLogins({ pool, master: deps.keys.master }),
+    }),
+    throttle: createThrottle(monotonicMs),
+    sessionCaps: createSessionCaps({ pool, clock }),
+    budgets,
+    usage,
+  })
+  return {
+    access,
+    flush: async () => {
+      await budgets.flush()
+      await access.flush()
+    },
+    stop: async () => {
+      await budgets.stop()
+      await access.stop()
+    },
+  }
+}

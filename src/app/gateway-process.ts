@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { createLineSets } from '../features/lines/line-sets.ts'
+import { createGateway } from '../gateway/accept/gateway.ts'
+import { createWhitelistLookup } from '../gateway/authenticate/whitelist-lookup.ts'
+import { openExits } from '../gateway/exits/open-exits.ts'
+import { addressExit, rentalExit } from '../gateway/exits/rental-exit.ts'
+import { createGatewayMetrics } from '../gateway/metrics.ts'
+import { startRentalListeners } from '../gateway/rental-listeners.ts'
+import { parseTargetPolicy, usualPolicy } from '../gateway/targets/targets.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
+import { serveMetrics } from '../platform/http/http-metrics.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
+import { createVault } from '../platform/vault/seal.ts'
+import type { Config } from './config.ts'
+import { openAccess } from './gateway-access.ts'
+import { openWorkerDatabase } from './open-pool.ts'
+
+export type GatewayWorker = {
+  /** Names this process once and for all. */
+  readonly worker: string
+  readonly port: number
+  /** Takes no more connections, lets those that are open end for a while, and reports all that was sold. */
+  close(): Promise<void>
+}
+
+const poolSize = 6
+
+/** What a gateway reads and writes; of another version of Farebox some of it may not be there. */
+const needed = [
+  'read.plans',
+  'read.proxies',
+  'read.accounts',
+  'read.catalog',
+  'read.exits',
+  'work.gateway_leases',
+  'work.gateway_logins',
+  'work.rental_turns',
+  'work.gateway_rental_logins',
+  'work.gateway_machines',
+  'vault.stock_credentials',
+]
+
+const policyOf = async (path: string | null) => {
+  if (path === null) return usualPolicy
+  try {
+    return parseTargetPolicy(await readFile(path, 'utf8'))
+  } catch (error) {
+    throw new StartRefused(`FAREBOX_GATEWAY_POLICY: ${path}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+const tlsOf = async ({ tls }: Config['gateway']) => {
+  if (tls === null) return null
+  const [cert, key] = await Promise.all(
+    [tls.cert, tls.key].map((path) =>
+      readFile(path, 'utf8').catch((error) => {
+        throw new StartRefused(`the gateway's TLS files: ${(error as Error).message}`, { cause: error })
+      }),
+    ),
+  )
+  return { port: tls.port, cert: cert ?? '', key: key ?? '' }
+}
+
+/**
+ * Opens one process of the gateway. It uses Postgres and the master key, and neither reads nor writes the log; whatever
+ * happens here, the ledger goes on without it.
+ * @param index its place among the workers of this machine, from 0
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ */
+export const openGatewayWorker = (options: {
+  readonly config: Config
+  readonly index: number
+  readonly systemClock: Clock
+  readonly monotonicMs: () => number
+  readonly random: () => number
+  readonly logger: Logger
+}): Promise<GatewayWorker> => opening((closing) => openInto(closing, options))
+
+const openInto = async (
+  closing: Closing,
+  { config, index, systemClock, monotonicMs, random, logger }: Parameters<typeof openGatewayWorker>[0],
+): Promise<GatewayWorker> => {
+  const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`
+  const [policy, tls] = await Promise.all([policyOf(config.gateway.policy), tlsOf(config.gateway)])
+  const { pool, keys } = await openWorkerDatabase(closing, {
+    config,
+    applicationName: 'farebox-gateway',
+    poolSize,
+    needed,
+    logger,
+  })
+
+  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const registry = new Registry()
+  closing.add(registerRuntimeMetrics(registry))
+  const sandbox = config.payments.sandbox !== null
+  const exits = await openExits({
+    pool,
+    vault: createVault(keys.master),
+    sandbox,
+    allowLoopback: config.gatewayAllowLoopback,
+    workers: config.gateway.workers,
+    clock,
+    random,
+    logger,
+  })
+  closing.add(exits.stop)
+  registerGauge(registry, {
+    name: 'farebox_gateway_exits_serving',
+    help: 'Exits that take connections, dead ones among them.',
+    read: () => exits.counts().serving,
+  })
+  registerGauge(registry, {
+    name: 'farebox_gateway_exits_dead',
+    help: 'Exits that take connections by their terms and do not work.',
+    read: () => exits.counts().dead,
+  })
+  const whitelist = createWhitelistLookup({
+    pool,
+    clock,
+    onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
+  })
+  const sets = createLineSets({ pool })
+  const books = openAccess({
+    pool,
+    keys,
+    worker,
+    clock,
+    monotonicMs,
+    logger,
+    maxTunnels: config.gateway.planConnections,
+    whitelisted: whitelist.find,
+    targetingOfSet: sets.targetingOf,
+    exitOf: async (rental) => {
+      const own = addressExit(rental, exits.live.sandbox(), sandbox && config.gatewayAllowLoopback)
+      return rentalExit(rental, own, exits.exits.ofCarrier, clock())
+    },
+  })
+  closing.add(books.stop)
+
+  const gateway = createGateway({
+    access: books.access,
+    exits: exits.exits,
+    clock: monotonicMs,
+    logger,
+    policy,
+    metrics: createGatewayMetrics(registry),
+    allowLoopback: config.gatewayAllowLoopback,
+    limits: { drainMs: config.shutdownTimeoutMs },
+  })
+  closing.add(() => gateway.close())
+  const { listen, port: wanted } = config.gateway
+  const shared = config.gateway.workers > 1
+  let port = wanted
+  for (const host of listen) port = await gateway.listen({ host, port, shared })
+  if (tls !== null) for (const host of listen) await gateway.listen({ host, port: tls.port, shared, tls })
+  const rentals = startRentalListeners({ pool, gateway, port, shared, listen, logger })
+  closing.add(rentals.stop)
+  if (config.gateway.metricsPort !== null)
+    await serveMetrics(closing, registry, config.gateway.metricsPort + index)
+  return { worker, port, close: closing.close }
+}

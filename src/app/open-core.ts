@@ -1,0 +1,233 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { laterThan } from '../audit/checks/event-reader.ts'
+import { sealKeyOf } from '../audit/seals/seal-key.ts'
+import { type SignerOptions, createBatchSigner, createSigningStop } from '../audit/signatures/signer.ts'
+import { startPeriodGuard } from '../features/finance/period-guard.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { CrashHooks } from '../kernel/crash-points.ts'
+import { newEventId } from '../kernel/ids.ts'
+import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { createLulls } from '../platform/commands/background-scheduler.ts'
+import { createCommandRunner } from '../platform/commands/command-runner.ts'
+import { CommandOverload } from '../platform/commands/command.ts'
+import { type RunnerLimits, type RunnerMetrics, defaultLimits } from '../platform/commands/runner-ports.ts'
+import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
+import { createPostgresStreamLocks } from '../platform/commands/stream-locks.ts'
+import { type Patience, createPatience } from '../platform/commands/wait-for-log.ts'
+import { watchAppends } from '../platform/eventstore/append-health.ts'
+import { createCodec } from '../platform/eventstore/codec.ts'
+import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
+import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
+import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
+import type { Core } from '../platform/feature/core.ts'
+import { withFilesIn } from '../platform/postgres/errors.ts'
+import { openPostgres } from '../platform/postgres/open.ts'
+import { type PoolOptions, clientConfig, createPool } from '../platform/postgres/pool.ts'
+import { refuseAbsent } from '../platform/postgres/wait-for-database.ts'
+import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
+import { type ClockGuard, startClockGuard } from './clock-guard.ts'
+import type { Config } from './config.ts'
+import { migrateDatabase } from './migrations.ts'
+import { openPool } from './open-pool.ts'
+
+export type CoreOptions = {
+  readonly config: Config
+  readonly role: 'server' | 'command'
+  /** Whether a Farebox is made where there is none; left out: a server does. */
+  readonly makes?: boolean
+  /** Left out: the setting FAREBOX_SIGNING says whether this process signs what it appends. False: it copies a log. */
+  readonly signs?: false
+  /** Milliseconds since the epoch. */
+  readonly systemClock: Clock
+  /** The service's clock where it is another than the system's, as in the demo's history; it never goes back. */
+  readonly clock?: Clock
+  readonly logger: Logger
+  readonly hooks: CrashHooks
+  readonly metrics?: RunnerMetrics
+}
+
+const signerFor = ({ config, signs }: CoreOptions, signing: SignerOptions): BatchSigner | undefined => {
+  if (signs === false) return undefined
+  return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
+}
+
+const openLog = async (
+  options: CoreOptions,
+  {
+    pool,
+    connection,
+    sealKey,
+    clock,
+    onSetBack,
+  }: {
+    readonly pool: pg.Pool
+    readonly connection: PoolOptions
+    readonly sealKey: Uint8Array
+    readonly clock: Clock
+    readonly onSetBack: (error: Error) => void
+  },
+): Promise<EventLog> => {
+  const { config, logger } = options
+  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
+  if (config.eventStoreUrl !== null) {
+    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
+    const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
+    return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
+  }
+  return openPostgresLog({
+    pool,
+    connection: clientConfig(connection),
+    onTrouble,
+    onSetBack,
+    signer: signerFor(options, { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }),
+  })
+}
+
+/** Nothing is decided by a wrong clock: commands are turned away as in an overload. */
+const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
+  ...runner,
+  run: async (command) => {
+    const problem = guard.problem()
+    if (problem !== null) throw new CommandOverload(problem, 5)
+    return runner.run(command)
+  },
+})
+
+/** A test that dies inside a snapshot need not wait the half minute after which the first one of a stream is due. */
+const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
+
+/** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
+const databaseWaitMs = 10_000
+
+/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
+const logWaitMs = { server: 30_000, command: 10_000 }
+
+/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
+const patienceFor = (url: string, { role, logger }: CoreOptions): Patience =>
+  createPatience({
+    withinMs: logWaitMs[role],
+    where: shownAddress(parseAddress(url)),
+    onWait: (reason, waitedMs) =>
+      logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
+  })
+
+/**
+ * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
+ * @throws DataInUse, FareboxAbsent, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
+ */
+export const openCore = (options: CoreOptions): Promise<Core> =>
+  opening((closing) => openInto(closing, options))
+
+const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
+  const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
+  const postgres = await openPostgres(config, role, makes)
+  closing.add(postgres.stop)
+  const { pool, connection } = await openPool(
+    closing,
+    {
+      url: postgres.url,
+      applicationName: `farebox-${role}`,
+      max: role === 'server' ? config.poolSize : 4,
+      statementTimeoutMs: config.statementTimeoutMs,
+    },
+    { withinMs: databaseWaitMs, logger },
+  )
+  if (!makes) await refuseAbsent(pool, postgres.url)
+  await migrateDatabase({
+    pool,
+    ownerUrl: postgres.ownerUrl,
+    ...(role === 'command' && { withinMs: databaseWaitMs }),
+    waitMs: databaseWaitMs,
+    logger,
+  })
+  const inUse = await keysInUse(pool)
+  const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
+  await checkKeys(pool, keys)
+
+  const clock: Clock = options.clock ?? (() => systemClock() + config.clockOffsetMs)
+  const tellClock = (problem: string | null): void =>
+    problem === null
+      ? logger.warn('the clock is right again')
+      : logger.error({ problem }, 'nothing is decided by this process until its clock is right')
+  const clockGuard = await startClockGuard({
+    pool,
+    systemClock,
+    monotonicMs: () => performance.now(),
+    onChange: tellClock,
+  })
+  closing.add(clockGuard.stop)
+
+  const setBack = Promise.withResolvers<Error>()
+  const patience = config.eventStoreUrl === null ? null : patienceFor(config.eventStoreUrl, options)
+  const opened = await openLog(options, {
+    pool,
+    connection,
+    sealKey: keys.seal,
+    clock,
+    onSetBack: setBack.resolve,
+  })
+  const { log, health: appends } = watchAppends(patience?.log(opened) ?? opened, {
+    onChange: (problem) =>
+      problem === null
+        ? logger.warn('the log takes appends again')
+        : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
+  })
+  closing.add(() => {
+    patience?.end()
+    return log.close()
+  })
+  // A server says at once that it waits; a command may have no need of the log.
+  if (role === 'server') await log.logId()
+  const periodGuard = await startPeriodGuard({ log: opened, clock, onChange: tellClock })
+  closing.add(periodGuard.stop)
+  const timeGuard: Core['clockGuard'] = {
+    problem: () => clockGuard.problem() ?? periodGuard.problem(),
+    check: async () => {
+      await Promise.all([clockGuard.check(), periodGuard.check()])
+    },
+  }
+  const codec = createCodec()
+  const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
+  closing.add(() => lockPool.end())
+  const streamLocks = createPostgresStreamLocks({
+    pool: lockPool,
+    connection: clientConfig(connection),
+    onTrouble: (what, error) => logger.warn({ err: error }, what),
+  })
+  closing.add(() => streamLocks.close())
+  const lulls = createLulls()
+  const runner = createCommandRunner({
+    log,
+    lulls,
+    clock,
+    laterThan,
+    newEventId,
+    codec,
+    logger,
+    hooks,
+    snapshots: createPostgresSnapshots(pool),
+    streamLocks,
+    ...(config.crashAt?.point.endsWith('-snapshot') && { limits: eagerSnapshots }),
+    ...(metrics === undefined ? {} : { metrics }),
+  })
+  closing.add(() => runner.close())
+  return {
+    config,
+    keys,
+    postgresUrl: postgres.url,
+    pool,
+    log,
+    patience,
+    appends,
+    codec,
+    runner: guarded(runner, timeGuard),
+    clock,
+    lulls,
+    clockGuard: timeGuard,
+    logger,
+    failed: Promise.race([postgres.failed, setBack.promise]),
+    close: closing.close,
+  }
+}

@@ -1,0 +1,91 @@
+import type { Command } from 'commander'
+import { followers } from '../../projections/groups.ts'
+import { positionToken } from '../kernel/log-position.ts'
+import type { Cli } from '../platform/cli/cli-context.ts'
+import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
+import { type ProgressStep, createProgressBar } from '../platform/cli/progress-bar.ts'
+import { createCodec } from '../platform/eventstore/codec.ts'
+import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import { differenceText } from '../platform/projections/rebuild-tables.ts'
+import { type RebuildProgress, type RebuildResult, RebuildRunning, UnknownReadModel, rebuild } from '../platform/projections/rebuild.ts'
+
+const stepOf = (step: RebuildProgress): ProgressStep => ({
+  label: `${step.group}: ${step.phase.padEnd(8)}`,
+  done: step.position,
+  total: step.target,
+  count: step.events,
+  unit: 'events',
+  perSecond: step.eventsPerSecond,
+  secondsLeft: step.phase === 'fold' ? step.secondsLeft : null,
+})
+
+const resultText = (result: RebuildResult): string =>
+  [
+    fields({
+      group: result.group,
+      models: result.models.join(', '),
+      events: result.events,
+      position: positionToken(result.position),
+      seconds: result.durationMs / 1000,
+      compared: result.compared.join(', ') || null,
+      replaced: result.exchanged,
+    }),
+    ...result.differences.map((difference) => `DIFFERENT ${differenceText(difference)}`),
+  ].join('\n')
+
+const refusalOf = (error: unknown): CliRefusal | null => {
+  if (error instanceof UnknownReadModel) return new CliMisuse(error.message, {}, 'not_found')
+  if (error instanceof RebuildRunning) return new CliRefusal('rebuild_running', error.message)
+  if (error instanceof ProjectionsRefused) return new CliRefusal('projections_refused', error.message)
+  return null
+}
+
+/**
+ * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
+ * @param more groups of rooms above this one
+ */
+export const registerProjections = (
+  program: Command,
+  cli: Cli,
+  more: readonly ReadModelGroup[] = [],
+): void => {
+  const groups = [...followers, ...more]
+  const names = groups.flatMap((group) => group.models.map(({ name }) => name))
+  const projections = program.command('projections').description('make read models anew from the log')
+
+  projections
+    .command('rebuild')
+    .description(
+      'fill read models from the log beside the live ones, compare the two, and put them in their place',
+    )
+    .argument('<name...>', `read models, or all: ${names.join(', ')}`)
+    .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
+    .action(
+      cli.action(async ({ pool, log }, given: readonly string[], options: { check?: boolean }) => {
+        const bar = createProgressBar(process.stderr)
+        const compareOnly = options.check === true
+        try {
+          const results = await rebuild(
+            { pool, log, decode: createCodec().decode, groups },
+            given.includes('all') ? 'all' : given,
+            { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
+          )
+          bar.end()
+          const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
+          const differences = results.flatMap((result) => result.differences)
+          if (compareOnly && differences.length > 0)
+            throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
+              results: shown,
+            })
+          return {
+            json: { results: shown },
+            text: results.map(resultText).join('\n\n'),
+          }
+        } catch (error) {
+          bar.end()
+          throw refusalOf(error) ?? error
+        }
+      }),
+    )
+}

@@ -1,0 +1,102 @@
+import type { Logger } from 'pino'
+import { followers } from '../../projections/groups.ts'
+import { lawGroup } from '../audit/invariants/invariants.ts'
+import type { CrashHooks } from '../kernel/crash-points.ts'
+import { type Core, type Projecting, followMs } from '../platform/feature/core.ts'
+import { type Session, openSession } from '../platform/postgres/postgres-session.ts'
+import { readCheckpoint, refuseForeignLog } from '../platform/projections/checkpoint.ts'
+import { createLogFeed } from '../platform/projections/feed.ts'
+import { outdatedModels } from '../platform/projections/group-loop.ts'
+import { hearHints } from '../platform/projections/group-signals.ts'
+import { type ProjectionRunner, createProjectionRunner } from '../platform/projections/projection-runner.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import { type Poller, startPoller } from '../platform/work/worklist.ts'
+
+/** All that a server fills from the log. @param laws whether it checks them (FAREBOX_LAWS) */
+export const groupsOf = ({ laws }: { readonly laws: boolean }): readonly ReadModelGroup[] =>
+  laws ? [...followers, lawGroup] : followers
+
+/**
+ * Whether another process has made all tables as this program knows them, how far it folds, and what it hints. Hints are
+ * heard over a connection of their own; while it is lost, each look tries again.
+ */
+const follow = async (
+  core: Core,
+  runner: ProjectionRunner,
+  logger: Logger,
+): Promise<Pick<Poller, 'stop'>> => {
+  let hearing: Session | null = null
+  const groups = groupsOf(core.config)
+  const hear = async (): Promise<void> => {
+    if (hearing !== null && !hearing.ended.aborted) return
+    hearing = await openSession(core.pool, 'farebox hints')
+    for (const { name, held } of groups) if (held) await hearHints(hearing.client, name, runner.progress)
+  }
+  const look = async (): Promise<void> => {
+    await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
+    for (const group of groups) {
+      const checkpoint = await readCheckpoint(core.pool, group.name)
+      const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
+      const usable =
+        standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
+      if (usable && checkpoint) runner.progress.looked(group.name, checkpoint)
+      runner.progress.setUsable(group.name, usable)
+    }
+  }
+  for (const { name } of groups) {
+    const checkpoint = await readCheckpoint(core.pool, name)
+    if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
+  }
+  await look()
+  const poller = startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+  return {
+    stop: async () => {
+      await poller.stop()
+      await hearing?.close()
+    },
+  }
+}
+
+/**
+ * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
+ * @throws ProjectionsRefused when the read tables belong to another log or a newer program
+ */
+export const startProjecting = async (
+  core: Core,
+  options: { readonly folds: boolean; readonly hooks: CrashHooks },
+): Promise<Projecting> => {
+  const { pool, log, codec, clock, lulls, logger } = core
+  const feed = createLogFeed({
+    log,
+    decode: codec.decode,
+    onError: (error) =>
+      logger.error({ err: error }, 'the subscription to the log failed and is opened again'),
+  })
+  const runner = createProjectionRunner({
+    pool,
+    log,
+    feed,
+    decode: codec.decode,
+    groups: groupsOf(core.config),
+    logger,
+    clock,
+    giveWay: lulls.giveWay,
+    onPoint: (point) => options.hooks.at(point),
+  })
+  if (options.folds) await runner.start()
+  const follower = options.folds ? null : await follow(core, runner, logger)
+  return {
+    feed,
+    progress: runner.progress,
+    lag: runner.lag,
+    caughtUp: runner.caughtUp,
+    health: runner.health,
+    pause: runner.pause,
+    resume: runner.resume,
+    stop: async () => {
+      await follower?.stop()
+      await runner.stop()
+      await feed.close()
+    },
+  }
+}

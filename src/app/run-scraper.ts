@@ -1,0 +1,164 @@
+import { Registry } from 'prom-client'
+import { acceptedOf } from '../domain/scrapers/check-input.ts'
+import { platforms, scraperOf, scrapers } from '../domain/scrapers/scraper-table.ts'
+import { type ScraperRow, rowName } from '../domain/scrapers/scraper.ts'
+import { isRefused } from '../features/scrapers/provider-port.ts'
+import { inputOf } from '../features/scrapers/scrape.ts'
+import { scraperView } from '../features/scrapers/scraper-schemas.ts'
+import { withClosing } from '../kernel/resource-scope.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
+import type { Config } from './config.ts'
+import { sandboxPort } from './open-payments.ts'
+import { openProviders } from './open-providers.ts'
+
+const rowNamed = (name: string): ScraperRow => {
+  const [platform = '', operation = ''] = name.split('/')
+  const row = scraperOf(platform, operation)
+  if (row === null)
+    throw new CliMisuse(
+      `there is no scraper ${name}; "scrapers list" has them all, e.g. tiktok/profile`,
+      {},
+      'unknown_scraper',
+    )
+  return row
+}
+
+const sandboxUrlOf = (config: Config): string | null => {
+  const { sandbox } = config.payments
+  if (sandbox === null) return null
+  return sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`
+}
+
+/** Works with the providers that a server with these settings has. */
+const withProviders = <Value>(
+  config: Config,
+  context: CliContext,
+  work: (opened: ReturnType<typeof openProviders>) => Promise<Value>,
+): Promise<Value> =>
+  withClosing((closing) =>
+    work(
+      openProviders({ ...context, config }, closing, {
+        sandboxUrl: sandboxUrlOf(config),
+        monotonicMs: () => performance.now(),
+        registry: new Registry(),
+      }),
+    ),
+  )
+
+const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
+const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 1000).toFixed(1)} s`)
+
+/** What is sold, with state and health; with `health` only what was called in the last 24 hours. */
+export const list = async (
+  config: Config,
+  context: CliContext,
+  { platform, health }: { readonly platform?: string; readonly health: boolean },
+): Promise<CliOutput> => {
+  if (platform !== undefined && !platforms.includes(platform))
+    throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
+  return withProviders(config, context, async ({ scraping, health: known }) => {
+    const healths = await known.read()
+    const views = scrapers
+      .filter((row) => platform === undefined || row.platform === platform)
+      .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
+      .filter(({ view }) => !health || view.health.calls > 0)
+    return {
+      json: { scrapers: views.map(({ view }) => view), total: views.length },
+      text: table(
+        views,
+        [
+          { title: 'scraper', value: ({ row }) => rowName(row) },
+          { title: 'price', value: ({ view }) => `$${view.priceUsd}`, align: 'right' },
+          { title: 'state', value: ({ view }) => view.state },
+          { title: 'calls', value: ({ view }) => view.health.calls, align: 'right' },
+          { title: 'good', value: ({ view }) => percent(view.health.successShare), align: 'right' },
+          { title: 'p50', value: ({ view }) => seconds(view.health.p50Ms), align: 'right' },
+          { title: 'p95', value: ({ view }) => seconds(view.health.p95Ms), align: 'right' },
+          { title: 'last good call', value: ({ view }) => view.health.lastGoodAt ?? '-' },
+        ],
+        health ? 'nobody called a scraper in the last 24 hours' : 'none',
+      ),
+    }
+  })
+}
+
+/** One scraper with its fields. */
+export const show = async (config: Config, context: CliContext, name: string): Promise<CliOutput> => {
+  const row = rowNamed(name)
+  return withProviders(config, context, async ({ scraping, health }) => {
+    const view = scraperView(row, scraping.stateOf(row), (await health.read()).get(rowName(row)))
+    const { source } = row
+    const inputs = table(row.inputs, [
+      { title: 'field', value: ({ name: field }) => field },
+      { title: 'needed', value: ({ required }) => (required ? 'yes' : 'no') },
+      { title: 'is', value: (input) => acceptedOf(input) },
+    ])
+    return {
+      json: { ...view, credits: source.credits, maxCredits: source.maxCredits },
+      text: `${fields({
+        scraper: rowName(row),
+        what: row.summary,
+        price: `$${view.priceUsd}`,
+        state: view.state,
+        'credits a call':
+          source.maxCredits > source.credits ? `${source.credits} to ${source.maxCredits}` : source.credits,
+        'given up after': seconds(source.timeoutMs),
+        'calls of 24 hours': view.health.calls,
+        good: percent(view.health.successShare),
+        'last good call': view.health.lastGoodAt,
+      })}\n\n${inputs}`,
+    }
+  })
+}
+
+const parseInput = (text: string | undefined, row: ScraperRow): Readonly<Record<string, unknown>> => {
+  if (text === undefined) return scraperView(row, 'live', undefined).example
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Readonly<Record<string, unknown>>
+  } catch {
+    // Said below, in the same words as for JSON that is no object.
+  }
+  throw new CliMisuse(
+    `--input must be a JSON object such as '${JSON.stringify(scraperView(row, 'live', undefined).example)}'`,
+  )
+}
+
+/** Asks the provider as a call would; no wallet pays. */
+export const tryOut = async (
+  config: Config,
+  context: CliContext,
+  name: string,
+  { input: given }: { readonly input?: string },
+): Promise<CliOutput> => {
+  const row = rowNamed(name)
+  const body = parseInput(given, row)
+  const input = inputOf(row, body)
+  return withProviders(config, context, async ({ scraping }) => {
+    const place = scraping.admit(row)
+    if (isRefused(place))
+      throw new CliRefusal(place.code, `${rowName(row)} cannot be called now: ${place.code}`)
+    try {
+      const { outcome, cost } = await place.call(input, {
+        signal: AbortSignal.timeout(scraping.longestMs(row)),
+      })
+      const said = {
+        scraper: rowName(row),
+        outcome: outcome.kind === 'failed' ? outcome.code : outcome.kind,
+        provider: cost.provider,
+        credits: cost.creditsCharged,
+        seconds: Math.round(cost.tookMs) / 1000,
+      }
+      const data = 'data' in outcome ? outcome.data : null
+      return {
+        json: { ...said, input, data },
+        text: `${fields(said)}${data === null ? '' : `\n\n${JSON.stringify(data, null, 2)}`}`,
+        failed: outcome.kind === 'failed',
+      }
+    } finally {
+      place.leave()
+    }
+  })
+}

@@ -1,0 +1,252 @@
+import type pg from 'pg'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+import type { Findings } from './finding.ts'
+import made from './guards.json' with { type: 'json' }
+
+/** What only the log's own Postgres can tell. */
+type Facts = {
+  readonly unread: number
+  readonly head: number
+  readonly last: number
+}
+
+/**
+ * The log in Postgres holds no event where no reader by position would see it (it would still be read by its stream),
+ * and its head is its last event. Whether the triggers that refuse changes stand: guard-check.ts.
+ */
+export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promise<void> => {
+  // One statement sees one state of the log.
+  const { rows } = await pool.query<Facts>(
+    `select (select count(*) from log.events where position < 1 or position > h.last_position) as unread,
+            h.last_position as head,
+            coalesce((select max(position) from log.events), 0) as last
+       from log.head h`,
+  )
+  const say = (problem: string): void => findings.add({ where: 'log', check: 'append-only', problem })
+  const [facts] = rows
+  if (facts === undefined) return say('the row of its head is gone')
+  const { unread, head, last } = facts
+  if (unread > 0) say(`${unread} events stand at positions outside of 1 to ${head}, where no reader looks`)
+  if (last !== head) say(`its head is at position ${head}, its last event at ${last}`)
+}
+
+/**
+ * What keeps the log as it is, by object (`table log.events`, `function log.refuse_change()`) and fact (`owner`,
+ * `key events_pkey`, `body`): what a fresh database has stands in guards.json. Roles go by what they are here.
+ */
+export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** Beside the schema `log`: the tables that tell whether the log was changed. */
+const auditTables = ['work.event_digests', 'work.verifications']
+
+/**
+ * Every fact in the words of Postgres. The owner is who owns the record of the migrations, for that is who made the rest.
+ * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
+ * may be the owner of all. `not null` stands with its column,
+ * since only Postgres 18 and later name it as a constraint.
+ */
+const facts = `
+  with known as (
+    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner,
+      (select nspowner from pg_namespace where nspname = 'read') as service
+  ), role as (
+    select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' else r.rolname::text end as name
+      from pg_roles r, known k
+    union all select 0, '<everybody>'
+  ), schema as (
+    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'log'
+  ), relation as (
+    select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
+        else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind not in ('i', 'I', 'c', 't') and (n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]))
+  ), routine as (
+    select p.*, case p.prokind when 'f' then 'function ' else 'routine of kind ' || p.prokind::text || ' ' end
+        || p.oid::regprocedure as object
+      from pg_proc p join schema s on s.oid = p.pronamespace
+  ), type as (
+    select t.*, 'type log.' || t.typname as object
+      from pg_type t join schema s on s.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
+     where coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
+  ), owned as (
+    select 'schema log' as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
+    union all select object, relowner, relacl, case relkind when 'S' then 's' else 'r' end from relation
+    union all select object, proowner, proacl, 'f' from routine
+    union all select object, typowner, typacl, 'T' from type
+  ), granted as (
+    select o.object, 'rights' as fact, a.grantee, a.privilege_type, a.is_grantable
+      from owned o, aclexplode(coalesce(o.acl, acldefault(o.kind::"char", o.owner))) a where a.grantee <> o.owner
+    union all
+    select r.object, 'rights on column ' || c.attname, a.grantee, a.privilege_type, a.is_grantable
+      from relation r join pg_attribute c on c.attrelid = r.oid, aclexplode(c.attacl) a where a.grantee <> r.relowner
+    union all
+    select 'schema log', 'rights on what is made there, kind ' || d.defaclobjtype::text, a.grantee, a.privilege_type, a.is_grantable
+      from pg_default_acl d join schema s on s.oid = d.defaclnamespace, aclexplode(d.defaclacl) a where a.grantee <> d.defaclrole
+  )
+  select o.object, 'owner' as fact, r.name as value from owned o join role r on r.oid = o.owner
+  union all
+  select g.object, g.fact || ' of ' || coalesce(r.name, g.grantee::text),
+      string_agg(g.privilege_type || case when g.is_grantable then ' with grant option' else '' end, ', '
+        order by g.privilege_type collate "C")
+    from granted g left join role r on r.oid = g.grantee group by g.object, g.fact, coalesce(r.name, g.grantee::text)
+  union all
+  select object, 'form', concat_ws(', ',
+      case relpersistence when 'p' then 'permanent' when 'u' then 'unlogged' else 'temporary' end,
+      array_to_string(reloptions, ', '), case when relrowsecurity then 'row security' end)
+    from relation
+  union all
+  select r.object, 'column ' || c.attname, concat_ws(' ', format_type(c.atttypid, c.atttypmod),
+      case when c.attcollation <> t.typcollation then 'collate ' || l.collname end,
+      case when c.attnotnull then 'not null' end,
+      case when c.attgenerated = '' then 'default ' else 'generated ' end || pg_get_expr(d.adbin, d.adrelid),
+      case when c.attidentity <> '' then 'identity ' || c.attidentity::text end)
+    from relation r join pg_attribute c on c.attrelid = r.oid and c.attnum > 0 and not c.attisdropped
+    join pg_type t on t.oid = c.atttypid left join pg_collation l on l.oid = c.attcollation
+    left join pg_attrdef d on d.adrelid = c.attrelid and d.adnum = c.attnum
+   where r.relkind <> 'S'
+  union all
+  select r.object, case when k.contype in ('p', 'u', 'x') then 'key ' else 'constraint ' end || k.conname,
+      concat_ws(', ', pg_get_constraintdef(k.oid), case when not k.convalidated then 'not validated' end,
+        pg_get_indexdef(nullif(k.conindid, 0)), case when not i.indisvalid then 'not valid' end)
+    from relation r join pg_constraint k on k.conrelid = r.oid and k.contype not in ('n', 't')
+    left join pg_index i on i.indexrelid = k.conindid and i.indrelid = r.oid
+  union all
+  select r.object, 'index ' || c.relname,
+      concat_ws(', ', pg_get_indexdef(i.indexrelid), case when not i.indisvalid then 'not valid' end)
+    from relation r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
+   where not exists (select from pg_constraint k where k.conindid = i.indexrelid and k.conrelid = r.oid)
+  union all
+  select r.object, 'trigger ' || g.tgname, concat_ws(', ', pg_get_triggerdef(g.oid),
+      case g.tgenabled when 'O' then null when 'D' then 'disabled' when 'R' then 'on replicas only' else 'always' end)
+    from relation r join pg_trigger g on g.tgrelid = r.oid and not g.tgisinternal
+  union all
+  select r.object, 'rule ' || w.rulename, concat_ws(', ', pg_get_ruledef(w.oid),
+      case w.ev_enabled when 'O' then null else 'enabled: ' || w.ev_enabled::text end)
+    from relation r join pg_rewrite w on w.ev_class = r.oid
+  union all
+  select r.object, 'policy ' || p.polname, concat_ws(', ', p.polcmd::text, pg_get_expr(p.polqual, p.polrelid),
+      pg_get_expr(p.polwithcheck, p.polrelid))
+    from relation r join pg_policy p on p.polrelid = r.oid
+  union all
+  select r.object, 'rows of', h.inhrelid::regclass::text from relation r join pg_inherits h on h.inhparent = r.oid
+  union all
+  select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
+      s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
+    from relation r join pg_sequence s on s.seqrelid = r.oid
+  union all
+  select object, 'body', coalesce(pg_get_function_sqlbody(oid), prosrc) from routine
+  union all
+  select f.object, 'form', concat_ws(', ', l.lanname, 'returns ' || pg_get_function_result(f.oid),
+      'takes (' || pg_get_function_arguments(f.oid) || ')', 'volatility ' || f.provolatile::text,
+      case when f.prosecdef then 'as its owner' end, case when f.proisstrict then 'strict' end,
+      case when f.proleakproof then 'leakproof' end, array_to_string(f.proconfig, ', '), nullif(f.probin, ''))
+    from routine f join pg_language l on l.oid = f.prolang
+  union all
+  select object, 'form', typtype::text from type
+  union all
+  select 'role <service>', 'may', string_agg(m.may, ', ')
+    from known k, unnest(array[
+      case when pg_has_role(k.service, k.owner, 'member') then 'act as <owner>' end,
+      case when (select rolsuper from pg_roles where oid = k.service) then 'everything, as a superuser' end,
+      case when has_table_privilege(k.service, 'log.events', 'update, delete, truncate, trigger')
+        then 'change the rows of log.events' end,
+      case when has_table_privilege(k.service, 'log.head', 'insert, update, delete, truncate, trigger')
+        then 'change the row of log.head' end,
+      case when has_schema_privilege(k.service, 'log', 'create') then 'make what it likes in the schema log' end
+    ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
+  union all
+  select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
+    from pg_db_role_setting d left join role r on r.oid = d.setrole, unnest(d.setconfig) s
+   where d.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+     and s like 'session_replication_role=%'`
+
+type Row = { readonly object: string; readonly fact: string; readonly value: string }
+
+const guardsOf = (rows: readonly Row[]): Guards => {
+  const guards: Record<string, Record<string, string>> = {}
+  for (const { object, fact, value } of rows) {
+    guards[object] ??= {}
+    const known = guards[object][fact]
+    guards[object][fact] = known === undefined ? value : [known, value].sort().join('; ')
+  }
+  return guards
+}
+
+/** What this database has, as of one moment. */
+export const readGuards = (pool: pg.Pool): Promise<Guards> =>
+  inTransaction(
+    pool,
+    async (client) => {
+      // Names are written whole, whatever this session would find without their schema.
+      await client.query(`set local search_path = ''`)
+      const { rows } = await client.query<Row>(facts, [auditTables])
+      return guardsOf(rows)
+    },
+    'isolation level repeatable read read only',
+  )
+
+/** What a fresh database has once it was migrated; test/audit/guards.test.ts makes it and holds it against one. */
+export const madeGuards: Guards = made
+
+type Difference = {
+  readonly object: string
+  /** Null: the whole object is missing, or nobody made it. */
+  readonly fact: string | null
+  /** Null: there is to be none. */
+  readonly expected: string | null
+  /** Null: there is none. */
+  readonly found: string | null
+}
+
+/** Of texts of many lines, the first that differs; `-` where one of the two has no such line. */
+const nearest = (expected: string, found: string): Pick<Difference, 'expected' | 'found'> => {
+  const [one, other] = [expected.split('\n'), found.split('\n')]
+  if (one.length === 1 && other.length === 1) return { expected, found }
+  const length = Math.max(one.length, other.length)
+  const at = Array.from({ length }, (_, n) => n).find((n) => one[n] !== other[n]) ?? 0
+  const line = (lines: readonly string[]): string => `line ${at + 1}: ${lines[at]?.trim() ?? '-'}`
+  return { expected: line(one), found: line(other) }
+}
+
+/** Of an object that only one of the two has; the whole of a function would be long. */
+const inShort = ({ body: _, ...facts }: Readonly<Record<string, string>>): string =>
+  Object.entries(facts)
+    .map(([fact, value]) => `${fact} ${value}`)
+    .join(', ')
+    .slice(0, 500)
+
+const sortedKeys = (...of: readonly object[]): string[] => [...new Set(of.flatMap(Object.keys))].sort()
+
+/** Where two databases differ, by object and fact; an object that only one has is one difference. */
+export const compareGuards = (expected: Guards, found: Guards): readonly Difference[] =>
+  sortedKeys(expected, found).flatMap((object): Difference[] => {
+    const [one, other] = [expected[object], found[object]]
+    if (one === undefined || other === undefined)
+      return [
+        { object, fact: null, expected: one ? inShort(one) : null, found: other ? inShort(other) : null },
+      ]
+    return sortedKeys(one, other).flatMap((fact): Difference[] => {
+      const [was, is] = [one[fact] ?? null, other[fact] ?? null]
+      if (was === is) return []
+      return [
+        { object, fact, ...(was !== null && is !== null ? nearest(was, is) : { expected: was, found: is }) },
+      ]
+    })
+  })
+
+const serviceRights = 'rights of <service>'
+
+/** Where the owner serves as well, as with one role for all, nothing is granted to a service. */
+const expectedOf = (found: Guards): Guards => {
+  if (Object.values(found).some((facts) => serviceRights in facts)) return madeGuards
+  return Object.fromEntries(
+    Object.entries(madeGuards).map(([object, { [serviceRights]: _, ...facts }]) => [object, facts]),
+  )
+}
+
+/** The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made. */
+export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<void> => {
+  const found = await readGuards(pool)
+  for (const difference of compareGuards(expectedOf(found), found))
+    findings.add({ where: 'guard', check: 'guards', ...difference })
+}

@@ -1,0 +1,137 @@
+import type { z } from 'zod'
+import { dataProblem, factOf } from '../../domain/events.ts'
+import { maxAheadMs } from '../../kernel/clock.ts'
+import type { FieldMeta } from '../../kernel/event-fields.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { createCodec } from '../../platform/eventstore/codec.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+
+/** Where in an event's data a time stands that has come: names of fields; `*` is every item of a list. */
+type Path = readonly string[]
+
+type Definition = {
+  readonly type: string
+  readonly shape?: Readonly<Record<string, z.ZodType>>
+  readonly innerType?: z.ZodType
+  readonly element?: z.ZodType
+  readonly options?: readonly z.ZodType[]
+}
+
+const pathsOf = (schema: z.ZodType): readonly Path[] => {
+  const { past } = (schema.meta() ?? {}) as FieldMeta
+  if (past) return [[]]
+  const { shape, innerType, element, options } = schema.def as unknown as Definition
+  if (shape)
+    return Object.entries(shape).flatMap(([name, field]) => pathsOf(field).map((path) => [name, ...path]))
+  if (innerType) return pathsOf(innerType)
+  if (element) return pathsOf(element).map((path) => ['*', ...path])
+  return (options ?? []).flatMap(pathsOf)
+}
+
+const known = new Map<string, readonly Path[]>()
+const pastTimesOf = (type: string): readonly Path[] => {
+  const before = known.get(type)
+  if (before) return before
+  const fact = factOf(type)
+  const paths = fact === null ? [] : pathsOf(fact.data)
+  known.set(type, paths)
+  return paths
+}
+
+const laterAt = (value: unknown, path: Path, latest: string): string | null => {
+  const [name, ...rest] = path
+  // Every time in an event has one form, in which texts sort as times do.
+  if (name === undefined) return typeof value === 'string' && value > latest ? value : null
+  if (typeof value !== 'object' || value === null) return null
+  if (name !== '*') return laterAt((value as Readonly<Record<string, unknown>>)[name], rest, latest)
+  if (!Array.isArray(value)) return null
+  for (const item of value) {
+    const found = laterAt(item, rest, latest)
+    if (found !== null) return found
+  }
+  return null
+}
+
+/**
+ * Which field of an event says of something that it happened after `latest` (ISO 8601 UTC with milliseconds), and when;
+ * null: none. Times that are to come, such as the end of a rental, are not looked at.
+ */
+export const laterThan = (
+  { type, data }: { readonly type: string; readonly data: unknown },
+  latest: string,
+): { readonly field: string; readonly at: string } | null => {
+  for (const path of pastTimesOf(type)) {
+    const at = laterAt(data, path, latest)
+    if (at !== null) return { field: path.join('.'), at }
+  }
+  return null
+}
+
+/** An event of the log with its ordinal, and what it was read as. */
+export type ReadEvent = {
+  readonly stored: StoredEvent
+  readonly ordinal: number
+  /** Null: it cannot be read, and `problem` says why. */
+  readonly event: RecordedEvent | null
+  /** Also of an event that can be read, and whose fields are not those of its kind; null when nothing is wrong. */
+  readonly problem: string | null
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Metadata that every event has; null when it does. */
+const metadataProblem = (metadata: unknown): string | null => {
+  if (!isObject(metadata)) return 'its metadata is no JSON object'
+  const { correlationId, causationId, actor, recordedAt } = metadata
+  if (typeof correlationId !== 'string') return 'its metadata has no correlation id'
+  if (causationId !== null && typeof causationId !== 'string') return 'its causation id is no text'
+  if (!isObject(actor) || !['key', 'session', 'operator', 'system'].includes(actor.kind as string))
+    return 'its metadata names no actor'
+  if (typeof recordedAt !== 'string' || Number.isNaN(Date.parse(recordedAt)))
+    return 'its metadata has no time of recording'
+  return null
+}
+
+/** What an event says has happened, and was to come when it was recorded; null when nothing is. */
+const futureIn = (event: RecordedEvent): string | null => {
+  const { recordedAt } = event.metadata
+  const later = laterThan(event, new Date(Date.parse(recordedAt) + maxAheadMs).toISOString())
+  return later && `its ${later.field} is ${later.at}, and it was recorded at ${recordedAt}, before that`
+}
+
+export type EventReader = {
+  /** @param firstOrdinal that of the first of them */
+  read(events: readonly StoredEvent[], firstOrdinal: number): readonly ReadEvent[]
+}
+
+/** Reads events, those too that are none of ours: of each of these it says why. */
+export const createEventReader = (): EventReader => {
+  const { decode } = createCodec()
+  const decoded = (stored: StoredEvent): RecordedEvent | string => {
+    try {
+      return decode(stored)
+    } catch (error) {
+      return `its texts are no JSON (${(error as Error).message})`
+    }
+  }
+  const readOne = (stored: StoredEvent, ordinal: number): ReadEvent => {
+    const event = decoded(stored)
+    const unreadable = (problem: string): ReadEvent => ({
+      stored,
+      ordinal,
+      event: null,
+      problem: `it cannot be read: ${problem}`,
+    })
+    if (typeof event === 'string') return unreadable(event)
+    if (!isObject(event.data)) return unreadable('its data is no JSON object')
+    const problem = metadataProblem(event.metadata)
+    return problem === null
+      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) ?? futureIn(event) }
+      : unreadable(problem)
+  }
+  return { read: (events, firstOrdinal) => events.map((event, at) => readOne(event, firstOrdinal + at)) }
+}
+
+export const readable = (events: readonly ReadEvent[]): readonly RecordedEvent[] =>
+  events.map(({ event }) => event).filter((event) => event !== null)

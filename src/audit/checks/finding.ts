@@ -1,0 +1,218 @@
+import { positionToken } from '../../kernel/log-position.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+
+/** What a verification asks of the log. */
+export type Check =
+  | 'seals'
+  | 'signatures'
+  | 'positions'
+  | 'ids'
+  | 'revisions'
+  | 'times'
+  | 'content'
+  | 'postings'
+  | 'invariants'
+  | 'periods'
+  | 'vault'
+  | 'verifications'
+  | 'traffic'
+  | 'append-only'
+  | 'guards'
+  | 'projections'
+
+/** The place of an event: its ordinal (1 for the first of the log), its position in this log, its id. */
+export type EventPlace = {
+  readonly ordinal: number
+  readonly position: number
+  readonly eventId: string
+  readonly type: string
+  readonly stream: string
+  readonly revision: number
+}
+
+/** Something that is not as it must be, and where. */
+export type Finding =
+  | { readonly where: 'event'; readonly check: Check; readonly event: EventPlace; readonly problem: string }
+  /** Somewhere among these events; nothing tells nearer. */
+  | {
+      readonly where: 'events'
+      readonly check: Check
+      readonly fromOrdinal: number
+      readonly throughOrdinal: number
+      readonly problem: string
+    }
+  /** A row, or one column of it, of a read table beside what the log comes to. */
+  | {
+      readonly where: 'cell'
+      readonly check: 'projections'
+      readonly group: string
+      readonly table: string
+      readonly key: Readonly<Record<string, unknown>>
+      /** Null: one of the two has no such row. */
+      readonly column: string | null
+      readonly live: unknown
+      readonly derived: unknown
+    }
+  /** A group of read models that could not be compared. */
+  | {
+      readonly where: 'group'
+      readonly check: 'projections'
+      readonly group: string
+      readonly problem: string
+    }
+  /** What keeps the log as it is: a function, key, index, trigger, owner or right beside what the migrations made. */
+  | {
+      readonly where: 'guard'
+      readonly check: 'guards'
+      /** E.g. `table log.events`. */
+      readonly object: string
+      /** E.g. `trigger append_only`; null: the object itself. */
+      readonly fact: string | null
+      /** Null: there is to be none. */
+      readonly expected: string | null
+      /** Null: there is none. */
+      readonly found: string | null
+    }
+  /** The log as a whole. */
+  | { readonly where: 'log'; readonly check: Check; readonly problem: string }
+
+export const placeOf = (event: StoredEvent, ordinal: number): EventPlace => ({
+  ordinal,
+  position: event.position,
+  eventId: event.id,
+  type: event.type,
+  stream: event.stream,
+  revision: event.revision,
+})
+
+const cellText = (finding: Extract<Finding, { where: 'cell' }>): string => {
+  const { table, key, column, live, derived } = finding
+  const row = `read.${table} ${JSON.stringify(key)}`
+  if (column !== null)
+    return `${row}: ${column} is ${JSON.stringify(live)}, the log says ${JSON.stringify(derived)}`
+  if (live === null) return `${row}: the row is missing, the log says ${JSON.stringify(derived)}`
+  return `${row}: the log has no such row, the table has ${JSON.stringify(live)}`
+}
+
+const guardText = ({ object, fact, expected, found }: Extract<Finding, { where: 'guard' }>): string => {
+  const shown = (value: string | null): string => (value === null ? 'none' : JSON.stringify(value))
+  return `${object}${fact === null ? '' : `, ${fact}`}: expected ${shown(expected)}, found ${shown(found)}`
+}
+
+/** One line that says what and where. */
+export const findingText = (finding: Finding): string => {
+  switch (finding.where) {
+    case 'event': {
+      const { ordinal, position, eventId, type, stream, revision } = finding.event
+      return `${finding.check}: event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${positionToken(position)}): ${finding.problem}`
+    }
+    case 'events':
+      return `${finding.check}: events ${finding.fromOrdinal} to ${finding.throughOrdinal}: ${finding.problem}`
+    case 'cell':
+      return `${finding.check}: ${cellText(finding)}`
+    case 'group':
+      return `${finding.check}: group ${finding.group}: ${finding.problem}`
+    case 'guard':
+      return `${finding.check}: ${guardText(finding)}`
+    case 'log':
+      return `${finding.check}: ${finding.problem}`
+    default:
+      return finding satisfies never
+  }
+}
+
+/** As people and programs outside see it: its position a token. */
+export const findingJson = (finding: Finding) =>
+  finding.where === 'event'
+    ? { ...finding, event: { ...finding.event, position: positionToken(finding.event.position) } }
+    : finding
+
+/** Checks by how near they tell what happened, nearest first: of findings about one event the first says it best. */
+const checks: readonly Check[] = [
+  'seals',
+  'signatures',
+  'content',
+  'ids',
+  'revisions',
+  'positions',
+  'times',
+  'postings',
+  'invariants',
+  'periods',
+  'vault',
+  'verifications',
+  'traffic',
+  'append-only',
+  'guards',
+  'projections',
+]
+
+const ordinalOf = (finding: Finding): number => {
+  switch (finding.where) {
+    case 'event':
+      return finding.event.ordinal
+    case 'events':
+      return finding.throughOrdinal
+    case 'guard':
+      return 0
+    case 'log':
+      return finding.check === 'seals' ? 0 : Number.POSITIVE_INFINITY
+    case 'cell':
+    case 'group':
+      return Number.POSITIVE_INFINITY
+    default:
+      return finding satisfies never
+  }
+}
+
+/** What the seals say of the log as a whole, then its guards, events in their order, then the read tables. */
+export const inOrder = (findings: readonly Finding[]): Finding[] =>
+  findings.toSorted((one, other) => {
+    const [a, b] = [ordinalOf(one), ordinalOf(other)]
+    return a === b ? checks.indexOf(one.check) - checks.indexOf(other.check) : a - b
+  })
+
+/** Findings as they come; of each check at most `limit` are kept, and all are counted. */
+export type Findings = {
+  add(finding: Finding): void
+  readonly count: number
+  /** In the order of the log. */
+  list(): readonly Finding[]
+}
+
+export const createFindings = (limit = 100): Findings => {
+  const kept: Finding[] = []
+  const perCheck = new Map<Check, number>()
+  let count = 0
+  return {
+    add(finding) {
+      count += 1
+      const known = perCheck.get(finding.check) ?? 0
+      perCheck.set(finding.check, known + 1)
+      if (known < limit) kept.push(finding)
+    },
+    get count() {
+      return count
+    },
+    list: () => inOrder(kept),
+  }
+}
+
+/** What the sequence check writes down of each event, in the table `event_places` of the scratch schema. */
+export type PlaceRow = {
+  ordinal: number
+  position: number
+  id: string
+  type: string
+  stream: string
+  revision: number
+}
+
+export const toPlace = ({ ordinal, position, id, type, stream, revision }: PlaceRow): EventPlace => ({
+  ordinal,
+  position,
+  eventId: id,
+  type,
+  stream,
+  revision,
+})

@@ -1,0 +1,203 @@
+import type pg from 'pg'
+import { counted } from '../../kernel/formats.ts'
+import type { Table } from '../../platform/projections/read-model.ts'
+import { deliveriesTable } from '../invariants/delivery-invariants.ts'
+import { ordersTable } from '../invariants/order-invariants.ts'
+import { depositsTable, manualTable, paymentsTable } from '../invariants/reason-invariants.ts'
+import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
+import { rentalsTable } from '../invariants/stock-invariants.ts'
+import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
+import { type Findings, type PlaceRow, toPlace } from './finding.ts'
+
+/** What the service does by itself within moments of an event. Milliseconds. */
+export const momentsMs = 60 * 60 * 1000
+/** What waits for somebody or something: a receiver, a payer, the end of a period and the grace after it. Milliseconds. */
+export const daysMs = 7 * 24 * 60 * 60 * 1000
+
+/**
+ * What must follow, and does not stand in the log. `sql` gives `position`, of the last event that leaves it open, `problem` in words,
+ * and `since_ms`, from when on it was due; null: from that event on.
+ */
+export type OpenEnd = { readonly boundMs: number; readonly sql: (schema: string) => string }
+
+const openEnd = (
+  boundMs: number,
+  tables: readonly Table[],
+  sql: (...names: readonly string[]) => string,
+): OpenEnd => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
+
+const orders = openEnd(
+  momentsMs,
+  [ordersTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms, 'order ' || order_id || ' ' || due as problem
+    from (select *, case
+        when answer is null and outcome is null and debited_micros is not null
+          then 'is paid, and its arbiter gave no answer'
+        when answer = 'fulfilled' and outcome is null then 'got its goods, and its own stream does not say so'
+        when answer = 'refused' and outcome is null then 'was refused by its arbiter, and did not fail'
+        when debited_micros is not null and not placed then 'is paid, and its own stream does not say so'
+        when debited_micros is null and placed then 'says that it is paid, and its payment is missing'
+        when debited_micros is not null and outcome in ('failed', 'canceled') and decided_cents < price_cents
+          then 'got nothing, and nobody decided that all of its money goes back'
+        when refunds <> '{}' and exists (select from jsonb_each(refunds::jsonb) as refund
+            where not (refund.value ->> 'landed')::boolean)
+          then 'has a refund that was decided, and did not come to its end'
+      end as due from ${table}) as orders
+   where due is not null`,
+)
+
+const unpaidOrders = openEnd(
+  momentsMs,
+  [depositsTable, ordersTable],
+  (deposits, table) => `
+  select d.last_position as position, null::bigint as since_ms,
+         'deposit ' || d.deposit_id || ' is over, and order ' || o.order_id || ' still awaits it' as problem
+    from ${deposits} d join ${table} o on o.awaits = d.deposit_id
+   where d.state = 'closed' and d.customer_id is null
+     and o.outcome is null and not o.placed and o.debited_micros is null`,
+)
+
+const payments = openEnd(
+  momentsMs,
+  [paymentsTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms, 'payment ' || payment_id || ' of deposit ' || deposit_id ||
+         case when credited then ' was credited, and the deposit does not say so' else ' arrived, and no ledger credits it' end
+         as problem
+    from ${table} where not marked`,
+)
+
+const settling = openEnd(
+  momentsMs,
+  [depositsTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms,
+         'deposit ' || deposit_id || ' has what it invoiced, and does not say that it is paid' as problem
+    from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < credited_micros`,
+)
+
+const deposits = openEnd(
+  daysMs,
+  [depositsTable],
+  (table) => `
+  select last_position as position, closes_ms as since_ms,
+         'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
+    from ${table} where state = 'open' and credited_micros < invoiced_micros`,
+)
+
+const manual = openEnd(
+  momentsMs,
+  [manualTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms, case state
+           when 'recorded' then 'a movement by hand was recorded, and neither moved nor withdrawn'
+           else 'a movement by hand was moved, and its record does not say so' end as problem
+    from ${table} where state in ('recorded', 'moved')`,
+)
+
+const tries = openEnd(
+  momentsMs,
+  [triesTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms, 'call ' || hold_id || ' ' || case
+           when outcome is null then 'was started, and never ended'
+           else 'is over, and its hold is not' end as problem
+    from ${table} where outcome is null or (held and not is_hold_over)`,
+)
+
+const periods = openEnd(
+  momentsMs,
+  [paidPeriodsTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms,
+         'order ' || order_id || ' paid a period, and its subscription does not name it' as problem
+    from ${table} where fulfilled and not refunded`,
+)
+
+const subscriptions = openEnd(
+  daysMs,
+  [subscriptionsTable],
+  (table) => `
+  select last_position as position, period_ends_ms as since_ms, 'subscription ' || subscription_id ||
+         ' is neither renewed nor over, and the period that was paid is' as problem
+    from ${table}`,
+)
+
+const rentals = openEnd(
+  daysMs,
+  [rentalsTable, ordersTable],
+  (table, named) => `
+  select o.last_position as position, r.expires_ms as since_ms,
+         'rental ' || r.proxy_id || ' is over, and its address was not taken back' as problem
+    from ${table} r join ${named} o using (order_id) where r.open`,
+)
+
+const batches = openEnd(
+  daysMs,
+  [batchesTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms,
+         'batch ' || batch_id || ' was taken on, and is not over' as problem
+    from ${table} where not finished`,
+)
+
+const deliveries = openEnd(
+  daysMs,
+  [deliveriesTable],
+  (table) => `
+  select last_position as position, null::bigint as since_ms,
+         'delivery ' || delivery_id || ' came to no end' as problem
+    from ${table}`,
+)
+
+export const openEnds: readonly OpenEnd[] = [
+  orders,
+  unpaidOrders,
+  payments,
+  settling,
+  deposits,
+  manual,
+  tries,
+  periods,
+  subscriptions,
+  rentals,
+  batches,
+  deliveries,
+]
+
+type Row = PlaceRow & { problem: string }
+
+const limit = 100
+
+/** A service that was down for long, and is back, has so much time to finish what became due meanwhile. Milliseconds. */
+const catchUpMs = 10 * 60 * 1000
+
+/**
+ * What other streams say must have followed, and does not stand in the log: the end of an order, a payment, a call. Work that was
+ * begun less than its bound before the end of the log is let be: a process may have died over it, and another goes
+ * on with it. The end is the last event before the last minutes of the log: when the service was down until then, nothing
+ * stands there but what was before.
+ */
+export const checkOpenEnds = async (client: pg.Client, schema: string, findings: Findings): Promise<void> => {
+  const { rows: ends } = await client.query<{ last_ms: number | null }>(
+    `select max(recorded_ms) as last_ms from ${schema}.event_places
+      where recorded_ms <= (select max(recorded_ms) from ${schema}.event_places) - ${catchUpMs}`,
+  )
+  const lastMs = ends[0]?.last_ms
+  if (lastMs === null || lastMs === undefined) return
+  for (const { sql, boundMs } of openEnds) {
+    const { rows } = await client.query<Row>(
+      `select o.problem, e.* from (${sql(schema)}) o join ${schema}.event_places e using (position)
+        where coalesce(o.since_ms, e.recorded_ms) < $1::bigint order by e.ordinal limit ${limit}`,
+      [lastMs - boundMs],
+    )
+    for (const row of rows)
+      findings.add({
+        where: 'event',
+        check: 'invariants',
+        event: toPlace(row),
+        problem: `${row.problem}, ${counted(Math.floor(boundMs / 3_600_000), 'hour')} and more before the end of the log`,
+      })
+  }
+}

@@ -1,0 +1,45 @@
+import type { PeriodClosed } from '../../domain/periods/events.ts'
+import { type Closings, type PeriodReport, closingsOf, createPeriodFold, differenceOf } from '../../features/finance/period-report.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ReadEvent } from './event-reader.ts'
+import { type Findings, placeOf } from './finding.ts'
+
+/** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
+export const createPeriodCheck = (findings: Findings) => {
+  const fold = createPeriodFold()
+  const closings = new Map<string, Closings>()
+
+  const problemOf = ({ data }: PeriodClosed): string | null => {
+    const made = closings.get(data.period)
+    return made === undefined ? `${data.period} was closed before it was over` : differenceOf(data, made)
+  }
+
+  const reportsUpTo = (event: RecordedEvent): readonly PeriodReport[] => {
+    try {
+      return fold.take(event)
+    } catch {
+      // It cannot be booked: the check of the postings says why. What it would have moved is missing from its month.
+      fold.passBy(event.id)
+      return []
+    }
+  }
+
+  const takeOne = ({ stored, event, ordinal }: ReadEvent): void => {
+    if (event === null) {
+      fold.passBy(stored.id)
+      return
+    }
+    for (const report of reportsUpTo(event)) closings.set(report.period, closingsOf(report))
+    if (event.type !== 'PeriodClosed') return
+    const problem = problemOf(event as RecordedEvent<PeriodClosed>)
+    if (problem !== null)
+      findings.add({ where: 'event', check: 'periods', event: placeOf(stored, ordinal), problem })
+  }
+
+  return {
+    /** The next events of the log, and what they were read as. */
+    take(page: readonly ReadEvent[]): void {
+      for (const read of page) takeOne(read)
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import type pg from 'pg'
+import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
+import { type Check, type Findings, type PlaceRow, toPlace } from './finding.ts'
+
+/** Events that rules or read models could not take. */
+export type Poisons = {
+  ofRules(poison: PoisonEvent): void
+  ofModels(poison: PoisonEvent): void
+  /** One finding an event, however many could not take it. */
+  report(client: pg.Client, schema: string, findings: Findings): Promise<void>
+}
+
+type Problem = { readonly ofRules: boolean; readonly models: Set<string>; readonly why: string }
+
+/** Of more events only the number is known: a log that holds so many is no log of ours. */
+const limit = 1_000
+
+export const createPoisons = (): Poisons => {
+  const problems = new Map<number, Problem>()
+  let more = 0
+  const take = (poison: PoisonEvent, ofRules: boolean): void => {
+    const { event, model, cause } = poison
+    const known = problems.get(event.position)
+    if (known) known.models.add(model)
+    else if (problems.size === limit) more += 1
+    else
+      problems.set(event.position, {
+        ofRules,
+        models: new Set([model]),
+        why: cause instanceof Error ? cause.message : String(cause),
+      })
+  }
+  const text = ({ ofRules, models, why }: Problem): string => {
+    const names = [...models].join(', ')
+    return ofRules
+      ? `no rule can read what it says: ${why} (${names})`
+      : `a read table cannot take it: ${why} (${names})`
+  }
+  return {
+    ofRules: (poison) => take(poison, true),
+    ofModels: (poison) => take(poison, false),
+    report: async (client, schema, findings) => {
+      const { rows } = await client.query<PlaceRow>(
+        `select * from ${schema}.event_places where position = any ($1::bigint[]) order by ordinal`,
+        [[...problems.keys()]],
+      )
+      for (const row of rows) {
+        const problem = problems.get(row.position) as Problem
+        findings.add({ where: 'event', check: 'content', event: toPlace(row), problem: text(problem) })
+      }
+      if (more > 0)
+        findings.add({
+          where: 'log',
+          check: 'content',
+          problem: `rules or read tables could not take ${more} more events`,
+        })
+    },
+  }
+}
+
+type Row = PlaceRow & {
+  rule: string
+  problem: string
+  reason: string | null
+  decided_by: string | null
+  decided_at: string | null
+}
+
+const violationLimit = 100
+
+/** What an operator decided about it takes nothing away: it is said beside it. */
+const problemOf = ({ problem, reason, decided_by: by, decided_at: at }: Row): string =>
+  reason === null ? problem : `${problem}; ${by} decided on ${at} that it stands: ${reason}`
+
+/** What the rules found, each with the event at fault. */
+export const readViolations = async (
+  client: pg.Client,
+  schema: string,
+  findings: Findings,
+): Promise<void> => {
+  const { rows } = await client.query<Row>(
+    `select v.rule, v.problem, d.reason, d.decided_by, d.decided_at, e.*
+       from ${schema}.violations v join ${schema}.event_places e using (position)
+       left join ${schema}.audit_decided d using (event_id, rule)
+      order by e.ordinal, v.rule limit ${violationLimit}`,
+  )
+  for (const row of rows) {
+    const check: Check = row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants'
+    findings.add({ where: 'event', check, event: toPlace(row), problem: problemOf(row) })
+  }
+}

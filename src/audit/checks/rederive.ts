@@ -1,0 +1,186 @@
+import type pg from 'pg'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Session } from '../../platform/postgres/postgres-session.ts'
+import { transact } from '../../platform/postgres/transaction.ts'
+import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
+import { createTableSql, definitionOf, qualified } from '../../platform/projections/definition.ts'
+import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
+import { createFolding } from '../../platform/projections/folding.ts'
+import type { ReadModel, ReadModelGroup } from '../../platform/projections/read-model.ts'
+import { compareTables } from '../../platform/projections/rebuild-tables.ts'
+import { createEventReader, readable } from './event-reader.ts'
+import type { Findings } from './finding.ts'
+import type { Scratch } from './scratch.ts'
+
+/** Models folded into a scratch schema. */
+export type Derivation = {
+  /** Folds the next events. */
+  take(events: readonly RecordedEvent[]): Promise<void>
+  /** Resolves when all rows are written. */
+  written(): Promise<void>
+}
+
+/** Rows that a model keeps in memory: few enough that a log of any length needs the same. */
+const maxRows = 20_000
+
+/** @param onPoison is told of each event that a model cannot take: it passes that model by, and the rest goes on */
+export const createDerivation = async (
+  session: Session,
+  schema: string,
+  models: readonly ReadModel[],
+  onPoison: (poison: PoisonEvent) => void,
+): Promise<Derivation> => {
+  for (const table of models.flatMap(({ tables }) => tables))
+    await session.client.query(createTableSql(schema, table, 'unlogged'))
+  return createFolding({ session, schema, models, maxRows, onPoison })
+}
+
+export type GroupSummary = {
+  readonly group: string
+  /** Where the live tables stood when they were compared. */
+  readonly position: number
+  readonly tables: number
+  readonly rows: number
+}
+
+/** One group of read models, made anew in the scratch schema. */
+export type Rederivation = {
+  readonly group: string
+  take(events: readonly RecordedEvent[]): Promise<void>
+  /** Follows the live tables to where they stand, and compares the two in one snapshot; told of each table. */
+  compare(onTable: () => void): Promise<GroupSummary>
+}
+
+const pageSize = 5_000
+/** At most this many events are left to fold when the snapshot is taken, so that it is not held for long. */
+const nearEvents = 20_000
+const maxRounds = 50
+
+const existing = async (client: pg.ClientBase, group: ReadModelGroup): Promise<ReadonlySet<string>> => {
+  const names = group.models.flatMap(({ tables }) => tables.map(({ name }) => name))
+  const { rows } = await client.query<{ name: string }>(
+    `select tablename as name from pg_tables where schemaname = 'read' and tablename = any ($1::text[])`,
+    [names],
+  )
+  return new Set(rows.map(({ name }) => name))
+}
+
+export const createRederivation = async (options: {
+  readonly scratch: Scratch
+  readonly log: EventLog
+  readonly group: ReadModelGroup
+  readonly findings: Findings
+  /** Is told of each event that a model of the group cannot take. */
+  readonly onPoison: (poison: PoisonEvent) => void
+}): Promise<Rederivation> => {
+  const { scratch, log, group, findings, onPoison } = options
+  const session = await scratch.session()
+  const { client } = session
+  const derived = await createDerivation(session, scratch.schema, group.models, onPoison)
+  // Where the live tables stand now: nothing past it is folded before they are seen to be past it.
+  let bound = (await readCheckpoint(client, group.name))?.position ?? 0
+  let position = 0
+  const reader = createEventReader()
+
+  const say = (problem: string): void =>
+    findings.add({ where: 'group', check: 'projections', group: group.name, problem })
+
+  const take = async (events: readonly RecordedEvent[]): Promise<void> => {
+    const last = events.at(-1)
+    if (last === undefined || position >= bound) return
+    await derived.take(last.position <= bound ? events : events.filter((event) => event.position <= bound))
+    position = Math.min(bound, last.position)
+  }
+
+  const follow = async (): Promise<void> => {
+    while (position < bound) {
+      scratch.signal.throwIfAborted()
+      const page = await log.readAll(position, pageSize)
+      await take(readable(reader.read(page, 0)))
+      position = Math.max(position, Math.min(bound, page.at(-1)?.position ?? bound))
+      if (page.length < pageSize) break
+    }
+    await derived.written()
+    position = Math.max(position, bound)
+  }
+
+  /** The definitions and the position of the live tables, in the snapshot that is open. */
+  const liveStanding = async (found: ReadonlySet<string>, logId: string): Promise<readonly string[]> => {
+    const checkpoint = await readCheckpoint(client, group.name)
+    if (checkpoint === null)
+      return ['its tables were never made: "farebox projections rebuild all" makes them, and so does a start']
+    const problems: string[] = []
+    if (checkpoint.logId !== logId)
+      problems.push(`its tables were folded from the log ${checkpoint.logId}, this one is ${logId}`)
+    if (checkpoint.position > (await log.head()))
+      problems.push(`its tables are at position ${checkpoint.position}, past the end of the log`)
+    for (const model of group.models) {
+      const missing = model.tables.filter(({ name }) => !found.has(name))
+      if (missing.length > 0)
+        problems.push(`its tables ${missing.map(({ name }) => name).join(', ')} are missing`)
+      else if (checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest)
+        problems.push(
+          `the tables of ${model.name} were made by another version of the program: start this one, then verify`,
+        )
+    }
+    bound = checkpoint.position
+    return problems
+  }
+
+  const compareAll = async (onTable: () => void): Promise<number> => {
+    for (const table of group.models.flatMap(({ tables }) => tables)) {
+      scratch.signal.throwIfAborted()
+      const difference = await compareTables(client, table, scratch.schema)
+      onTable()
+      if (difference === null) continue
+      const { key, column, live, rebuilt } = difference
+      findings.add({
+        where: 'cell',
+        check: 'projections',
+        group: group.name,
+        table: table.name,
+        key,
+        column,
+        live,
+        derived: rebuilt,
+      })
+    }
+    let rows = 0
+    for (const table of group.models.flatMap(({ tables }) => tables)) {
+      const counted = await client.query<{ rows: number }>(
+        `select count(*) as rows from ${qualified(scratch.schema, table)}`,
+      )
+      rows += counted.rows[0]?.rows ?? 0
+    }
+    return rows
+  }
+
+  const compare = async (onTable: () => void): Promise<GroupSummary> => {
+    for (let round = 0; round < maxRounds; round += 1) {
+      await follow()
+      bound = Math.max(bound, (await readCheckpoint(client, group.name))?.position ?? 0)
+      if (bound - position <= nearEvents) break
+    }
+    const logId = await log.logId()
+    const present = await existing(client, group)
+    const inOneMoment = async (): Promise<GroupSummary> => {
+      await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
+        set local enable_seqscan = on; set local lock_timeout = '60s'`)
+      // Locked before the snapshot is taken: tables that were exchanged after it would look empty in it.
+      if (present.size > 0)
+        await client.query(
+          `lock table ${[...present].map((name) => `read.${name}`).join(', ')} in access share mode`,
+        )
+      const problems = await liveStanding(present, logId)
+      await follow()
+      for (const problem of problems) say(problem)
+      const rows = problems.length === 0 ? await compareAll(onTable) : 0
+      const tables = group.models.flatMap((model) => model.tables).length
+      return { group: group.name, position: bound, tables, rows }
+    }
+    return transact(client, inOneMoment, 'isolation level repeatable read')
+  }
+
+  return { group: group.name, take, compare }
+}

@@ -1,0 +1,249 @@
+import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
+import { foreignObject } from '../../kernel/json-text.ts'
+import { provesItself, sealStream } from '../../kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type DigestStore, createEventDigest } from '../seals/digests.ts'
+import { walkKeys } from '../seals/seals-file.ts'
+import { type EventPlace, type Findings, placeOf } from './finding.ts'
+import { type Passed, createKeptCheck } from './stored-digests-check.ts'
+
+export type NextSeal = {
+  readonly seal: LogSealed['data']
+  readonly eventId: string
+  /** Genuine, and by the pinned key or one that it handed over to. */
+  readonly trusted: boolean
+}
+
+/** The seals of the log one after another, ahead of the events that they cover; a page of them in memory. */
+export type SealCursor = {
+  /** Null after the last. */
+  current(): NextSeal | null
+  advance(): Promise<void>
+  /** Keeps a problem of a seal until its own event comes by. */
+  report(seal: NextSeal, problem: string): void
+  /** An event of the `seal` stream comes by. */
+  pass(event: StoredEvent, ordinal: number, findings: Findings): void
+  end(findings: Findings): void
+  publicKey(): string | null
+}
+
+const sealEvent = (event: StoredEvent): SealEvent | null => {
+  if (event.type !== 'LogSealed' && event.type !== 'SealKeyRotated') return null
+  const data = foreignObject(event.data)
+  return data === null ? null : ({ type: event.type, data } as SealEvent)
+}
+
+export const createSealCursor = async (options: {
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly publicKey: string
+}): Promise<SealCursor> => {
+  const events = options.log.readStream(sealStream)[Symbol.asyncIterator]()
+  const keys = walkKeys(options.publicKey)
+  const problems = new Map<string, string>()
+  /** Where the events of the stream stand that came by. */
+  const places = new Map<string, EventPlace>()
+  let current: NextSeal | null = null
+  let seals = 0
+  let trustedSeals = 0
+
+  const advance = async (): Promise<void> => {
+    for (;;) {
+      const next = await events.next()
+      if (next.done) {
+        current = null
+        return
+      }
+      const stored = next.value
+      const event = sealEvent(stored)
+      if (event === null) {
+        problems.set(stored.id, 'it is neither a seal nor a change of its key')
+        continue
+      }
+      const problem = keys.step(event)
+      if (problem !== null) problems.set(stored.id, problem)
+      if (event.type !== 'LogSealed') continue
+      seals += 1
+      const trusted = problem === null && keys.trusted()
+      if (trusted) trustedSeals += 1
+      if (!Number.isSafeInteger(event.data.throughOrdinal)) continue
+      current = { seal: event.data, eventId: stored.id, trusted }
+      return
+    }
+  }
+  await advance()
+
+  return {
+    current: () => current,
+    advance,
+    report: ({ eventId }, problem) => {
+      if (!problems.has(eventId)) problems.set(eventId, problem)
+    },
+    pass(event, ordinal, findings) {
+      const place = placeOf(event, ordinal)
+      places.set(event.id, place)
+      const problem = problems.get(event.id)
+      if (problem === undefined) return
+      problems.delete(event.id)
+      findings.add({ where: 'event', check: 'seals', event: place, problem })
+    },
+    end(findings) {
+      for (const [id, problem] of problems) {
+        const event = places.get(id)
+        findings.add(
+          event === undefined
+            ? { where: 'log', check: 'seals', problem: `seal ${id}: ${problem}` }
+            : { where: 'event', check: 'seals', event, problem },
+        )
+      }
+      if (seals > 0 && trustedSeals === 0)
+        findings.add({
+          where: 'log',
+          check: 'seals',
+          problem: `none of its ${seals} seals is by the key ${options.publicKey} or by one that it handed over to; the last is by ${keys.publicKey}`,
+        })
+    },
+    publicKey: () => keys.publicKey,
+  }
+}
+
+export type SealSummary = {
+  readonly seals: number
+  /** The events up to this ordinal are those that were sealed; 0 without a good seal. */
+  readonly sealedThrough: number
+  /** Events that no good seal covers, apart from those that the key which seals signed alone. */
+  readonly unsealed: number
+  /** The digest after the last event. */
+  readonly digest: string
+  /** Of the last seal; null without one. */
+  readonly publicKey: string | null
+  /** How many seals of the file were held against the log; null without a file. */
+  readonly exported: number | null
+}
+
+export type SealCheck = {
+  /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */
+  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  end(ordinal: number): Promise<SealSummary>
+}
+
+export type SealCheckOptions = {
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly store: DigestStore
+  readonly findings: Findings
+  /** The key that must have signed: of the settings, or pinned by who verifies. */
+  readonly publicKey: string
+  /** Seals that were exported before, in their order. */
+  readonly exported: readonly LogSealed['data'][] | null
+}
+
+/**
+ * Holds the log against its kept digests, its seals and seals that were exported, in one pass.
+ *
+ * The kept digests tell which event was changed; the seals tell whether the kept digests are genuine. A seal that does
+ * not fit although every event fits its kept digest means that somebody changed both: that is located to the range
+ * between two seals.
+ */
+export const createSealCheck = async (options: SealCheckOptions): Promise<SealCheck> => {
+  const { log, store, findings, publicKey, exported } = options
+  const cursor = await createSealCursor({ log, publicKey })
+  let exportedAt = 0
+  let sealedThrough = 0
+  /** The last ordinal at which a seal fitted. */
+  let fitting = 0
+  let seals = 0
+  /** After one seal that does not fit no later one can. */
+  let broken = false
+  let exportedBroken = false
+  let plain = 0
+  let plainAtSeal = 0
+
+  const range = (throughOrdinal: number, problem: string): void =>
+    findings.add({ where: 'events', check: 'seals', fromOrdinal: fitting + 1, throughOrdinal, problem })
+
+  const holdSeal = (ordinal: number, digest: string, event: StoredEvent | null): void => {
+    const next = cursor.current()!
+    const { seal, trusted } = next
+    seals += 1
+    if (broken) return
+    if (seal.throughOrdinal < ordinal) {
+      broken = true
+      cursor.report(next, `it covers ${seal.throughOrdinal} events, fewer than the seal before it`)
+    } else if (seal.digest !== digest) {
+      broken = true
+      range(ordinal, 'they are not what was sealed, though each fits its kept digest: both were changed')
+    } else if (event !== null && seal.throughEventId !== event.id)
+      cursor.report(next, `event ${ordinal} is ${event.id}, not ${seal.throughEventId} as it says`)
+    else {
+      fitting = ordinal
+      if (!trusted) return
+      sealedThrough = ordinal
+      plainAtSeal = plain
+    }
+  }
+
+  const holdExported = (seal: LogSealed['data'], ordinal: number, digest: string): void => {
+    if (exportedBroken || seal.throughOrdinal !== ordinal || seal.digest === digest) return
+    exportedBroken = true
+    range(ordinal, `they are not what the exported seal of ${seal.sealedAt} covers: the log was rewritten`)
+  }
+
+  const passed: Passed = async (ordinal, after, event) => {
+    const digest = after.toString('hex')
+    for (let next = exported?.[exportedAt]; next !== undefined && next.throughOrdinal <= ordinal; ) {
+      holdExported(next, ordinal, digest)
+      exportedAt += 1
+      next = exported?.[exportedAt]
+    }
+    for (let next = cursor.current(); next !== null && next.seal.throughOrdinal <= ordinal; ) {
+      holdSeal(ordinal, digest, event)
+      await cursor.advance()
+      next = cursor.current()
+    }
+  }
+
+  const due = (): number =>
+    Math.min(
+      cursor.current()?.seal.throughOrdinal ?? Number.POSITIVE_INFINITY,
+      exported?.[exportedAt]?.throughOrdinal ?? Number.POSITIVE_INFINITY,
+    )
+  const kept = await createKeptCheck({ store, digestOf: createEventDigest(), findings, passed, due })
+
+  return {
+    async take(events, firstOrdinal) {
+      await kept.prepare(events.length)
+      for (const [at, event] of events.entries()) {
+        if (event.stream === sealStream) cursor.pass(event, firstOrdinal + at, findings)
+        if (!provesItself(event.stream)) plain += 1
+        const more = kept.take(event, firstOrdinal + at)
+        if (more !== undefined) await more
+      }
+    },
+
+    async end(ordinal) {
+      await kept.end(ordinal)
+      const next = cursor.current()
+      if (next !== null)
+        findings.add({
+          where: 'log',
+          check: 'seals',
+          problem: `the log ends with event ${ordinal}, but it holds a seal of ${next.seal.throughOrdinal} events: events are missing`,
+        })
+      const lost = exported?.[exportedAt]
+      if (lost !== undefined && !exportedBroken)
+        findings.add({
+          where: 'log',
+          check: 'seals',
+          problem: `the log ends with event ${ordinal}, but the exported seal of ${lost.sealedAt} covers ${lost.throughOrdinal} events: it was cut off`,
+        })
+      cursor.end(findings)
+      return {
+        seals,
+        sealedThrough,
+        unsealed: plain - plainAtSeal,
+        digest: kept.digest().toString('hex'),
+        publicKey: cursor.publicKey(),
+        exported: exported?.length ?? null,
+      }
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import type pg from 'pg'
+import { sealStream } from '../../kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type Placed, type SignatureSummary, createSignatureCheck } from '../signatures/check-signatures.ts'
+import { followSealingKey, keyBefore } from '../signatures/signing-keys.ts'
+import { type Findings, placeOf } from './finding.ts'
+
+export type SignatureFindings = {
+  /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */
+  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  end(): Promise<SignatureSummary>
+}
+
+/** The key that sealed first, whose word the first introductions need; the pinned one in a log without seals. */
+const firstSealingKey = async (log: Pick<EventLog, 'readStream'>, pinned: string): Promise<string> => {
+  for await (const event of log.readStream(sealStream)) return keyBefore(event) ?? pinned
+  return pinned
+}
+
+/** Holds the log against the signatures of the processes that wrote it. Neighbours with the same problem are one finding. */
+export const createSignatureFindings = async (options: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream' | 'logId'>
+  readonly findings: Findings
+  /** The key that must have sealed: of the settings, or pinned by who verifies. */
+  readonly publicKey: string
+}): Promise<SignatureFindings> => {
+  const { pool, log, findings, publicKey } = options
+  let found: { readonly first: Placed; through: number; readonly problem: string } | null = null
+
+  const flush = (): void => {
+    if (found === null) return
+    const { first, through, problem } = found
+    found = null
+    findings.add(
+      through === first.ordinal
+        ? { where: 'event', check: 'signatures', event: placeOf(first.event, first.ordinal), problem }
+        : {
+            where: 'events',
+            check: 'signatures',
+            fromOrdinal: first.ordinal,
+            throughOrdinal: through,
+            problem,
+          },
+    )
+  }
+
+  const check = createSignatureCheck({
+    pool,
+    logId: await log.logId(),
+    sealingKey: followSealingKey(await firstSealingKey(log, publicKey)),
+    onUnsigned: (placed, problem) => {
+      if (found?.problem === problem && placed.ordinal === found.through + 1) {
+        found.through = placed.ordinal
+        return
+      }
+      flush()
+      found = { first: placed, through: placed.ordinal, problem }
+    },
+  })
+
+  return {
+    take: check.take,
+    async end() {
+      const problem = await check.end()
+      flush()
+      if (problem !== null) findings.add({ where: 'log', check: 'signatures', problem })
+      return check.summary()
+    },
+  }
+}

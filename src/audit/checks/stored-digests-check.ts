@@ -1,0 +1,296 @@
+import { sealStream } from '../../kernel/streams.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+import { type DigestRow, type DigestStore, type EventDigest, digestBytes, startDigest } from '../seals/digests.ts'
+import { type EventPlace, type Findings, placeOf } from './finding.ts'
+
+/** A place whose event is not there, with the digests before and after it. */
+export type Missing = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
+
+/** An event where it was not when the log was digested. */
+export type Stranger = { readonly event: StoredEvent; readonly place: EventPlace }
+
+type Disturbance = { readonly strangers: readonly Stranger[]; readonly missing: readonly Missing[] }
+
+/** Stretches of the log that are not as they were digested. */
+export type Disturbances = {
+  add(strangers: readonly Stranger[], missing: readonly Missing[]): void
+  /** Whether an event past the digested ones is one that is missing; that is reported then. */
+  isMoved(event: StoredEvent, ordinal: number): boolean
+  /** Says of each what happened. */
+  report(): void
+}
+
+/** Every stranger is tried in every missing place; this many tries take some seconds. */
+const maxTries = 2_000_000
+
+const runsOf = (ordinals: readonly number[]): { readonly first: number; last: number }[] => {
+  const runs: { first: number; last: number }[] = []
+  for (const ordinal of ordinals) {
+    const run = runs.at(-1)
+    if (run !== undefined && run.last === ordinal - 1) run.last = ordinal
+    else runs.push({ first: ordinal, last: ordinal })
+  }
+  return runs
+}
+
+/**
+ * What happened: a stranger that fits a missing place was moved; of those that are left, one that stands in a missing
+ * place was changed, one more was added, and one less was removed.
+ */
+export const createDisturbances = (
+  findings: Findings,
+  fits: (event: StoredEvent, missing: Missing) => boolean,
+): Disturbances => {
+  const all: Disturbance[] = []
+  const found = new Set<Missing>()
+  let tries = 0
+
+  const say = (place: EventPlace, problem: string): void =>
+    findings.add({ where: 'event', check: 'seals', event: place, problem })
+
+  const originOf = (event: StoredEvent): Missing | null => {
+    for (const { missing } of all)
+      for (const one of missing) {
+        if (found.has(one)) continue
+        tries += 1
+        if (tries > maxTries) return null
+        if (fits(event, one)) return one
+      }
+    return null
+  }
+
+  const moved = (event: StoredEvent, place: EventPlace): boolean => {
+    const origin = originOf(event)
+    if (origin === null) return false
+    found.add(origin)
+    say(place, `it was moved: it was event ${origin.ordinal} when the log was digested`)
+    return true
+  }
+
+  const reportOne = (strangers: readonly Stranger[], missing: readonly Missing[]): void => {
+    for (const [at, { place }] of strangers.entries())
+      say(
+        place,
+        at < missing.length
+          ? 'it was changed: its bytes are not those of its digest'
+          : 'it was added: there was no such event here when the log was digested',
+      )
+    for (const { first, last } of runsOf(missing.slice(strangers.length).map(({ ordinal }) => ordinal)))
+      findings.add({
+        where: 'events',
+        check: 'seals',
+        fromOrdinal: first,
+        throughOrdinal: last,
+        problem: first === last ? 'it was removed' : 'they were removed',
+      })
+  }
+
+  /** Single events between others that were changed: they stand where they stood, one after another. */
+  const withoutThoseInPlace = ({ strangers, missing }: Disturbance): Disturbance => {
+    const left: Stranger[] = []
+    const places = new Set(missing)
+    let from = 0
+    for (const stranger of strangers) {
+      const at = missing.findIndex((one, n) => n >= from && tries++ < maxTries && fits(stranger.event, one))
+      if (at === -1) left.push(stranger)
+      else {
+        places.delete(missing[at]!)
+        from = at + 1
+      }
+    }
+    return { strangers: left, missing: [...places] }
+  }
+
+  return {
+    add: (strangers, missing) => {
+      const disturbance = withoutThoseInPlace({ strangers, missing })
+      if (disturbance.strangers.length > 0 || disturbance.missing.length > 0) all.push(disturbance)
+    },
+    isMoved: (event, ordinal) => all.length > 0 && moved(event, placeOf(event, ordinal)),
+    report() {
+      const staying = all.map(({ strangers }) => strangers.filter(({ event, place }) => !moved(event, place)))
+      for (const [at, { missing }] of all.entries())
+        reportOne(
+          staying[at]!,
+          missing.filter((one) => !found.has(one)),
+        )
+    },
+  }
+}
+
+/** The kept digests around one ordinal; rows that were passed are dropped. */
+export type KeptRows = {
+  /** Loads what is kept of these ordinals. */
+  load(from: number, through: number): Promise<void>
+  /** Of an ordinal that was loaded; null when no digest of it is kept. */
+  at(ordinal: number): Buffer | null
+}
+
+export const createKeptRows = (store: DigestStore): KeptRows => {
+  const source = store.rows()[Symbol.asyncIterator]()
+  let rows: DigestRow[] = []
+  let ended = false
+  return {
+    async load(from, through) {
+      while (!ended && (rows.at(-1)?.lastOrdinal ?? 0) < through) {
+        const next = await source.next()
+        if (next.done) ended = true
+        else rows.push(next.value)
+      }
+      if ((rows[0]?.lastOrdinal ?? from) < from) rows = rows.filter(({ lastOrdinal }) => lastOrdinal >= from)
+    },
+    at(ordinal) {
+      for (const { firstOrdinal, lastOrdinal, digests } of rows)
+        if (ordinal >= firstOrdinal && ordinal <= lastOrdinal) {
+          const start = (ordinal - firstOrdinal) * digestBytes
+          return digests.subarray(start, start + digestBytes)
+        }
+      return null
+    },
+  }
+}
+
+/** Told of each ordinal as the log had it when it was digested; `event` is null when another one stands there now. */
+export type Passed = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
+
+export type KeptCheck = {
+  /** To be called before the next `events` events are taken. */
+  prepare(events: number): Promise<void>
+  /** The next event of the log, with the ordinal that it has now. */
+  take(event: StoredEvent, ordinal: number): Promise<void> | void
+  end(ordinal: number): Promise<void>
+  /** After the last event. */
+  digest(): Buffer
+}
+
+/** At most this many events in a row that are missing, changed or added are told apart. */
+const maxApart = 1_000
+
+type Waiting = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
+
+/** How many events a seal says that it covers; null for any other event. */
+const coveredBy = ({ stream, data }: StoredEvent): number | null => {
+  const [, through] = (stream === sealStream && /"throughOrdinal":(\d{1,16})/.exec(data)) || []
+  return through === undefined ? null : Number(through)
+}
+
+/**
+ * Holds every event against the digest that is kept of it, in one pass.
+ *
+ * From an event that does not fit on, events wait until two neighbours fit two neighbouring places: there the log is again
+ * as it was digested. The events that waited are strangers to where they stand, and the places passed over miss theirs;
+ * `disturbances.ts` tells from both what happened. The check then goes on from the kept digest, so that one change is one
+ * finding.
+ */
+export const createKeptCheck = async (options: {
+  readonly store: DigestStore
+  readonly digestOf: EventDigest
+  readonly findings: Findings
+  readonly passed: Passed
+  /** The next ordinal that somebody waits for: `passed` is called for none before it. */
+  readonly due: () => number
+}): Promise<KeptCheck> => {
+  const { store, digestOf, findings, passed, due } = options
+  const rows = createKeptRows(store)
+  const keptEnd = (await store.end())?.ordinal ?? 0
+  const fits = (event: StoredEvent, { ordinal, before, digest }: Missing): boolean =>
+    digest.equals(digestOf(before, ordinal, event))
+  const disturbances = createDisturbances(findings, fits)
+  let digest = startDigest()
+  /** The ordinal that the next event had when it was digested. */
+  let next = 1
+  let waiting: Waiting[] = []
+
+  const pass = (after: Buffer, event: StoredEvent | null): Promise<void> | void => {
+    const ordinal = next
+    digest = after
+    next += 1
+    if (ordinal >= due()) return passed(ordinal, after, event)
+  }
+
+  /** How many places further on the event was when it was digested; null when that is not known. */
+  const gapOf = (event: StoredEvent): number | null => {
+    for (let gap = 0; gap <= maxApart; gap += 1) {
+      const before = gap === 0 ? digest : rows.at(next + gap - 1)
+      const after = rows.at(next + gap)
+      if (before === null || after === null) return null
+      if (fits(event, { ordinal: next + gap, before, digest: after })) return gap
+    }
+    return null
+  }
+
+  /** `strangers` wait in the places of the next `gap` events; those are passed over. */
+  const passOver = async (strangers: readonly Waiting[], gap: number): Promise<void> => {
+    const missing: Missing[] = []
+    for (let n = 0; n < gap; n += 1) {
+      const after = rows.at(next)
+      if (after === null) break
+      missing.push({ ordinal: next, before: digest, digest: after })
+      await pass(after, null)
+    }
+    disturbances.add(
+      strangers.map(({ event, ordinal }) => ({ event, place: placeOf(event, ordinal) })),
+      missing,
+    )
+  }
+
+  const passAll = async (events: readonly Waiting[]): Promise<void> => {
+    for (const { event } of events) {
+      const kept = rows.at(next)
+      await pass(kept ?? digestOf(digest, next, event), event)
+    }
+  }
+
+  /** Nothing more is to come, or too much waits: the last one may fit alone, else all stand in for as many others. */
+  const giveUp = async (): Promise<void> => {
+    const all = waiting
+    waiting = []
+    const last = all.at(-1)
+    if (last === undefined) return
+    if (last.gap !== null) {
+      await passOver(all.slice(0, -1), last.gap)
+      return passAll([last])
+    }
+    // The seal that covers all that is kept, and what follows it, were never digested.
+    const seal = all.findIndex(({ event }) => coveredBy(event) === keptEnd)
+    const places = Math.max(0, keptEnd - next + 1)
+    const strangers = seal === -1 ? Math.min(all.length, places) : seal
+    await passOver(all.slice(0, strangers), seal === -1 ? strangers : places)
+    await passAll(all.slice(strangers))
+  }
+
+  const wait = async (event: StoredEvent, ordinal: number): Promise<void> => {
+    const before = waiting.at(-1)
+    const gap = gapOf(event)
+    waiting.push({ event, ordinal, gap })
+    if (gap !== null && before?.gap === gap - 1) {
+      const all = waiting
+      waiting = []
+      await passOver(all.slice(0, -2), gap - 1)
+      await passAll(all.slice(-2))
+    } else if (waiting.length > maxApart) await giveUp()
+  }
+
+  return {
+    prepare: (events) => rows.load(next - 1, next + waiting.length + events + 2 * maxApart),
+    take(event, ordinal) {
+      if (waiting.length > 0) return wait(event, ordinal)
+      const kept = rows.at(next)
+      if (kept === null && disturbances.isMoved(event, ordinal)) return
+      const own = digestOf(digest, next, event)
+      if (kept === null || own.equals(kept)) return pass(own, event)
+      return wait(event, ordinal)
+    },
+    async end(ordinal) {
+      await giveUp()
+      disturbances.report()
+      if (next <= keptEnd)
+        findings.add({
+          where: 'log',
+          check: 'seals',
+          problem: `the log ends with event ${ordinal}, but digests of ${keptEnd} events are kept: those after it were cut off`,
+        })
+    },
+    digest: () => digest,
+  }
+}

@@ -1,0 +1,81 @@
+import type pg from 'pg'
+import type { TrafficMetered } from '../../domain/plans/events.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import { planStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { plansTable } from '../invariants/plan-invariants.ts'
+import type { Findings } from './finding.ts'
+
+/** What the log says now was used of a plan, bytes: it reads the whole stream. */
+export const planUsedBytes = async (log: Pick<EventLog, 'readStream'>, planId: PlanId): Promise<number> => {
+  let usedBytes = 0
+  for await (const { type, data } of log.readStream(planStream(planId)))
+    if (type === 'TrafficMetered') usedBytes = (JSON.parse(data) as TrafficMetered['data']).usedBytes
+  return usedBytes
+}
+
+/** The table that is held against the log. */
+export const trafficTable = 'work.traffic'
+
+/** Traffic that was counted and that the log does not have yet; a server writes it within a minute or so. */
+export type UnloggedTraffic = { readonly plans: number; readonly bytes: number }
+
+type Row = { plan_id: PlanId; used_bytes: number; logged: number }
+
+const limit = 100
+
+/**
+ * Holds the counters of traffic against what the log says was used. Make it before the log is read: a counter whose plan is
+ * not in the log by its end is of no plan, while those that are begun meanwhile may be of a plan that came after the end.
+ */
+export const createTrafficCheck = async (options: {
+  readonly client: pg.ClientBase
+  readonly schema: string
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly findings: Findings
+}) => {
+  const { client, schema, log, findings } = options
+  await client.query(
+    `create unlogged table ${schema}.counted_before as select plan_id collate "C" as plan_id from ${trafficTable}`,
+  )
+  const say = (problem: string): void => findings.add({ where: 'log', check: 'traffic', problem })
+  const plans = `${schema}.${plansTable.name}`
+  const counters = `${trafficTable} t join ${plans} p on p.plan_id = t.plan_id collate "C"`
+
+  const some = async (where: string): Promise<readonly Row[]> => {
+    const { rows } = await client.query<Row>(
+      `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters}
+        where ${where} order by t.plan_id collate "C" limit ${limit}`,
+    )
+    return rows
+  }
+
+  return {
+    /** After the last event, when the rules have written their tables. */
+    end: async (): Promise<UnloggedTraffic> => {
+      const unknown = await client.query<{ plan_id: string }>(
+        `select b.plan_id from ${schema}.counted_before b
+          where not exists (select from ${plans} p where p.plan_id = b.plan_id) order by b.plan_id limit ${limit}`,
+      )
+      for (const { plan_id } of unknown.rows)
+        say(`${trafficTable} counts traffic of the plan ${plan_id}, which the log does not have`)
+      for (const { plan_id, used_bytes, logged } of await some('t.used_bytes < p.used_bytes'))
+        say(`${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged} already`)
+      // A server may have written them since the log was read: it is asked once more, after the counter was read.
+      for (const { plan_id, used_bytes } of await some(
+        't.used_bytes > p.used_bytes and t.counted_since is null',
+      )) {
+        const logged = await planUsedBytes(log, plan_id)
+        if (used_bytes > logged)
+          say(
+            `${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged}, and no report says when the rest was counted`,
+          )
+      }
+      const ahead = await client.query<UnloggedTraffic>(
+        `select count(*) as plans, coalesce(sum(t.used_bytes - p.used_bytes), 0)::bigint as bytes from ${counters}
+          where t.used_bytes > p.used_bytes and t.counted_since is not null`,
+      )
+      return ahead.rows[0]!
+    },
+  }
+}

@@ -1,0 +1,255 @@
+import type { z } from 'zod'
+import { facts } from '../domain/events.ts'
+import { type BookedLeg, bookedLegs } from '../domain/ledger/booked-legs.ts'
+import { anyId, either, exactly, group, id, oneOf, orNull, text, time } from '../kernel/event-fields.ts'
+import { type Fact, signInMethods } from '../kernel/event.ts'
+import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
+
+/** What stands beside the data of every event. */
+const metadata = group(
+  {
+    correlationId: text('the request, or the run of a command, that all events of one cause share'),
+    causationId: orNull(text('the event that the service answered; null: none')),
+    actor: either(
+      [
+        group(
+          {
+            kind: exactly('key', 'a key of an account'),
+            accountId: id('acc', 'whose key'),
+            keyId: id('key', 'the key'),
+          },
+          'A key of an account.',
+        ),
+        group(
+          {
+            kind: exactly('session', 'a person in the console'),
+            subjectId: anyId('an account, or a member of the staff'),
+            sessionId: anyId('the session'),
+            method: oneOf(signInMethods, 'how they signed in'),
+          },
+          'A person in the console.',
+        ),
+        group(
+          { kind: exactly('operator', 'at the command line'), name: text('the name of the system user') },
+          'An operator at the command line.',
+        ),
+        group(
+          { kind: exactly('system', 'the service itself'), name: text('which part of it') },
+          'The service itself.',
+        ),
+      ],
+      'who caused it',
+    ),
+    recordedAt: time("when it was decided; never less than that of the stream's event before it"),
+  },
+  'what stands beside the data of every event',
+)
+
+type Entry = {
+  readonly stream: string
+  readonly means: string
+  /** JSON Schema (draft 2020-12) with the keywords `unit` and `sign`. */
+  readonly data: JsonSchema
+  /** Of money events: all legs of its entries. */
+  readonly books?: readonly BookedLeg[]
+}
+
+export type EventDictionary = {
+  readonly format: 'farebox-events'
+  readonly version: 1
+  /** The form of the books' names, and which event says that an account has a book of its own. */
+  readonly books: {
+    readonly service: string
+    readonly reseller: string
+    readonly owner: { readonly stream: string }
+    readonly reseller_when: { readonly event: string; readonly account: string; readonly is: string }
+  }
+  readonly metadata: JsonSchema
+  readonly events: Readonly<Record<string, Entry>>
+  readonly $defs: Readonly<Record<string, JsonSchema>>
+}
+
+const booksOf = (type: string): readonly BookedLeg[] | undefined =>
+  Object.hasOwn(bookedLegs, type) ? bookedLegs[type as keyof typeof bookedLegs] : undefined
+
+/** The dictionary for programs: docs/events.json. */
+export const eventDictionary = (): EventDictionary => {
+  const defs: Record<string, JsonSchema> = {}
+  const schemaOf = (schema: z.ZodType): JsonSchema => {
+    const { $defs = {}, ...json } = jsonSchemaOf(schema, 'output')
+    Object.assign(defs, $defs)
+    return json
+  }
+  const entryOf = ({ type, stream, means, data }: Fact): Entry => {
+    const books = booksOf(type)
+    return { stream, means, data: schemaOf(data), ...(books && { books }) }
+  }
+  return {
+    format: 'farebox-events',
+    version: 1,
+    books: {
+      service: 'service',
+      reseller: 'reseller:{owner}',
+      owner: { stream: 'ledger-{owner}' },
+      reseller_when: { event: 'AccountCreated', account: 'accountId', is: 'reseller' },
+    },
+    metadata: schemaOf(metadata),
+    events: Object.fromEntries(facts.map((fact) => [fact.type, entryOf(fact)])),
+    $defs: defs,
+  }
+}
+
+type Row = readonly [field: string, type: string, unit: string, meaning: string]
+
+const nameOfRef = (ref: string): string => ref.replace('#/$defs/', '')
+
+const isObject = (schema: JsonSchema): boolean => schema.properties !== undefined
+
+/** The one schema beside null, for a field that may be null. */
+const beside = (schema: JsonSchema): JsonSchema => {
+  const [only, ...more] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  return only !== undefined && more.length === 0 ? only : schema
+}
+const isNullable = (schema: JsonSchema): boolean =>
+  (Array.isArray(schema.type) && schema.type.includes('null')) ||
+  (schema.anyOf ?? []).some(({ type }) => type === 'null')
+
+/** What its first field says of which of several forms an object is. */
+const formOf = (option: JsonSchema): string => {
+  const [first] = Object.values(option.properties ?? {})
+  return first === undefined ? 'object' : plainType(first)
+}
+
+const plainType = (schema: JsonSchema): string => {
+  if (schema.$ref !== undefined) return `[${nameOfRef(schema.$ref)}](#${nameOfRef(schema.$ref)})`
+  if (schema.const !== undefined) return `\`${schema.const}\``
+  if (schema.enum !== undefined)
+    return schema.enum
+      .filter((value) => value !== null)
+      .map((value) => `\`${value}\``)
+      .join(', ')
+  if (schema.items !== undefined) return `list of ${plainType(schema.items)}`
+  if (schema.anyOf !== undefined) return `one of the forms ${schema.anyOf.map(formOf).join('; ')}`
+  const [, prefix] = (typeof schema.pattern === 'string' && /^\^([a-z]+_)$/.exec(schema.pattern)) || []
+  if (prefix !== undefined) return `\`${prefix}…\``
+  const types = [schema.type ?? 'object'].flat().filter((type) => type !== 'null')
+  return types
+    .map(
+      (type) => ({ string: 'text', integer: 'whole number', boolean: 'yes or no' })[type as string] ?? type,
+    )
+    .join(', ')
+}
+
+const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const full = `${path}${name}`
+    const inner = beside(field)
+    const type = [
+      plainType(inner),
+      ...(isNullable(field) ? ['or null'] : []),
+      ...(schema.required?.includes(name) ? [] : ['may be absent']),
+    ].join(', ')
+    const {
+      unit,
+      sign,
+      description = 'as its own table says',
+    } = field as {
+      readonly unit?: string
+      readonly sign?: string
+      readonly description?: string
+    }
+    const row: Row = [
+      `\`${full}\``,
+      type,
+      [unit, sign].filter((part) => part !== undefined).join(', '),
+      description,
+    ]
+    const items = inner.items === undefined ? undefined : beside(inner.items)
+    if (isObject(inner)) return [row, ...rowsOf(inner, `${full}.`)]
+    if (items !== undefined && isObject(items)) return [row, ...rowsOf(items, `${full}[].`)]
+    const options = inner.anyOf ?? []
+    return [row, ...options.filter(isObject).flatMap((option) => optionRows(option, `${full}.`))]
+  })
+
+/** The fields of one of several forms, each with the form that it belongs to. */
+const optionRows = (option: JsonSchema, path: string): readonly Row[] =>
+  rowsOf(option, path).map(([field, type, unit, meaning]) => [
+    `${field} of ${formOf(option)}`,
+    type,
+    unit,
+    meaning,
+  ])
+
+const escaped = (cell: string): string => cell.replaceAll('|', '\\|')
+
+const markdownTable = (heads: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [heads, heads.map(() => '---'), ...rows].map((cells) => `| ${cells.map(escaped).join(' | ')} |`).join('\n')
+
+const fieldsTable = (schema: JsonSchema): string => {
+  const rows = schema.anyOf ? schema.anyOf.flatMap((option) => optionRows(option, '')) : rowsOf(schema)
+  return rows.length === 0
+    ? 'It has no fields.'
+    : markdownTable(['Field', 'Type', 'Unit, sign', 'Meaning'], rows)
+}
+
+const sumText = (debit: BookedLeg['debit']): string =>
+  Object.entries(debit)
+    .map(([field, times], at) => `${times === 1 ? (at === 0 ? '' : '+ ') : at === 0 ? '− ' : '− '}${field}`)
+    .join(' ')
+
+const whenText = (when: BookedLeg['when']): string =>
+  Object.entries(when ?? {})
+    .map(([field, values]) => `${field} is ${values.join(' or ')}`)
+    .join(', ')
+
+const booksTable = (legs: readonly BookedLeg[]): string =>
+  markdownTable(
+    ['Book', 'Account', 'Debit', 'Only when'],
+    legs.map(({ book, account, debit, when }) => [book, `\`${account}\``, sumText(debit), whenText(when)]),
+  )
+
+const intro = `# Events
+
+Every kind of event that the log holds, with each of its fields. This page and [events.json](events.json), the same for
+programs, are made from the declarations that \`farebox ledger verify\` holds every event against
+(\`farebox ledger events\` prints the page, with \`--json\` the other); a test fails when they are not up to date, and another
+derives the balances of all accounts from \`events.json\` and an export of the log (docs/exports.md) alone.
+
+How to read it:
+
+- Money is in whole micro-dollars (1 cent is 10,000) in fields that end in \`Micros\`, in whole cents in those that end in
+  \`Cents\`. Times are ISO 8601 UTC. 1 GB is 1,000,000,000 bytes.
+- A field is always there unless it "may be absent"; a field that is not listed is a finding of \`ledger verify\`.
+- An event changes nothing in the books unless it has a table of them. A debit below zero is a credit, one of 0 is no leg;
+  \`{owner}\` is the account that the ledger is of, \`{field}\` a field of the event. The legs of the book \`reseller\` count
+  only where the account's \`AccountCreated\` says \`reseller\`; that book is named \`reseller:{owner}\`. Every entry sums to
+  zero in each book.
+- \`debtChangeMicros\` and \`walletDebtChangeMicros\` are what is **added** to a debt, in every event: below zero where one is paid. Events
+  from before 0.2.0 have \`receivableMicros\` in their place, and \`walletReceivableMicros\`: what was **paid** of a debt in \`…Credited\` and
+  \`…Refunded\`, what was **added** to it in \`…Adjusted\`. An event has one of the two, never both; in the tables of the books a
+  field that is absent counts as 0.
+`
+
+/** docs/events.md */
+export const eventsPage = (): string => {
+  const { events, metadata: beside, $defs } = eventDictionary()
+  const byStream = Map.groupBy(Object.entries(events), ([, { stream }]) => stream)
+  const parts = [intro, '## Beside the data', '', fieldsTable(beside), '']
+  for (const [name, schema] of Object.entries($defs))
+    parts.push(
+      `## ${name}`,
+      '',
+      `In the fields that name it: ${schema.description}.`,
+      '',
+      fieldsTable(schema),
+      '',
+    )
+  for (const [stream, list] of byStream) {
+    parts.push(`## \`${stream}\``, '')
+    for (const [type, { means, data, books }] of list) {
+      parts.push(`### ${type}`, '', means, '', fieldsTable(data), '')
+      if (books) parts.push('In the books:', '', booksTable(books), '')
+    }
+  }
+  return `${parts.join('\n').trimEnd()}\n`
+}

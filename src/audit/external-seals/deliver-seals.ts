@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../../kernel/clock.ts'
+import { counted } from '../../kernel/formats.ts'
+import { sealStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { type Store, StoreFailed, type StorePlace, placeName } from '../../platform/outgoing/object-store.ts'
+import { lead } from '../../platform/postgres/leader.ts'
+import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
+import { type Delivered, type DeliveryCursor, createDeliveryCursor } from './delivery-cursor.ts'
+import { recordName, recordText, recordsOf } from './seal-record.ts'
+
+/** The place or the log is not what it was: trying again changes nothing. The message says what to do. */
+export class DeliveryRefused extends Error {
+  override readonly name = 'DeliveryRefused'
+}
+
+type Parts = {
+  readonly log: EventLog
+  readonly store: Store
+  readonly cursor: DeliveryCursor
+  /** As people know the place. */
+  readonly target: string
+}
+
+const otherThere = (target: string, name: string): DeliveryRefused =>
+  new DeliveryRefused(
+    `${target} has another seal as ${name}: it is that of another log, or the log was set back or rewritten since. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
+  )
+
+const lostSeal = (target: string, revision: number): DeliveryRefused =>
+  new DeliveryRefused(
+    `seal ${revision} was brought to ${target}, and the log does not have it: it was cut off, rewritten or set back. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
+  )
+
+const lastRevision = async (log: EventLog): Promise<number> => (await log.lastOf(sealStream))?.revision ?? -1
+
+/** @throws DeliveryRefused when the log has not what was brought last */
+const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivered): Promise<void> => {
+  if (eventId === null) return
+  for await (const { id } of log.readStream(sealStream, revision)) {
+    if (id === eventId) return
+    break
+  }
+  throw lostSeal(target, revision)
+}
+
+/**
+ * Brings everything that a place has not, in order, each at least once: the cursor moves behind the place.
+ * @returns how many were brought
+ * @throws StoreFailed (try again), DeliveryRefused
+ */
+export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<number> => {
+  const { log, store, cursor, target } = parts
+  const delivered = await cursor.read()
+  await assertHas(parts, delivered)
+  let count = 0
+  if ((await lastRevision(log)) <= delivered.revision) {
+    if (delivered.problem !== null) await cursor.recovered()
+    return count
+  }
+  for await (const { record, eventId } of recordsOf(log, delivered.revision + 1)) {
+    if (signal?.aborted) break
+    const name = recordName(record.revision)
+    if ((await store.put(name, recordText(record))) === 'other') throw otherThere(target, name)
+    await cursor.advance(record.revision, eventId)
+    count += 1
+  }
+  return count
+}
+
+/** How far a place is behind the log. */
+export type DeliveryLag = {
+  readonly target: string
+  /** How many seals and changes of the key the log has, and the place has not. */
+  readonly seals: number
+  /** When the first of those was made; null without one. */
+  readonly since: string | null
+  readonly problem: Delivered['problem']
+}
+
+/** Asked of Postgres and the log, whichever process delivers. */
+export const readDeliveryLag = async (
+  { pool, log, clock }: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
+  place: StorePlace,
+): Promise<DeliveryLag> => {
+  const target = placeName(place)
+  const delivered = await createDeliveryCursor(pool, clock, { logId: await log.logId(), target }).read()
+  const seals = Math.max(0, (await lastRevision(log)) - delivered.revision)
+  let since: string | null = null
+  if (seals > 0)
+    for await (const { record } of recordsOf(log, delivered.revision + 1)) {
+      const { event } = record
+      since = event.type === 'LogSealed' ? event.data.sealedAt : event.data.rotatedAt
+      break
+    }
+  return { target, seals, since, problem: delivered.problem }
+}
+
+/** E.g. `3 seals behind for 120 seconds: it answered 503`. */
+export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): string => {
+  const waitsS = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
+  return `${counted(seals, 'seal')} behind for ${counted(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
+}
+
+export type Delivery = {
+  /** A seal was made in this process. */
+  wake(): void
+  stop(): Promise<void>
+}
+
+const firstBackoffMs = 1_000
+const maxBackoffMs = 300_000
+/** Of a log that does not fit a person must decide; a look now and then finds that it was done. */
+const refusedBackoffMs = 60_000
+
+/**
+ * Brings seals to a place as long as the process runs. Of several processes one does it at a time. Whatever happens
+ * there, nobody waits for it: it reads the log like anybody else.
+ */
+export const startDelivery = (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly place: StorePlace
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  /** How often it looks for seals that another process made, milliseconds. */
+  readonly pollMs?: number
+  readonly firstBackoffMs?: number
+}): Delivery => {
+  const { pool, log, store, clock, logger, pollMs = 5_000 } = deps
+  const target = placeName(deps.place)
+  const stopping = new AbortController()
+  const stop = stopping.signal
+  const first = deps.firstBackoffMs ?? firstBackoffMs
+  let backoffMs = first
+  let failing = false
+  let woken = Promise.withResolvers<void>()
+
+  const round = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<void> => {
+    try {
+      const count = await deliverSeals({ log, store, cursor, target }, signal)
+      if (count > 0) logger.info({ target, count }, 'brought seals to their target')
+      if (failing) logger.info({ target }, 'seals reach their target again')
+      failing = false
+      backoffMs = first
+    } catch (error) {
+      if (error instanceof StoreFailed || error instanceof DeliveryRefused) await cursor.fail(error.message)
+      throw error
+    }
+  }
+
+  const running = lead(
+    {
+      pool,
+      applicationName: 'farebox seal delivery',
+      lock: 'seal delivery',
+      answerTimeoutMs: sessionAnswerMs,
+      stop,
+      onError: (error) => {
+        failing = true
+        if (error instanceof DeliveryRefused) {
+          logger.fatal({ target, problem: error.message }, 'seals are not brought to their target any more')
+          return refusedBackoffMs
+        }
+        const problem = (error as Error).message
+        logger.warn({ target, problem }, 'a seal did not reach its target and is brought again')
+        backoffMs = Math.min(2 * backoffMs, maxBackoffMs)
+        return backoffMs / 2
+      },
+    },
+    async (_, signal) => {
+      const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+      while (!signal.aborted) {
+        woken = Promise.withResolvers<void>()
+        await round(cursor, signal)
+        const over = new AbortController()
+        const until = AbortSignal.any([signal, over.signal])
+        await Promise.race([
+          woken.promise,
+          sleep(pollMs, undefined, { signal: until }).catch(() => undefined),
+        ])
+        over.abort()
+      }
+    },
+  )
+
+  return {
+    wake: () => woken.resolve(),
+    stop: async () => {
+      stopping.abort()
+      await store.close() // a request that hangs ends with it
+      await running
+    },
+  }
+}

@@ -1,0 +1,129 @@
+import { readFile } from 'node:fs/promises'
+import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
+import { type Store, StoreFailed, type StorePlace, parsePlace } from '../../platform/outgoing/object-store.ts'
+import { type StoreSettings, openStore } from '../../platform/outgoing/open-object-store.ts'
+import { SealsFileRefused, readPublicKey, readSeals, trustedSeals } from '../seals/seals-file.ts'
+import { type SealRecord, parseRecord, recordName } from './seal-record.ts'
+import { accessProblem } from './settings.ts'
+import { parseWitnessFile, witnessedSeals } from './witness-file.ts'
+
+const named = (name: string, text: string): SealRecord => {
+  try {
+    return parseRecord(text)
+  } catch (error) {
+    if (error instanceof SealsFileRefused) throw new SealsFileRefused(`${name}: ${error.message}`)
+    throw error
+  }
+}
+
+/**
+ * The records of a place from a revision on, up to the first name that it does not have.
+ * @throws StoreFailed, SealsFileRefused where a file is no record or not the one of its name
+ */
+export async function* recordsAt(store: Pick<Store, 'get'>, from: number): AsyncIterable<SealRecord> {
+  for (let revision = from; ; revision += 1) {
+    const name = recordName(revision)
+    const text = await store.get(name)
+    if (text === null) return
+    const record = named(name, text)
+    if (record.revision !== revision)
+      throw new SealsFileRefused(`${name}: it is the seal of revision ${record.revision}`)
+    yield record
+  }
+}
+
+/**
+ * The records of a text, one a line: the files of a place one after another.
+ * @throws SealsFileRefused
+ */
+export const recordsIn = (text: string): readonly SealRecord[] => {
+  if (text !== '' && !text.endsWith('\n'))
+    throw new SealsFileRefused('its last line has no end: it was cut off')
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line, at) => named(`line ${at + 1}`, `${line}\n`))
+}
+
+/** Seals that were kept elsewhere, and whose history they are of. */
+export type KeptSeals = {
+  readonly from: string
+  /** Null where the id of the log is not kept with them. */
+  readonly logId: string | null
+  readonly firstEventId: string
+  readonly seals: readonly LogSealed['data'][]
+}
+
+const told = (from: string, error: unknown): unknown => {
+  if (error instanceof SealsFileRefused) return new CliMisuse(`${from}: ${error.message}`)
+  return error instanceof StoreFailed
+    ? new CliRefusal('seal_target_failed', `${from}: ${error.message}`)
+    : error
+}
+
+const ofPlace = async (
+  from: string,
+  place: StorePlace,
+  { access }: StoreSettings,
+  clock: Clock,
+  publicKey: string,
+): Promise<KeptSeals> => {
+  const problem = accessProblem(place, access)
+  if (problem !== null) throw new CliMisuse(problem)
+  const store = await openStore(place, access, clock)
+  const seals: SealEvent[] = []
+  let firstEventId: string | null = null
+  try {
+    for await (const record of recordsAt(store, 0)) {
+      firstEventId ??= record.firstEventId
+      if (record.firstEventId !== firstEventId)
+        throw new SealsFileRefused('it holds the seals of several logs')
+      seals.push(record.event)
+    }
+    if (firstEventId === null) throw new SealsFileRefused('it holds no seal')
+    return { from, logId: null, firstEventId, seals: trustedSeals({ seals }, publicKey) }
+  } catch (error) {
+    throw told(from, error)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Those of a file that `ledger seals export` wrote, or of a place that seals are brought to. @throws CliMisuse */
+export const exportedSeals = async (
+  from: string,
+  settings: StoreSettings,
+  clock: Clock,
+  publicKey: string,
+): Promise<KeptSeals> => {
+  const place = /^(?:file:|https?:|s3:)/.test(from) ? parsePlace(from) : null
+  if (place !== null) return ofPlace(from, place, settings, clock, publicKey)
+  const { file, seals } = await readSeals(from, publicKey)
+  return { from, logId: file.logId, firstEventId: file.firstEventId, seals }
+}
+
+/**
+ * Those that a witness co-signed.
+ * @param keyPath the key that the witness must have signed with; left out: the file says which it was
+ * @throws CliMisuse
+ */
+export const seenByWitness = async (
+  path: string,
+  keyPath: string | undefined,
+  publicKey: string,
+): Promise<KeptSeals> => {
+  const key = keyPath === undefined ? null : await readPublicKey(keyPath)
+  try {
+    const file = parseWitnessFile(await readFile(path, 'utf8'))
+    if (key !== null && file.witness.publicKey !== key)
+      throw new SealsFileRefused(`the witness ${file.witness.publicKey} signed it, not ${key}`)
+    const seals = witnessedSeals(file, publicKey)
+    return { from: path, logId: null, firstEventId: file.firstEventId, seals }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== undefined)
+      throw new CliMisuse(`${path} cannot be read: ${(error as Error).message}`)
+    throw told(path, error)
+  }
+}

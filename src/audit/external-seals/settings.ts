@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import { type StorePlace, parsePlace, placeExpected } from '../../platform/outgoing/object-store.ts'
+import type { StoreAccess, StoreSettings } from '../../platform/outgoing/open-object-store.ts'
+
+const text = (expected: string) => z.string({ error: expected })
+
+const target = text(placeExpected).transform((value, context): StorePlace => {
+  const place = parsePlace(value)
+  if (place !== null) return place
+  context.addIssue(placeExpected)
+  return z.NEVER
+})
+
+const endpointExpected = 'an address without a path, e.g. https://s3.eu-central-1.amazonaws.com'
+const endpoint = text(endpointExpected).refine((value) => {
+  const place = parsePlace(value)
+  return place?.kind === 'http' && new URL(place.url).pathname === '/'
+}, endpointExpected)
+
+const secretExpected = 'a text of 1 to 500 printable characters without spaces'
+const secret = text(secretExpected).regex(/^[!-~]{1,500}$/, secretExpected)
+
+const regionExpected = 'lower-case letters, digits and dashes, e.g. eu-central-1'
+
+/** The settings of where seals go: part of the one schema in `src/app/config.ts`. */
+export const sealTargetSettings = {
+  FAREBOX_SEAL_TARGET: target
+    .optional()
+    .describe(
+      'Each seal is brought here soon after it is made: a place that the operators of this machine cannot change.',
+    ),
+  FAREBOX_SEAL_TARGET_TOKEN: secret
+    .optional()
+    .describe('The bearer token of that address, where it asks for one.'),
+  FAREBOX_SEAL_TARGET_PRIVATE: z
+    .enum(['on', 'off'], { error: 'on or off' })
+    .transform((value) => value === 'on')
+    .prefault('off')
+    .describe('on: it may stand in a private network, and answer over plain http.'),
+  FAREBOX_SEAL_S3_ENDPOINT: endpoint
+    .optional()
+    .describe('Where the store of s3://… answers; left out: AWS in FAREBOX_SEAL_S3_REGION.'),
+  FAREBOX_SEAL_S3_REGION: text(regionExpected)
+    .regex(/^[a-z0-9-]{1,60}$/, regionExpected)
+    .prefault('us-east-1')
+    .describe('The region that requests to it are signed for.'),
+  FAREBOX_SEAL_S3_ACCESS_KEY: secret.optional().describe('Its access key id.'),
+  FAREBOX_SEAL_S3_SECRET_KEY: secret.optional().describe('Its secret access key.'),
+} as const
+
+type Values = z.output<z.ZodObject<typeof sealTargetSettings>>
+
+/** Those whose values are never shown; a place that is refused may have been given with a password in it. */
+export const sealTargetSecrets: readonly string[] = [
+  'FAREBOX_SEAL_TARGET',
+  'FAREBOX_SEAL_TARGET_TOKEN',
+  'FAREBOX_SEAL_S3_ACCESS_KEY',
+  'FAREBOX_SEAL_S3_SECRET_KEY',
+]
+
+/** Why a place cannot be used with this access; null when it can. */
+export const accessProblem = (place: StorePlace, access: StoreAccess): string | null => {
+  if (place.kind === 's3' && access.s3 === null)
+    return 's3://… needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY'
+  const { allowPrivate, s3 } = access
+  if (!allowPrivate && place.kind === 'http' && place.url.startsWith('http:'))
+    return 'an address over plain http needs FAREBOX_SEAL_TARGET_PRIVATE=on'
+  if (!allowPrivate && place.kind === 's3' && s3?.endpoint?.startsWith('http:'))
+    return 'FAREBOX_SEAL_S3_ENDPOINT over plain http needs FAREBOX_SEAL_TARGET_PRIVATE=on'
+  return null
+}
+
+export const sealTargetConfigOf = (values: Values): StoreSettings => {
+  const { FAREBOX_SEAL_S3_ACCESS_KEY: accessKey, FAREBOX_SEAL_S3_SECRET_KEY: secretKey } = values
+  return {
+    place: values.FAREBOX_SEAL_TARGET ?? null,
+    access: {
+      token: values.FAREBOX_SEAL_TARGET_TOKEN ?? null,
+      s3:
+        accessKey === undefined || secretKey === undefined
+          ? null
+          : {
+              endpoint: values.FAREBOX_SEAL_S3_ENDPOINT ?? null,
+              region: values.FAREBOX_SEAL_S3_REGION,
+              accessKey,
+              secretKey,
+            },
+      allowPrivate: values.FAREBOX_SEAL_TARGET_PRIVATE,
+    },
+  }
+}
+
+const schema = z.object(sealTargetSettings)
+
+export const sealTargetProblems = (env: Readonly<Record<string, string | undefined>>): string[] => {
+  const problems: string[] = []
+  if ((env.FAREBOX_SEAL_S3_ACCESS_KEY === undefined) !== (env.FAREBOX_SEAL_S3_SECRET_KEY === undefined))
+    problems.push('FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY are set together, or not at all')
+  const parsed = schema.safeParse(env)
+  if (!parsed.success || problems.length > 0) return problems // told beside all others
+  const { place, access } = sealTargetConfigOf(parsed.data)
+  const problem = place && accessProblem(place, access)
+  return problem === null ? [] : [`FAREBOX_SEAL_TARGET: ${problem}`]
+}

@@ -1,0 +1,250 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { randomBytes } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { text as textOf } from 'node:stream/consumers'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { counted } from '../../kernel/formats.ts'
+import { type Cli, type CliContext, type CliSettings, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { groupCommand, ledgerCommand } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
+import { UnwritableFile, writeWhole } from '../../platform/outgoing/file-sink.ts'
+import { StoreFailed, type StorePlace, parsePlace, placeExpected, placeName } from '../../platform/outgoing/object-store.ts'
+import { openStore } from '../../platform/outgoing/open-object-store.ts'
+import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
+import { SealsFileRefused, readPublicKey, readSealKey } from '../seals/seals-file.ts'
+import { type Looked, WitnessDoubts, look } from './check-external-seals.ts'
+import { DeliveryRefused, deliverSeals } from './deliver-seals.ts'
+import { createDeliveryCursor } from './delivery-cursor.ts'
+import { recordsAt, recordsIn } from './external-seals.ts'
+import { accessProblem } from './settings.ts'
+import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText } from './witness-file.ts'
+
+type DeliverOptions = { readonly again?: boolean }
+
+/** @param systemClock what requests to a bucket are signed by: it knows nothing of FAREBOX_CLOCK_OFFSET_MS */
+const deliver = async (context: CliContext, systemClock: Clock, { again }: DeliverOptions): Promise<CliOutput> => {
+  const { pool, log, clock, config } = context
+  const { place, access } = config.sealTarget
+  if (place === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${placeExpected}`)
+  const target = placeName(place)
+  const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+  if (again) await cursor.forget()
+  const store = await openStore(place, access, systemClock)
+  try {
+    const count = await deliverSeals({ log, store, cursor, target })
+    return {
+      json: { target, delivered: count },
+      text: count === 0 ? `${target} has every seal` : `brought ${counted(count, 'seal')} to ${target}`,
+    }
+  } catch (error) {
+    if (!(error instanceof StoreFailed || error instanceof DeliveryRefused)) throw error
+    await cursor.fail(error.message)
+    const code = error instanceof StoreFailed ? 'seal_target_failed' : 'seal_target_differs'
+    throw new CliRefusal(code, error instanceof StoreFailed ? `${target}: ${error.message}` : error.message)
+  } finally {
+    await store.close()
+  }
+}
+
+/** `ledger seals deliver [--again]` */
+export const registerDeliver = (program: Command, cli: Cli): void => {
+  groupCommand(ledgerCommand(program), 'seals', 'the signed digests of the log (docs/seals.md)')
+    .command('deliver')
+    .description(
+      'bring the seals that it has not to FAREBOX_SEAL_TARGET now; a running server does so by itself',
+    )
+    .option('--again', 'bring all of them, from the first on: for a place that lost some')
+    .action(cli.action((context, given: DeliverOptions) => deliver(context, cli.clock, given)))
+}
+
+type Given = {
+  readonly state: string
+  readonly key: string
+  readonly from?: StorePlace | '-'
+  readonly publicKey?: string
+  readonly all?: boolean
+  readonly maxAgeHours?: number
+}
+
+const fromExpected = `${placeExpected}, or - for standard input`
+
+const place = (text: string): StorePlace | '-' => {
+  const found = text === '-' ? '-' : parsePlace(text)
+  if (found === null) throw new InvalidArgumentError(`It must be ${fromExpected}.`)
+  return found
+}
+
+const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
+
+/** Null where there is no such file yet. @throws CliMisuse */
+const readState = async (path: string): Promise<WitnessFile | null> => {
+  try {
+    return parseWitnessFile(await readFile(path, 'utf8'))
+  } catch (error) {
+    if (isAbsent(error)) return null
+    throw new CliMisuse(`${path}: ${(error as Error).message}`)
+  }
+}
+
+/** The witness's own key, made for its first look. @throws CliMisuse */
+const witnessKey = async (path: string, kept: WitnessFile | null): Promise<SealKey> => {
+  const there = await readFile(path).then(
+    () => true,
+    (error) => !isAbsent(error),
+  )
+  if (!there && kept === null) await write(path, `${randomBytes(32).toString('base64')}\n`)
+  const key = sealKeyOf(await readSealKey(path))
+  if (kept !== null && kept.witness.publicKey !== key.publicKey)
+    throw new CliMisuse(
+      `${path} holds the key ${key.publicKey}, but ${kept.witness.publicKey} signed what this witness saw before`,
+    )
+  return key
+}
+
+const write = async (path: string, text: string): Promise<void> => {
+  try {
+    await writeWhole(path, text)
+  } catch (error) {
+    throw error instanceof UnwritableFile ? new CliMisuse(error.message) : error
+  }
+}
+
+/** The key that must have signed: given at the first look, and pinned from then on. @throws CliMisuse */
+const sealKeyFor = async ({ publicKey: path }: Given, kept: WitnessFile | null): Promise<string> => {
+  if (path === undefined) {
+    if (kept !== null) return kept.publicKey
+    throw new CliMisuse(
+      'the first look needs --public-key: the key that the service signs with, as "ledger seals public-key" prints it there',
+    )
+  }
+  const given = await readPublicKey(path)
+  if (kept !== null && kept.publicKey !== given)
+    throw new CliMisuse(
+      `${path} holds the key ${given}, but this witness pinned ${kept.publicKey}; it follows changes of the key by itself`,
+    )
+  return given
+}
+
+const lookThere = async (
+  { sealTarget }: Pick<CliSettings, 'sealTarget'>,
+  clock: Clock,
+  given: Given,
+  kept: WitnessFile | null,
+  publicKey: string,
+): Promise<Looked & { readonly from: string }> => {
+  const from = given.from ?? sealTarget.place
+  if (from === null)
+    throw new CliMisuse(`--from is missing, and FAREBOX_SEAL_TARGET is not set: expected ${fromExpected}`)
+  if (from === '-')
+    return {
+      ...(await look(kept, recordsIn(await textOf(process.stdin)), publicKey)),
+      from: 'standard input',
+    }
+  const problem = accessProblem(from, sealTarget.access)
+  if (problem !== null) throw new CliMisuse(problem)
+  const store = await openStore(from, sealTarget.access, clock)
+  try {
+    const first = kept === null ? 0 : given.all ? kept.since : Math.min(...lastRun(kept).keys())
+    return { ...(await look(kept, recordsAt(store, first), publicKey)), from: placeName(from) }
+  } finally {
+    await store.close()
+  }
+}
+
+const hourMs = 3_600_000
+
+const outputOf = (file: WitnessFile, { from, news }: { from: string; news: number }): CliOutput => {
+  const last = file.records.findLast(({ event }) => event.type === 'LogSealed')?.event
+  const seal = last?.type === 'LogSealed' ? last.data : null
+  const { revision, witness } = file
+  const json = {
+    from,
+    new: news,
+    revision,
+    throughOrdinal: seal?.throughOrdinal,
+    digest: seal?.digest,
+    sealedAt: seal?.sealedAt,
+    publicKey: seal?.publicKey,
+    witness,
+  }
+  const text = fields({
+    from,
+    'new seals': news,
+    'newest seal': revision,
+    'covers events': seal?.throughOrdinal ?? null,
+    digest: seal?.digest ?? null,
+    'sealed at': seal?.sealedAt ?? null,
+    'signed by': seal?.publicKey ?? null,
+    'witnessed at': witness.witnessedAt,
+    'witnessed by': witness.publicKey,
+  })
+  return { json, text }
+}
+
+const refuseOld = (file: WitnessFile, output: CliOutput, hours: number | undefined, nowMs: number): void => {
+  const times = file.records.map(({ event }) =>
+    Date.parse(event.type === 'LogSealed' ? event.data.sealedAt : event.data.rotatedAt),
+  )
+  const newestMs = Math.max(...times)
+  if (hours === undefined || nowMs - newestMs <= hours * hourMs) return
+  throw new CliRefusal(
+    'seals_stale',
+    `the newest seal is of ${isoTime(newestMs)}, and --max-age-hours allows ${hours}: the service does not seal, or its seals do not come here\n${output.text}`,
+    output.json as Record<string, unknown>,
+  )
+}
+
+const witness = async (settings: CliSettings, clock: Clock, given: Given): Promise<CliOutput> => {
+  const kept = await readState(given.state)
+  const publicKey = await sealKeyFor(given, kept)
+  const key = await witnessKey(given.key, kept)
+  try {
+    const { file, news, from } = await lookThere(settings, clock, given, kept, publicKey)
+    const signed = cosigned(file, key, isoTime(clock()))
+    await write(given.state, witnessFileText(signed))
+    const output = outputOf(signed, { from, news })
+    refuseOld(signed, output, given.maxAgeHours, clock())
+    return output
+  } catch (error) {
+    if (error instanceof WitnessDoubts) {
+      const { code, message, pinned, seen } = error.doubt
+      throw new CliRefusal(code, `${message}. ${given.state} stays as it was`, { pinned, seen })
+    }
+    if (error instanceof SealsFileRefused)
+      throw new CliRefusal('seals_not_genuine', `${error.message}. ${given.state} stays as it was`)
+    if (error instanceof StoreFailed) throw new CliRefusal('seal_target_failed', error.message)
+    throw error
+  }
+}
+
+/** `ledger witness --state … --key … [--from …]`: on another machine; it needs no database. */
+export const registerWitness = (program: Command, cli: Cli): void => {
+  ledgerCommand(program)
+    .command('witness')
+    .description(
+      'on another machine: look at the seals where they are brought to, pin and co-sign the newest; exit code 1 when they are not what was pinned',
+    )
+    .requiredOption(
+      '--state <file>',
+      'what this witness keeps, for "ledger verify --witness"; made by the first look',
+    )
+    .requiredOption('--key <file>', 'its own key, 32 bytes in base64; made by the first look')
+    .option('--from <place>', `where the seals are: ${fromExpected}; left out: FAREBOX_SEAL_TARGET`, place)
+    .option('--public-key <file>', 'the key of the service, PEM or hex: needed once, and pinned')
+    .option('--all', 'read everything from the first seal again, and not the last hundred alone')
+    .option(
+      '--max-age-hours <n>',
+      'end with exit code 1 when the newest seal is older',
+      wholeNumber(1, 100_000),
+    )
+    .addHelpText(
+      'after',
+      `
+What opens the place comes from FAREBOX_SEAL_TARGET_TOKEN, FAREBOX_SEAL_S3_… and FAREBOX_SEAL_TARGET_PRIVATE (docs/seals.md).
+
+Examples:
+  npx farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem
+  cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem`,
+    )
+    .action(cli.bareAction((settings, given: Given) => witness(settings, cli.clock, given)))
+}

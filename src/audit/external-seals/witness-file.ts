@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import type { LogSealed } from '../../domain/seals/events.ts'
+import { sha256 } from '../../kernel/digest.ts'
+import { type SealKey, isSigned } from '../seals/seal-key.ts'
+import { SealsFileRefused, sealEventForm, walkKeys } from '../seals/seals-file.ts'
+import { type SealRecord, recordText } from './seal-record.ts'
+
+/** What a witness keeps, and what it signs (docs/seals.md). */
+export type WitnessFile = {
+  readonly format: 'farebox-witness'
+  readonly version: 1
+  readonly firstEventId: string
+  /** The key that must have signed, as it was pinned at the first look. */
+  readonly publicKey: string
+  /** The revision of the first record that the witness took; it has all from there on. */
+  readonly since: number
+  /** That of the newest. */
+  readonly revision: number
+  /** The running digest over the texts of all records from `since` to `revision`. */
+  readonly recordsDigest: string
+  /** The last of them, and all changes of the key. */
+  readonly records: readonly Pick<SealRecord, 'revision' | 'event'>[]
+  readonly witness: {
+    readonly publicKey: string
+    /** When it last saw all of this where seals go. */
+    readonly witnessedAt: string
+    readonly signature: string
+  }
+}
+
+export const firstRecordsDigest = (): Buffer => sha256('farebox witness v1')
+
+/** The digest after one more record. */
+export const nextRecordsDigest = (digest: Buffer, text: string): Buffer =>
+  sha256(Buffer.concat([digest, Buffer.from(text)]))
+
+type Unsigned = Omit<WitnessFile, 'witness'>
+
+const newestSeal = ({ records }: Pick<WitnessFile, 'records'>): LogSealed['data'] => {
+  const last = records.findLast(({ event }) => event.type === 'LogSealed')?.event
+  if (last?.type !== 'LogSealed') throw new SealsFileRefused('it holds no seal')
+  return last.data
+}
+
+/** What a witness signs. Every line ends with a line feed. */
+export const witnessStatement = (file: Unsigned, publicKey: string, witnessedAt: string): string => {
+  const { throughOrdinal, throughEventId, digest, publicKey: sealKey } = newestSeal(file)
+  const { firstEventId, since, revision, recordsDigest } = file
+  return `farebox witness v1\n${firstEventId}\n${since}\n${revision}\n${recordsDigest}\n${throughOrdinal}\n${throughEventId}\n${digest}\n${sealKey}\n${witnessedAt}\n${publicKey}\n`
+}
+
+export const cosigned = (file: Unsigned, key: SealKey, witnessedAt: string): WitnessFile => ({
+  ...file,
+  witness: {
+    publicKey: key.publicKey,
+    witnessedAt,
+    signature: key.sign(witnessStatement(file, key.publicKey, witnessedAt)),
+  },
+})
+
+/** The texts of the records that follow one another up to the newest; rotations of before are left out. */
+export const lastRun = ({ firstEventId, records }: WitnessFile): ReadonlyMap<number, string> => {
+  const run = new Map<number, string>()
+  for (const { revision, event } of records.toReversed()) {
+    if (run.size > 0 && !run.has(revision + 1)) break
+    run.set(revision, recordText({ firstEventId, revision, event }))
+  }
+  return run
+}
+
+const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`))
+const whole = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+
+const Form = z.strictObject({
+  format: z.literal('farebox-witness'),
+  version: z.literal(1),
+  firstEventId: z.uuid(),
+  publicKey: hex(32),
+  since: whole,
+  revision: whole,
+  recordsDigest: hex(32),
+  records: z.array(z.strictObject({ revision: whole, type: z.string(), data: z.unknown() })).min(1),
+  witness: z.strictObject({ publicKey: hex(32), witnessedAt: z.string(), signature: hex(64) }),
+})
+
+export const witnessFileText = (file: WitnessFile): string => {
+  const records = file.records.map(({ revision, event }) => ({ revision, ...event }))
+  return `${JSON.stringify({ ...file, records }, null, 2)}\n`
+}
+
+/** @throws SealsFileRefused when it is none, was changed, or its seals are not genuine */
+export const parseWitnessFile = (text: string): WitnessFile => {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch {
+    throw new SealsFileRefused('it is no JSON; "ledger witness" writes such a file')
+  }
+  const parsed = Form.safeParse(json)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw new SealsFileRefused(
+      `it is no file of a witness: ${issue?.path.join('.') || 'its top'} is not as expected (${issue?.message}); "ledger witness" writes one`,
+    )
+  }
+  const records = parsed.data.records.map(({ revision, type, data }, at) => {
+    const event = sealEventForm.safeParse({ type, data })
+    if (!event.success) throw new SealsFileRefused(`record ${at + 1} of it is no seal`)
+    return { revision, event: event.data }
+  })
+  const file: WitnessFile = { ...parsed.data, records }
+  const { publicKey, witnessedAt, signature } = file.witness
+  if (!isSigned(publicKey, witnessStatement(file, publicKey, witnessedAt), signature))
+    throw new SealsFileRefused('the signature is not that of the witness over what it says: it was changed')
+  if (records.at(-1)?.revision !== file.revision || file.since > file.revision)
+    throw new SealsFileRefused('its records do not end at its revision')
+  return file
+}
+
+/**
+ * The seals of the file that its pinned key stands behind, in their order.
+ * @throws SealsFileRefused
+ */
+export const witnessedSeals = (file: WitnessFile, publicKey: string): readonly LogSealed['data'][] => {
+  const keys = walkKeys(publicKey)
+  const seals: LogSealed['data'][] = []
+  for (const { revision, event } of file.records) {
+    const problem = keys.step(event)
+    if (problem !== null)
+      throw new SealsFileRefused(`seal ${revision} of the file is not genuine: ${problem}`)
+    if (event.type === 'LogSealed' && keys.trusted()) seals.push(event.data)
+  }
+  if (seals.length === 0)
+    throw new SealsFileRefused(
+      `none of its seals is by the key ${publicKey}, or by one that it handed over to`,
+    )
+  return seals
+}

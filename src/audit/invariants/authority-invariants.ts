@@ -1,0 +1,305 @@
+import type { AccountEvent } from '../../domain/accounts/events.ts'
+import type { OrderDetails } from '../../domain/shared/order-terms.ts'
+import { isStaff, lifetimeOf } from '../../domain/staff/decide.ts'
+import type { PersonEvent, StaffRole } from '../../domain/staff/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
+import { staleMs } from './priced-catalog.ts'
+import { violate } from './violation.ts'
+
+type KeyRow = {
+  key_id: string
+  account_id: string
+  /** With blanks between. */
+  scopes: string
+  cap_key_id: string
+  /** When it ended or ends, by the times of recording; null for one that works until it is revoked. */
+  ends_ms: number | null
+}
+/** Since when an account is blocked; there is no row of one that is not. */
+type BlockRow = { account_id: string; blocked_ms: number }
+type SessionRow = { session_id: string; subject_id: string; ends_ms: number }
+/** A role that a member of the staff was granted; `revoked_ms` is null while it stands. */
+type RoleRow = { staff_id: string; role: string; revoked_ms: number | null }
+
+const keysTable: Table<KeyRow> = {
+  name: 'audit_keys',
+  columns: {
+    key_id: { type: 'text' },
+    account_id: { type: 'text' },
+    scopes: { type: 'text' },
+    cap_key_id: { type: 'text' },
+    ends_ms: { type: 'bigint', nullable: true },
+  },
+  key: ['key_id'],
+  indexes: [],
+}
+const blocksTable: Table<BlockRow> = {
+  name: 'audit_blocks',
+  columns: { account_id: { type: 'text' }, blocked_ms: { type: 'bigint' } },
+  key: ['account_id'],
+  indexes: [],
+}
+const sessionsTable: Table<SessionRow> = {
+  name: 'audit_sessions',
+  columns: {
+    session_id: { type: 'text' },
+    subject_id: { type: 'text' },
+    ends_ms: { type: 'bigint' },
+  },
+  key: ['session_id'],
+  indexes: [],
+}
+
+const rolesTable: Table<RoleRow> = {
+  name: 'audit_staff_roles',
+  columns: {
+    staff_id: { type: 'text' },
+    role: { type: 'text' },
+    revoked_ms: { type: 'bigint', nullable: true },
+  },
+  key: ['staff_id', 'role'],
+  indexes: [],
+}
+
+type Say = (rule: string, problem: string) => void
+
+const accountPrefix = 'account-'
+const consolePrefix = 'console-'
+
+const isAccountEvent = (event: RecordedEvent): event is RecordedEvent<AccountEvent> =>
+  event.stream.startsWith(accountPrefix)
+const isSession = (
+  event: RecordedEvent,
+): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'SignedIn' | 'SessionEnded' }>> =>
+  event.type === 'SignedIn' || event.type === 'SessionEnded'
+const isRole = (
+  event: RecordedEvent,
+): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'StaffRoleGranted' | 'StaffRoleRevoked' }>> =>
+  event.type === 'StaffRoleGranted' || event.type === 'StaffRoleRevoked'
+
+/** The role that a member of the staff needs to cause an event: the pages of finance write of months alone. */
+const roleFor = ({ type }: RecordedEvent): StaffRole =>
+  type === 'PeriodCutOff' || type === 'PeriodClosed' ? 'finance' : 'operator'
+
+/** The events that begin what a key may do, and what it must be allowed. */
+const needed: Readonly<Record<string, Scope>> = {
+  WalletDebited: 'buy',
+  CustomerCharged: 'buy',
+  OrderAwaitingPayment: 'buy',
+  DepositOpened: 'buy',
+  SubscriptionStarted: 'buy',
+  ScrapeStarted: 'scrape',
+  ScrapeBatchAccepted: 'scrape',
+}
+
+type Named = { readonly keyId: string; readonly capKeyId: string | null; readonly accountId: string }
+
+/** The key that an event says it was asked for with, and the key under which it says that that one spends. */
+const namedIn = ({ type, data }: RecordedEvent): Named | null => {
+  if (!(type in needed)) return null
+  const { order, pending } = data as { order?: OrderDetails; pending?: { order: OrderDetails } | null }
+  const said = order ?? pending?.order
+  if (said !== undefined) {
+    const { keyId, capKeyId, accountId } = said
+    return keyId === null ? null : { keyId, capKeyId: capKeyId ?? keyId, accountId }
+  }
+  const { keyId, accountId } = data as { keyId?: string | null; accountId: string }
+  return typeof keyId === 'string' ? { keyId, capKeyId: null, accountId } : null
+}
+
+const keyIdOf = (event: RecordedEvent<AccountEvent>): string | null =>
+  'keyId' in event.data ? event.data.keyId : null
+
+const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say): void => {
+  const account_id = event.stream.slice(accountPrefix.length)
+  const atMs = Date.parse(event.metadata.recordedAt)
+  if (event.type === 'AccountBlocked') {
+    if (rows.get(blocksTable, [account_id]) === undefined)
+      rows.put(blocksTable, { account_id, blocked_ms: atMs })
+    return
+  }
+  if (event.type === 'AccountUnblocked') {
+    rows.remove(blocksTable, [account_id])
+    return
+  }
+  const keyId = keyIdOf(event)
+  if (keyId === null) return
+  const key = rows.get(keysTable, [keyId])
+  if (event.type === 'KeyIssued') {
+    const { scopes, expiresAt, rolledFrom, capKeyId } = event.data
+    if (key !== undefined) say('key-twice', `key ${keyId} was issued before`)
+    const former = rolledFrom === undefined ? undefined : rows.get(keysTable, [rolledFrom])
+    if (rolledFrom !== undefined && former?.account_id !== account_id)
+      say('key-rolled', `it takes the place of ${rolledFrom}, which ${account_id} does not have`)
+    else if (former !== undefined && former.scopes !== scopes.join(' '))
+      say('key-rolled', `${rolledFrom}, whose place it takes, may do: ${former.scopes || 'nothing'}`)
+    rows.put(keysTable, {
+      key_id: keyId,
+      account_id,
+      scopes: scopes.join(' '),
+      cap_key_id: capKeyId ?? keyId,
+      ends_ms: expiresAt === undefined ? null : Date.parse(expiresAt),
+    })
+    return
+  }
+  if (key === undefined || key.account_id !== account_id) {
+    say('key-unknown', `${account_id} has no key ${keyId}`)
+    return
+  }
+  if (event.type === 'KeyRevoked')
+    rows.put(keysTable, { ...key, ends_ms: Math.min(atMs, key.ends_ms ?? atMs) })
+  if (event.type === 'KeyExpirySet')
+    rows.put(keysTable, { ...key, ends_ms: Date.parse(event.data.expiresAt) })
+}
+
+/** The session in which a person caused an event; of what staff does on its own stream the event itself says it. */
+const sessionIn = (
+  event: RecordedEvent,
+): { readonly subjectId: string; readonly sessionId: string } | null => {
+  if (event.stream.startsWith(consolePrefix)) {
+    const { type, data } = event as RecordedEvent<PersonEvent>
+    return type === 'AccountViewed' || type === 'WorkRetryAsked'
+      ? { subjectId: data.staffId, sessionId: data.sessionId }
+      : null
+  }
+  const { actor } = event.metadata
+  return actor.kind === 'session' ? actor : null
+}
+
+const checkSession = (event: RecordedEvent, rows: Rows, say: Say): void => {
+  const person = sessionIn(event)
+  if (person === null) return
+  const { subjectId, sessionId } = person
+  if (event.stream.startsWith(consolePrefix) && event.stream !== `${consolePrefix}${subjectId}`)
+    say('staff-elsewhere', `it is about ${subjectId}`)
+  const sinceMs = Date.parse(event.metadata.recordedAt) - staleMs
+  const session = rows.get(sessionsTable, [sessionId])
+  if (session === undefined || session.subject_id !== subjectId)
+    say('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
+  else if (session.ends_ms < sinceMs)
+    say(
+      'session-over',
+      `session ${sessionId} of ${subjectId} was over since ${new Date(session.ends_ms).toISOString()}`,
+    )
+  if (!isStaff(subjectId)) return
+  const role = roleFor(event)
+  const granted = rows.get(rolesTable, [subjectId, role])
+  if (granted === undefined || (granted.revoked_ms !== null && granted.revoked_ms < sinceMs))
+    say('staff-role', `${subjectId} is no member of the staff with the role ${role} at this place of the log`)
+}
+
+const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void => {
+  if (!isSession(event)) return
+  const { sessionId, subjectId } = event.data
+  const atMs = Date.parse(event.metadata.recordedAt)
+  if (event.type === 'SignedIn') {
+    const ends_ms = atMs + lifetimeOf(subjectId).wholeMs
+    rows.put(sessionsTable, { session_id: sessionId, subject_id: subjectId, ends_ms })
+    return
+  }
+  const session = rows.get(sessionsTable, [sessionId])
+  if (session !== undefined) rows.put(sessionsTable, { ...session, ends_ms: Math.min(session.ends_ms, atMs) })
+}
+
+const applyRole = (event: RecordedEvent, rows: Rows, say: Say): void => {
+  if (!isRole(event)) return
+  const { staffId, role } = event.data
+  const { actor, recordedAt } = event.metadata
+  if (actor.kind === 'session' || actor.kind === 'key')
+    say('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
+  if (event.stream !== `${consolePrefix}${staffId}`) say('staff-elsewhere', `it is about ${staffId}`)
+  const revoked_ms = event.type === 'StaffRoleGranted' ? null : Date.parse(recordedAt)
+  if (event.type === 'StaffRoleRevoked' && rows.get(rolesTable, [staffId, role]) === undefined)
+    say('staff-role', `${staffId} was never granted the role ${role}`)
+  rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
+}
+
+/** Whether the key that caused an event could. */
+const checkActor = (event: RecordedEvent, rows: Rows, say: Say): void => {
+  const { actor, recordedAt } = event.metadata
+  if (actor.kind !== 'key') return
+  const sinceMs = Date.parse(recordedAt) - staleMs
+  const { keyId, accountId } = actor
+  const key = rows.get(keysTable, [keyId])
+  if (key === undefined || key.account_id !== accountId) {
+    say('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
+    return
+  }
+  if (key.ends_ms !== null && key.ends_ms < sinceMs)
+    say('key-over', `key ${keyId} was over since ${new Date(key.ends_ms).toISOString()}`)
+  const block = rows.get(blocksTable, [accountId])
+  if (block !== undefined && block.blocked_ms < sinceMs)
+    say('account-blocked', `${accountId} was blocked since ${new Date(block.blocked_ms).toISOString()}`)
+  const owner = (event.data as { accountId?: unknown }).accountId
+  if (typeof owner === 'string' && owner !== accountId)
+    say('key-of-another', `a key of ${accountId} caused what is of ${owner}`)
+}
+
+/** Whether the key that an event names is one, and may be named there. */
+const checkNamed = (event: RecordedEvent, named: Named, rows: Rows, say: Say): void => {
+  const { keyId, capKeyId, accountId } = named
+  const { actor } = event.metadata
+  const key = rows.get(keysTable, [keyId])
+  if (key === undefined || key.account_id !== accountId) {
+    say('key-unknown', `${accountId} has no key ${keyId} at this place of the log`)
+    return
+  }
+  if (actor.kind === 'key' && actor.keyId !== keyId)
+    say('key-named', `it names key ${keyId}, and key ${actor.keyId} caused it`)
+  if (capKeyId !== null && capKeyId !== key.cap_key_id)
+    say('key-cap', `key ${keyId} spends under ${key.cap_key_id}, not under ${capKeyId}`)
+  const scope = needed[event.type]
+  if (scope !== undefined && !key.scopes.split(' ').includes(scope))
+    say('key-scope', `key ${keyId} may not ${scope}; it may: ${key.scopes || 'nothing'}`)
+}
+
+const readsOf = (event: RecordedEvent): RowKey[] => {
+  const { actor } = event.metadata
+  const keys: RowKey[] = []
+  if (actor.kind === 'key')
+    keys.push(
+      { table: keysTable.name, key: [actor.keyId] },
+      { table: blocksTable.name, key: [actor.accountId] },
+    )
+  const person = sessionIn(event)
+  if (person !== null) {
+    keys.push({ table: sessionsTable.name, key: [person.sessionId] })
+    if (isStaff(person.subjectId))
+      keys.push({ table: rolesTable.name, key: [person.subjectId, roleFor(event)] })
+  }
+  if (isRole(event)) keys.push({ table: rolesTable.name, key: [event.data.staffId, event.data.role] })
+  if (isSession(event)) keys.push({ table: sessionsTable.name, key: [event.data.sessionId] })
+  const named = namedIn(event)
+  if (named !== null) keys.push({ table: keysTable.name, key: [named.keyId] })
+  if (!isAccountEvent(event)) return keys
+  keys.push({ table: blocksTable.name, key: [event.stream.slice(accountPrefix.length)] })
+  const ids = [keyIdOf(event), event.type === 'KeyIssued' ? event.data.rolledFrom : null]
+  for (const id of ids) if (typeof id === 'string') keys.push({ table: keysTable.name, key: [id] })
+  return keys
+}
+
+/**
+ * What a key caused, its account's key could cause at that place of the log: it was issued, of that account, neither over nor
+ * its account blocked. What an order, a subscription, a deposit or a scrape names as its key is one of its account, may do
+ * that, and spends under the cap that it says. What a person caused in the console, was caused in a session
+ * that this person had begun and that was not over; a member of the staff had the role for it.
+ */
+export const authorityRules: ReadModel = {
+  name: 'audit-authority',
+  version: 2,
+  tables: [keysTable, blocksTable, sessionsTable, rolesTable],
+  reads: readsOf,
+  apply: (event, rows) => {
+    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    checkSession(event, rows, say)
+    // Signing in is what begins a session.
+    if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, say)
+    const named = namedIn(event)
+    if (named !== null) checkNamed(event, named, rows, say)
+    if (isAccountEvent(event)) return applyAccount(event, rows, say)
+    if (isRole(event)) return applyRole(event, rows, say)
+    if (isSession(event)) applySession(event, rows)
+  },
+}

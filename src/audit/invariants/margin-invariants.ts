@@ -1,0 +1,245 @@
+import type { CustomerCharged, CustomerRefunded } from '../../domain/ledger/events.ts'
+import { postingsOf, resellerBook, serviceBook } from '../../domain/ledger/postings.ts'
+import type { OrderCompleted, OrderPaid, OrderPlaced, OrderRefunded, RefundDecided } from '../../domain/orders/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** Both sides of an order for a customer. Micro-dollars. */
+type Sides = { readonly revenue: number; readonly cost: number }
+
+/** What the log has said of an order for a customer; null before it was said. */
+type OrderRow = {
+  order_id: string
+  /** By the ledger, then by the order's own stream. */
+  charged_revenue: number | null
+  charged_cost: number | null
+  placed_revenue: number | null
+  placed_cost: number | null
+  /** Sums of refunds: decided, returned by the ledger, landed on the order's stream. */
+  decided_revenue: number
+  decided_cost: number
+  returned_revenue: number
+  returned_cost: number
+  landed_revenue: number
+  landed_cost: number
+}
+
+const ordersTable: Table<OrderRow> = {
+  name: 'audit_margin_orders',
+  columns: {
+    order_id: { type: 'text' },
+    charged_revenue: { type: 'bigint', nullable: true },
+    charged_cost: { type: 'bigint', nullable: true },
+    placed_revenue: { type: 'bigint', nullable: true },
+    placed_cost: { type: 'bigint', nullable: true },
+    decided_revenue: { type: 'bigint' },
+    decided_cost: { type: 'bigint' },
+    returned_revenue: { type: 'bigint' },
+    returned_cost: { type: 'bigint' },
+    landed_revenue: { type: 'bigint' },
+    landed_cost: { type: 'bigint' },
+  },
+  key: ['order_id'],
+  indexes: [],
+}
+
+type Ledger = RecordedEvent<CustomerCharged | CustomerRefunded>
+type Known = Ledger | RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid | RefundDecided | OrderRefunded>
+
+const ledgerPrefix = 'ledger-'
+
+const resellerOf = (event: Ledger): AccountId => event.stream.slice(ledgerPrefix.length) as AccountId
+
+/** The order for a customer that an event is about, or null. */
+const orderIdOf = (event: Known): string | null => {
+  switch (event.type) {
+    case 'CustomerCharged':
+      return event.data.order.orderId
+    case 'CustomerRefunded':
+      return event.data.orderId
+    case 'OrderCompleted':
+    case 'OrderPlaced':
+    case 'OrderPaid':
+      return event.data.order.customerId === null ? null : event.data.order.orderId
+    case 'RefundDecided':
+    case 'OrderRefunded':
+      return event.data.costCents === undefined ? null : event.data.orderId
+    default:
+      return null
+  }
+}
+
+const emptyOrder = (order_id: string): OrderRow => ({
+  order_id,
+  charged_revenue: null,
+  charged_cost: null,
+  placed_revenue: null,
+  placed_cost: null,
+  decided_revenue: 0,
+  decided_cost: 0,
+  returned_revenue: 0,
+  returned_cost: 0,
+  landed_revenue: 0,
+  landed_cost: 0,
+})
+
+/** What the event books as revenue and cost in the reseller's book, and as the service's revenue in the service's. */
+const bookedBy = (event: Ledger): Sides & { readonly service: number } => {
+  const accountId = resellerOf(event)
+  const sum = (book: string, belongs: (account: string) => boolean): number =>
+    postingsOf(event, { accountId, reseller: true })
+      .filter((posting) => posting.book === book && belongs(posting.account))
+      .reduce((total, { debitMicros, creditMicros }) => total + debitMicros - creditMicros, 0)
+  return {
+    revenue: 0 - sum(resellerBook(accountId), (account) => account === 'revenue:sales'),
+    cost: sum(resellerBook(accountId), (account) => account === 'expenses:cost-of-sales'),
+    service: 0 - sum(serviceBook, (account) => account.startsWith('revenue:orders:')),
+  }
+}
+
+const sidesOf = ({
+  amountCents,
+  costCents = 0,
+}: {
+  readonly amountCents: number
+  readonly costCents?: number
+}): Sides => ({ revenue: centsToMicros(amountCents), cost: centsToMicros(costCents) })
+
+const text = ({ revenue, cost }: Sides): string => `revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`
+
+type Say = (rule: string, problem: string) => void
+
+/** Whether the event books what it moves; the service earns the reseller's cost. */
+const checkBooks = (event: Ledger, say: Say): void => {
+  const { revenue, cost, service } = bookedBy(event)
+  const sign = event.type === 'CustomerCharged' ? 1 : -1
+  const moved = { revenue: sign * event.data.amountMicros, cost: sign * event.data.costMicros }
+  if (moved.revenue !== revenue || moved.cost !== cost)
+    say('margin-books', `it moves ${text(moved)}, the reseller's book says ${text({ revenue, cost })}`)
+  else if (moved.cost !== service)
+    say('margin-books', `it costs ${inDollars(moved.cost)}, the service's book earns ${inDollars(service)}`)
+}
+
+/** What the ledger and the order's own stream say, once both have said it. */
+const checkPaid = (row: OrderRow, say: Say): OrderRow => {
+  const { charged_revenue, charged_cost, placed_revenue, placed_cost } = row
+  if (charged_revenue === null || charged_cost === null || placed_revenue === null || placed_cost === null)
+    return row
+  if (charged_revenue !== placed_revenue || charged_cost !== placed_cost)
+    say(
+      'margin-order',
+      `order ${row.order_id} was placed at ${text({ revenue: placed_revenue, cost: placed_cost })}, paid was ${text({ revenue: charged_revenue, cost: charged_cost })}`,
+    )
+  return row
+}
+
+const ofCharged = (row: OrderRow, event: RecordedEvent<CustomerCharged>, say: Say): OrderRow => {
+  checkBooks(event, say)
+  const { order, amountMicros, costMicros } = event.data
+  const priced = sidesOf(order)
+  if (priced.revenue !== amountMicros || priced.cost !== costMicros)
+    say(
+      'margin-order',
+      `it takes ${text({ revenue: amountMicros, cost: costMicros })}, its order says ${text(priced)}`,
+    )
+  return checkPaid({ ...row, charged_revenue: amountMicros, charged_cost: costMicros }, say)
+}
+
+const ofReturned = (row: OrderRow, event: RecordedEvent<CustomerRefunded>, say: Say): OrderRow => {
+  checkBooks(event, say)
+  const returned_revenue = row.returned_revenue + event.data.amountMicros
+  const returned_cost = row.returned_cost + event.data.costMicros
+  if (returned_revenue > row.decided_revenue || returned_cost > row.decided_cost)
+    say('margin-refund', `more came back of order ${row.order_id} than was decided`)
+  return { ...row, returned_revenue, returned_cost }
+}
+
+const ofPlaced = (
+  row: OrderRow,
+  event: RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid>,
+  say: Say,
+): OrderRow => {
+  const { revenue, cost } = sidesOf(event.data.order)
+  return checkPaid({ ...row, placed_revenue: revenue, placed_cost: cost }, say)
+}
+
+const ofDecided = (row: OrderRow, event: RecordedEvent<RefundDecided>, say: Say): OrderRow => {
+  const { revenue, cost } = sidesOf(event.data)
+  const decided_revenue = row.decided_revenue + revenue
+  const decided_cost = row.decided_cost + cost
+  if (decided_revenue > (row.charged_revenue ?? 0) || decided_cost > (row.charged_cost ?? 0))
+    say('margin-refund', `refunds of order ${row.order_id} come to more than was paid on one side`)
+  return { ...row, decided_revenue, decided_cost }
+}
+
+const ofLanded = (row: OrderRow, event: RecordedEvent<OrderRefunded>, say: Say): OrderRow => {
+  const { revenue, cost } = sidesOf(event.data)
+  const landed_revenue = row.landed_revenue + revenue
+  const landed_cost = row.landed_cost + cost
+  if (landed_revenue > row.returned_revenue || landed_cost > row.returned_cost)
+    say('margin-refund', `${text({ revenue, cost })} landed, but less came back`)
+  if (event.data.complete && (landed_revenue !== row.charged_revenue || landed_cost !== row.charged_cost))
+    say(
+      'margin-refund',
+      `all of order ${row.order_id} is refunded, but ${text({ revenue: landed_revenue, cost: landed_cost })} came back of ${text({ revenue: row.charged_revenue ?? 0, cost: row.charged_cost ?? 0 })}`,
+    )
+  return { ...row, landed_revenue, landed_cost }
+}
+
+const after = (before: OrderRow, event: Known, say: Say): OrderRow => {
+  switch (event.type) {
+    case 'CustomerCharged':
+      return ofCharged(before, event, say)
+    case 'CustomerRefunded':
+      return ofReturned(before, event, say)
+    case 'OrderCompleted':
+    case 'OrderPlaced':
+    case 'OrderPaid':
+      return ofPlaced(before, event, say)
+    case 'RefundDecided':
+      return ofDecided(before, event, say)
+    case 'OrderRefunded':
+      return ofLanded(before, event, say)
+    default:
+      return event satisfies never
+  }
+}
+
+/**
+ * Revenue, cost and margin of resellers, re-derived from the order streams and held against both books, order by order:
+ * what an order for a customer was priced at is what was paid and what was booked, on either side; refunds never come
+ * to more than was paid on either side, and to all of it when they say so.
+ */
+export const marginRules: ReadModel = {
+  name: 'audit-margins',
+  version: 1,
+  tables: [ordersTable],
+  takes: {
+    types: new Set([
+      'CustomerCharged',
+      'CustomerRefunded',
+      'OrderCompleted',
+      'OrderPlaced',
+      'OrderPaid',
+      'RefundDecided',
+      'OrderRefunded',
+    ]),
+  },
+  reads: (event) => {
+    const orderId = orderIdOf(event as Known)
+    return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const orderId = orderIdOf(event)
+    if (orderId === null) return
+    const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
+    rows.put(
+      ordersTable,
+      after(before, event, (rule, problem) => violate(rows, event, rule, problem)),
+    )
+  },
+}

@@ -1,0 +1,195 @@
+import type { LedgerEvent, WalletAdjusted, WalletCredited } from '../../domain/ledger/events.ts'
+import { type StatementLineBooked, streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import type { BreachEvent } from '../../domain/seals/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** What an operator decided about an event that breaks a law. */
+export type DecidedRow = {
+  event_id: string
+  rule: string
+  reason: string
+  decided_by: string
+  decided_at: string
+}
+
+export const decidedTable: Table<DecidedRow> = {
+  name: 'audit_decided',
+  columns: {
+    event_id: { type: 'text' },
+    rule: { type: 'text' },
+    reason: { type: 'text' },
+    decided_by: { type: 'text' },
+    decided_at: { type: 'text' },
+  },
+  key: ['event_id', 'rule'],
+  indexes: [],
+}
+
+/** Not a law: who decided what about events that break one. */
+export const decidedRules: ReadModel = {
+  name: 'audit-decided',
+  version: 1,
+  tables: [decidedTable],
+  takes: { types: new Set(['LawBreachDecided']) },
+  reads: () => [],
+  apply: (recorded, rows) => {
+    const { type, data, metadata } = recorded as RecordedEvent<BreachEvent>
+    if (type !== 'LawBreachDecided') return
+    const { eventId, rule, reason } = data
+    const { actor, recordedAt } = metadata
+    rows.put(decidedTable, {
+      event_id: eventId,
+      rule,
+      reason,
+      decided_by: actor.kind === 'operator' ? actor.name : actor.kind,
+      decided_at: recordedAt,
+    })
+  },
+}
+
+/** What moved money once and may not do so again, and holds with what they reserved. */
+type MovementRow = { account_id: string; movement_id: string; amount_micros: number; open: boolean }
+
+const movementsTable: Table<MovementRow> = {
+  name: 'audit_movements',
+  columns: {
+    account_id: { type: 'text' },
+    movement_id: { type: 'text' },
+    amount_micros: { type: 'bigint' },
+    open: { type: 'boolean' },
+  },
+  key: ['account_id', 'movement_id'],
+  indexes: [],
+}
+
+const ledgerPrefix = 'ledger-'
+
+/** What a movement is unique by within its ledger; null where orders and refunds tell (orders.ts). */
+const movementIdOf = (event: RecordedEvent<LedgerEvent>): string | null => {
+  switch (event.type) {
+    case 'WalletCredited':
+      return event.data.source === 'refund'
+        ? null
+        : JSON.stringify(['credit', event.data.source, event.data.gateway, event.data.reference])
+    case 'WalletAdjusted':
+      return JSON.stringify(['adjustment', event.data.reference])
+    case 'CustomerCredited':
+      return JSON.stringify(['payment', event.data.gateway, event.data.reference])
+    case 'CustomerAdjusted':
+      return JSON.stringify(['customer-adjustment', event.data.customerId, event.data.reference])
+    case 'FundsHeld':
+    case 'HoldCaptured':
+    case 'HoldReleased':
+      return JSON.stringify(['hold', event.data.holdId])
+    default:
+      return null
+  }
+}
+
+/** A payment, a correction or a hold happens once; a hold ends once, whole. */
+export const movementRules: ReadModel = {
+  name: 'audit-movements',
+  version: 1,
+  tables: [movementsTable],
+  takes: { types: new Set(), streams: new Set([ledgerPrefix]) },
+  reads: (event) => {
+    if (!event.stream.startsWith(ledgerPrefix)) return []
+    const id = movementIdOf(event as RecordedEvent<LedgerEvent>)
+    return id === null
+      ? []
+      : [{ table: movementsTable.name, key: [event.stream.slice(ledgerPrefix.length), id] }]
+  },
+  apply: (recorded, rows) => {
+    if (!recorded.stream.startsWith(ledgerPrefix)) return
+    const event = recorded as RecordedEvent<LedgerEvent>
+    const id = movementIdOf(event)
+    if (id === null || !('amountMicros' in event.data)) return
+    const accountId = event.stream.slice(ledgerPrefix.length)
+    const { amountMicros } = event.data
+    const before = rows.get(movementsTable, [accountId, id])
+    const row = { account_id: accountId, movement_id: id, amount_micros: amountMicros }
+    if (event.type === 'HoldCaptured' || event.type === 'HoldReleased') {
+      if (before === undefined || !before.open)
+        violate(rows, event, 'hold-not-open', `hold ${event.data.holdId} is not open`)
+      else if (before.amount_micros !== amountMicros)
+        violate(
+          rows,
+          event,
+          'hold-amount',
+          `hold ${event.data.holdId} reserved ${inDollars(before.amount_micros)}, not ${inDollars(amountMicros)}`,
+        )
+      rows.put(movementsTable, { ...row, open: false })
+      return
+    }
+    if (before !== undefined) violate(rows, event, 'movement-twice', `${id} moved money before`)
+    rows.put(movementsTable, { ...row, open: event.type === 'FundsHeld' })
+  },
+}
+
+/** A gateway of the service that wallets' money came or went by. */
+type GatewayRow = { gateway: string }
+/** A line of a statement that was booked. */
+type LineRow = { gateway: string; reference: string }
+
+const gatewaysTable: Table<GatewayRow> = {
+  name: 'audit_gateways',
+  columns: { gateway: { type: 'text' } },
+  key: ['gateway'],
+  indexes: [],
+}
+const linesTable: Table<LineRow> = {
+  name: 'audit_statement_lines',
+  columns: { gateway: { type: 'text' }, reference: { type: 'text' } },
+  key: ['gateway', 'reference'],
+  indexes: [],
+}
+
+const isLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
+  event.type === 'StatementLineBooked'
+
+/** The gateway that a wallet's money came from or went back to; null for any other event. */
+const movedBy = (recorded: RecordedEvent): string | null => {
+  const event = recorded as RecordedEvent<WalletCredited | WalletAdjusted>
+  return event.type === 'WalletCredited' || event.type === 'WalletAdjusted' ? event.data.gateway : null
+}
+
+/**
+ * A line of a statement is booked once, in the stream that its gateway and id name; it moves something; and it is
+ * of a gateway that the service's wallets had to do with before.
+ */
+export const statementRules: ReadModel = {
+  name: 'audit-statements',
+  version: 1,
+  tables: [gatewaysTable, linesTable],
+  takes: { types: new Set(['WalletCredited', 'WalletAdjusted', 'StatementLineBooked']) },
+  reads: (event) => {
+    const gateway = movedBy(event)
+    if (gateway !== null) return [{ table: gatewaysTable.name, key: [gateway] }]
+    if (!isLine(event)) return []
+    const { gateway: of, reference } = event.data
+    return [
+      { table: gatewaysTable.name, key: [of] },
+      { table: linesTable.name, key: [of, reference] },
+    ]
+  },
+  apply: (event, rows) => {
+    const moved = movedBy(event)
+    if (moved !== null) {
+      if (rows.get(gatewaysTable, [moved]) === undefined) rows.put(gatewaysTable, { gateway: moved })
+      return
+    }
+    if (!isLine(event)) return
+    const { gateway, reference, feeMicros, payoutMicros } = event.data
+    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    if (event.stream !== streamOfLine(event.data))
+      say('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(event.data)}`)
+    if (feeMicros === 0 && payoutMicros === 0) say('line-of-nothing', 'it books neither a fee nor a payout')
+    if (rows.get(gatewaysTable, [gateway]) === undefined)
+      say('line-of-no-gateway', `no wallet's money ever came or went by ${gateway}, whose statement it books`)
+    if (rows.get(linesTable, [gateway, reference]) !== undefined)
+      say('line-twice', `line ${reference} of ${gateway} was booked before`)
+    rows.put(linesTable, { gateway, reference })
+  },
+}

@@ -1,0 +1,344 @@
+import type { LedgerEvent } from '../../domain/ledger/events.ts'
+import type { OrderEvent } from '../../domain/orders/events.ts'
+import type { PlanEvent } from '../../domain/plans/events.ts'
+import type { StockEvent } from '../../domain/stock/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** What the log has said of an order so far. */
+type OrderRow = {
+  order_id: string
+  account_id: string | null
+  /** Whole cents: what the payer is charged. */
+  price_cents: number | null
+  /** What left the wallet, and the customer's credit; null before it was paid, and where there is no customer. */
+  debited_micros: number | null
+  charged_micros: number | null
+  placed: boolean
+  answer: string | null
+  outcome: string | null
+  decided_cents: number
+  refunded_cents: number
+  /** What came back to the wallet. */
+  returned_micros: number
+  /** JSON: by refund id, its cents and how far it is. */
+  refunds: string
+  /** The invoice that it awaits, or awaited. */
+  awaits: string | null
+  /** The last event about it. */
+  last_position: number
+}
+
+type Refunds = Record<string, { cents: number; credited: boolean; landed: boolean }>
+
+export const ordersTable: Table<OrderRow> = {
+  name: 'audit_orders',
+  columns: {
+    order_id: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
+    price_cents: { type: 'bigint', nullable: true },
+    debited_micros: { type: 'bigint', nullable: true },
+    charged_micros: { type: 'bigint', nullable: true },
+    placed: { type: 'boolean' },
+    answer: { type: 'text', nullable: true },
+    outcome: { type: 'text', nullable: true },
+    decided_cents: { type: 'bigint' },
+    refunded_cents: { type: 'bigint' },
+    returned_micros: { type: 'bigint' },
+    refunds: { type: 'text' },
+    awaits: { type: 'text', nullable: true },
+    last_position: { type: 'bigint' },
+  },
+  key: ['order_id'],
+  indexes: [],
+}
+
+type Known = RecordedEvent<LedgerEvent | OrderEvent | StockEvent | PlanEvent>
+
+/** The order that an event is about, or null. */
+const orderIdOf = (event: Known): string | null => {
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged':
+    case 'OrderCompleted':
+    case 'OrderPlaced':
+    case 'OrderAwaitingPayment':
+      return event.data.order.orderId
+    case 'WalletCredited':
+      return event.data.source === 'refund' ? event.data.orderId : null
+    case 'CustomerRefunded':
+    case 'OrderFulfilled':
+    case 'OrderFailed':
+    case 'OrderPaid':
+    case 'OrderCanceled':
+    case 'RefundDecided':
+    case 'OrderRefunded':
+    case 'AddressesAllocated':
+    case 'AddressesExtended':
+    case 'AllocationRefused':
+    case 'PlanActivated':
+    case 'PlanToppedUp':
+    case 'PlanOrderRefused':
+      return event.data.orderId
+    default:
+      return null
+  }
+}
+
+const emptyOrder = (orderId: string): OrderRow => ({
+  order_id: orderId,
+  account_id: null,
+  price_cents: null,
+  debited_micros: null,
+  charged_micros: null,
+  placed: false,
+  answer: null,
+  outcome: null,
+  decided_cents: 0,
+  refunded_cents: 0,
+  returned_micros: 0,
+  refunds: '{}',
+  awaits: null,
+  last_position: 0,
+})
+
+type Say = (rule: string, problem: string) => void
+
+const pay = (
+  row: OrderRow,
+  event: Extract<Known, { type: 'WalletDebited' | 'CustomerCharged' }>,
+  say: Say,
+) => {
+  const { order } = event.data
+  if (row.debited_micros !== null) say('order-twice', `order ${order.orderId} was paid before`)
+  if (event.stream !== `ledger-${order.accountId}`)
+    say('order-account', `order ${order.orderId} is of ${order.accountId}`)
+  const debited = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+  const charged = event.type === 'CustomerCharged' ? event.data.amountMicros : null
+  const priceCents = order.amountCents
+  const walletCents = event.type === 'CustomerCharged' ? (order.costCents ?? Number.NaN) : priceCents
+  if (debited !== centsToMicros(walletCents) || (charged !== null && charged !== centsToMicros(priceCents)))
+    say(
+      'order-amount',
+      `${inDollars(charged ?? debited)} was taken (${inDollars(debited)} from the wallet), but the order says ${priceCents} cents${order.costCents === undefined ? '' : ` at a cost of ${order.costCents}`}`,
+    )
+  return {
+    ...row,
+    account_id: order.accountId,
+    price_cents: priceCents,
+    debited_micros: debited,
+    charged_micros: charged,
+  }
+}
+
+const answer = (row: OrderRow, given: 'fulfilled' | 'refused', say: Say): OrderRow => {
+  if (row.answer !== null)
+    say('arbiter-twice', `order ${row.order_id} was ${row.answer} before; the first answer stands`)
+  if (row.debited_micros === null) say('unpaid', `order ${row.order_id} is not paid`)
+  return { ...row, answer: row.answer ?? given }
+}
+
+const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: Say): OrderRow => {
+  if (row.outcome !== null) say('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
+  if (outcome === 'fulfilled' && row.answer !== 'fulfilled')
+    say('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
+  // What ended before its debit was known gives back goods and money (docs/architecture.md, "Every state and its next
+  // step").
+  if (outcome === 'failed' && row.answer === 'fulfilled' && row.placed)
+    say('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
+  if (outcome === 'fulfilled' && row.debited_micros === null)
+    say('unpaid', `order ${row.order_id} is not paid`)
+  return { ...row, outcome }
+}
+
+const decideRefund = (row: OrderRow, refundId: string, cents: number, say: Say): OrderRow => {
+  const refunds: Refunds = JSON.parse(row.refunds)
+  if (row.debited_micros === null) say('unpaid', `order ${row.order_id} is not paid, so nothing goes back`)
+  if (refundId in refunds) say('refund-twice', `refund ${refundId} was decided before`)
+  const decided = row.decided_cents + cents
+  if (decided > (row.price_cents ?? 0))
+    say(
+      'refund-above-price',
+      `refunds of order ${row.order_id} come to ${decided} cents, more than the ${row.price_cents ?? 0} paid`,
+    )
+  refunds[refundId] = { cents, credited: false, landed: false }
+  return { ...row, decided_cents: decided, refunds: JSON.stringify(refunds) }
+}
+
+const credit = (
+  row: OrderRow,
+  back: { readonly refundId: string; readonly payerMicros: number; readonly walletMicros: number },
+  say: Say,
+): OrderRow => {
+  const refunds: Refunds = JSON.parse(row.refunds)
+  const refund = refunds[back.refundId]
+  if (refund === undefined) say('refund-undecided', `refund ${back.refundId} was never decided`)
+  else if (refund.credited) say('refund-twice', `refund ${back.refundId} was credited before`)
+  else if (centsToMicros(refund.cents) !== back.payerMicros)
+    say(
+      'refund-amount',
+      `${inDollars(back.payerMicros)} came back, but refund ${back.refundId} was decided as ${refund.cents} cents`,
+    )
+  const returned = row.returned_micros + back.walletMicros
+  if (returned > (row.debited_micros ?? 0))
+    say('refund-above-price', `more came back to the wallet than order ${row.order_id} took from it`)
+  if (refund !== undefined) refund.credited = true
+  return { ...row, returned_micros: returned, refunds: JSON.stringify(refunds) }
+}
+
+/** A refund goes back to the wallet that paid. */
+const checkOwner = (row: OrderRow, { stream }: RecordedEvent, say: Say): void => {
+  if (row.account_id !== null && stream !== `ledger-${row.account_id}`)
+    say('refund-of-another', `order ${row.order_id} is of ${row.account_id}`)
+}
+
+const land = (row: OrderRow, event: Extract<Known, { type: 'OrderRefunded' }>, say: Say): OrderRow => {
+  const { refundId, amountCents, refundedCents, complete } = event.data
+  const refunds: Refunds = JSON.parse(row.refunds)
+  const refund = refunds[refundId]
+  if (refund === undefined || !refund.credited || refund.cents !== amountCents)
+    say('refund-not-credited', `refund ${refundId} of ${amountCents} cents did not reach the payer`)
+  if (refund?.landed) say('refund-twice', `refund ${refundId} landed before`)
+  const sum = row.refunded_cents + amountCents
+  if (sum !== refundedCents)
+    say('refund-sum', `refunds come to ${sum} cents, not ${refundedCents} as it says`)
+  if (complete !== (refundedCents === row.price_cents))
+    say('refund-complete', `it says ${complete ? 'all' : 'not all'} of ${row.price_cents} cents came back`)
+  if (refund !== undefined) refund.landed = true
+  return { ...row, refunded_cents: refundedCents, refunds: JSON.stringify(refunds) }
+}
+
+const place = (
+  row: OrderRow,
+  event: Extract<Known, { type: 'OrderCompleted' | 'OrderPlaced' | 'OrderPaid' }>,
+  say: Say,
+): OrderRow => {
+  const { order } = event.data
+  if (row.placed) say('order-twice', `order ${order.orderId} was placed before`)
+  if (order.orderId !== row.order_id)
+    say('order-renamed', `it is about order ${row.order_id}, but holds order ${order.orderId}`)
+  if (
+    row.price_cents !== null &&
+    (row.price_cents !== order.amountCents || row.account_id !== order.accountId)
+  )
+    say('order-amount', `it is not the order that was paid: ${order.amountCents} cents of ${order.accountId}`)
+  return { ...row, placed: true, account_id: order.accountId, price_cents: order.amountCents }
+}
+
+/** What ends an order, or gives its money back, names whose it is. */
+const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
+  switch (event.type) {
+    case 'OrderPaid':
+    case 'OrderFulfilled':
+    case 'OrderFailed':
+    case 'OrderCanceled':
+    case 'OrderRefunded':
+      if (row.account_id !== null && event.data.accountId !== row.account_id)
+        say(
+          'order-of-another',
+          `order ${row.order_id} is of ${row.account_id}, not of ${event.data.accountId}`,
+        )
+      return
+    default:
+  }
+}
+
+const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
+  checkNamed(row, event, say)
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged':
+      return pay(row, event, say)
+    case 'OrderAwaitingPayment':
+      if (row.placed || row.outcome !== null)
+        say('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
+      return {
+        ...row,
+        awaits: event.data.depositId,
+        account_id: row.account_id ?? event.data.order.accountId,
+      }
+    case 'OrderCanceled':
+      if (row.placed) say('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
+      return end(row, 'canceled', say)
+    case 'OrderPlaced':
+    case 'OrderPaid':
+      return place(row, event, say)
+    case 'OrderCompleted':
+      return end(place(row, event, say), 'fulfilled', say)
+    case 'AddressesAllocated':
+    case 'AddressesExtended':
+    case 'PlanActivated':
+    case 'PlanToppedUp':
+      return answer(row, 'fulfilled', say)
+    case 'AllocationRefused':
+    case 'PlanOrderRefused':
+      return answer(row, 'refused', say)
+    case 'OrderFulfilled':
+      return end(row, 'fulfilled', say)
+    case 'OrderFailed':
+      return end(row, 'failed', say)
+    case 'RefundDecided':
+      return decideRefund(row, event.data.refundId, event.data.amountCents, say)
+    case 'WalletCredited': {
+      const { reference: refundId, amountMicros } = event.data
+      checkOwner(row, event, say)
+      return credit(row, { refundId, payerMicros: amountMicros, walletMicros: amountMicros }, say)
+    }
+    case 'CustomerRefunded': {
+      const { reference: refundId, amountMicros, costMicros } = event.data
+      checkOwner(row, event, say)
+      return credit(row, { refundId, payerMicros: amountMicros, walletMicros: costMicros }, say)
+    }
+    case 'OrderRefunded':
+      return land(row, event, say)
+    default:
+      return row
+  }
+}
+
+/**
+ * An order is paid once, what it names; its arbiter's first answer stands; it ends once, fulfilled only when it was
+ * paid and allocated; and no more comes back than was paid (docs/architecture.md, invariants 2, 4 and 5).
+ */
+export const orderRules: ReadModel = {
+  name: 'audit-orders',
+  version: 3,
+  tables: [ordersTable],
+  takes: {
+    types: new Set([
+      'WalletDebited',
+      'CustomerCharged',
+      'OrderCompleted',
+      'OrderPlaced',
+      'OrderAwaitingPayment',
+      'WalletCredited',
+      'CustomerRefunded',
+      'OrderFulfilled',
+      'OrderFailed',
+      'OrderPaid',
+      'OrderCanceled',
+      'RefundDecided',
+      'OrderRefunded',
+      'AddressesAllocated',
+      'AddressesExtended',
+      'AllocationRefused',
+      'PlanActivated',
+      'PlanToppedUp',
+      'PlanOrderRefused',
+    ]),
+  },
+  reads: (event) => {
+    const orderId = orderIdOf(event as Known)
+    return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]
+  },
+  apply: (recorded, rows: Rows) => {
+    const event = recorded as Known
+    const orderId = orderIdOf(event)
+    if (orderId === null) return
+    const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
+    const row = after(before, event, (rule, problem) => violate(rows, event, rule, problem))
+    rows.put(ordersTable, { ...row, last_position: event.position })
+  },
+}

@@ -1,0 +1,44 @@
+import type { PeriodEvent } from '../../domain/periods/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import { violate } from './violation.ts'
+
+type PeriodRow = { period: string; closed: boolean }
+
+const periodsTable: Table<PeriodRow> = {
+  name: 'audit_periods',
+  columns: { period: { type: 'text' }, closed: { type: 'boolean' } },
+  key: ['period'],
+  indexes: [],
+}
+
+const isPeriod = (event: RecordedEvent): event is RecordedEvent<PeriodEvent> =>
+  event.type === 'PeriodCutOff' || event.type === 'PeriodClosed'
+
+/**
+ * A month is cut off once, after its end, and closed once, after its cut-off (docs/periods.md). That nothing is booked in
+ * it any more follows: accounting time never runs back.
+ */
+export const periodRules: ReadModel = {
+  name: 'audit-periods',
+  version: 1,
+  tables: [periodsTable],
+  takes: { types: new Set(['PeriodCutOff', 'PeriodClosed']) },
+  reads: (event) => (isPeriod(event) ? [{ table: periodsTable.name, key: [event.data.period] }] : []),
+  apply: (event, rows) => {
+    if (!isPeriod(event)) return
+    const { period } = event.data
+    const before = rows.get(periodsTable, [period])
+    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    if (event.type === 'PeriodCutOff') {
+      if (before !== undefined) say('period-twice', `${period} was cut off before`)
+      if (event.metadata.recordedAt < event.data.endedAt)
+        say('period-early', `${period} ends at ${event.data.endedAt} and was cut off before that`)
+      rows.put(periodsTable, { period, closed: false })
+      return
+    }
+    if (before === undefined) say('period-open', `${period} was closed without a cut-off`)
+    if (before?.closed) say('period-twice', `${period} was closed before`)
+    rows.put(periodsTable, { period, closed: true })
+  },
+}

@@ -1,0 +1,79 @@
+import type { PlanEvent } from '../../domain/plans/events.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import { violate } from './violation.ts'
+
+type PlanRow = {
+  plan_id: string
+  total_bytes: number | null
+  used_bytes: number
+  /** JSON: the event that opened it, as a fold takes it. */
+  activated: string
+}
+
+/** What the log says of each plan; the counters of traffic are held against it, too. */
+export const plansTable: Table<PlanRow> = {
+  name: 'audit_plans',
+  columns: {
+    plan_id: { type: 'text' },
+    total_bytes: { type: 'bigint', nullable: true },
+    used_bytes: { type: 'bigint' },
+    activated: { type: 'text' },
+  },
+  key: ['plan_id'],
+  indexes: [],
+}
+
+const planPrefix = 'plan-'
+
+/** A plan is opened once, its traffic adds up, and no more of it is taken back than it holds. */
+export const planRules: ReadModel = {
+  name: 'audit-plans',
+  version: 2,
+  tables: [plansTable],
+  takes: { types: new Set(), streams: new Set([planPrefix]) },
+  reads: ({ stream }) =>
+    stream.startsWith(planPrefix) ? [{ table: plansTable.name, key: [stream.slice(planPrefix.length)] }] : [],
+  apply: (recorded, rows) => {
+    if (!recorded.stream.startsWith(planPrefix)) return
+    const event = recorded as RecordedEvent<PlanEvent>
+    const planId = event.stream.slice(planPrefix.length)
+    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    const plan = rows.get(plansTable, [planId])
+    if (event.type === 'PlanActivated') {
+      if (plan !== undefined) say('plan-twice', `plan ${planId} was opened before`)
+      const { type, data, revision, metadata } = event
+      const activated = JSON.stringify({
+        type,
+        data,
+        revision,
+        recordedAtMs: Date.parse(metadata.recordedAt),
+      })
+      rows.put(plansTable, { plan_id: planId, total_bytes: data.bytes, used_bytes: 0, activated })
+      return
+    }
+    if (plan === undefined) {
+      if (event.type !== 'PlanOrderRefused') say('plan-unknown', `plan ${planId} was never opened`)
+      return
+    }
+    switch (event.type) {
+      case 'PlanToppedUp':
+        rows.put(plansTable, { ...plan, total_bytes: (plan.total_bytes ?? 0) + event.data.bytes })
+        return
+      case 'PlanUnitsWithdrawn': {
+        const left = (plan.total_bytes ?? 0) - event.data.bytes
+        if (left < 0) say('plan-below-zero', `plan ${planId} is left with ${left} bytes`)
+        rows.put(plansTable, { ...plan, total_bytes: left })
+        return
+      }
+      case 'TrafficMetered': {
+        const { bytes, usedBytes } = event.data
+        if (bytes < 0 || plan.used_bytes + bytes !== usedBytes)
+          say('traffic', `${plan.used_bytes} and ${bytes} bytes are not the ${usedBytes} that it says`)
+        rows.put(plansTable, { ...plan, used_bytes: usedBytes })
+        return
+      }
+      default:
+    }
+  },
+}

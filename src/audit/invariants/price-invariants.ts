@@ -1,0 +1,151 @@
+import type { AccountCreated } from '../../domain/accounts/events.ts'
+import { type Sale, quote, saleOf } from '../../domain/catalog/pricing.ts'
+import type { DepositEvent } from '../../domain/deposits/events.ts'
+import type { LedgerEvent } from '../../domain/ledger/events.ts'
+import type { OrderEvent } from '../../domain/orders/events.ts'
+import type { OrderDetails } from '../../domain/shared/order-terms.ts'
+import { sha256 } from '../../kernel/digest.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
+import { applyCatalog, catalogReads, catalogTables, findProduct, isCatalogEvent, productReads } from './priced-catalog.ts'
+import { applySeller, applyTerms, findTerms, isTermsEvent, pricedTermsReads, sellerReads, termsPrefix, termsReads, termsTables } from './priced-terms.ts'
+import { violate } from './violation.ts'
+
+/** An order that awaits its payment: it may be paid long after it was priced. `sales`: JSON, their digests. */
+type AwaitedRow = { order_id: string; sales: string }
+
+const awaitedTable: Table<AwaitedRow> = {
+  name: 'audit_awaited_prices',
+  columns: { order_id: { type: 'text' }, sales: { type: 'text' } },
+  key: ['order_id'],
+  indexes: [],
+}
+
+/** Prices that an order was invoiced at and that are remembered: it waits for one invoice at a time. */
+const maxSales = 20
+
+/** The order that an event prices, or charges; null for any other event. */
+const orderIn = (recorded: RecordedEvent): OrderDetails | null => {
+  const event = recorded as RecordedEvent<LedgerEvent | OrderEvent | DepositEvent>
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged':
+    case 'OrderAwaitingPayment':
+      return event.data.order
+    case 'DepositOpened':
+      return event.data.pending?.order ?? null
+    default:
+      return null
+  }
+}
+
+/** The prices of these were told to somebody who pays later. */
+const isAwaited = ({ type }: RecordedEvent): boolean =>
+  type === 'OrderAwaitingPayment' || type === 'DepositOpened'
+
+/** All of an order but when it was made: a retry makes it anew. */
+const digestOf = ({ createdAt: _, ...order }: OrderDetails): string =>
+  sha256(
+    JSON.stringify(
+      order,
+      Object.keys(order)
+        .concat(Object.keys(order.target ?? {}))
+        .sort(),
+    ),
+  ).toString('base64')
+
+/** What the catalogue and the terms give for what an order asks for; or why they give nothing. */
+const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string => {
+  const found = findProduct(rows, order, atMs)
+  if (typeof found === 'string') return found
+  const terms = findTerms(rows, order, atMs)
+  if (typeof terms === 'string') return terms
+  const { product, isSold } = found
+  if (!isSold) return `${product.id} was not sold at that time`
+  const isForCustomer = order.customerId !== null
+  if (isForCustomer && terms?.sellable === false)
+    return `${product.id} is nothing that customers of ${order.accountId} may order`
+  const quoted = quote(product, {
+    quantity: order.quantity,
+    wanted: order.target,
+    terms,
+    ...(order.kind === 'extension' && { minQuantity: 1 }),
+  })
+  return quoted.ok ? saleOf(product, quoted.value, { terms, isForCustomer }) : quoted.refusal.message
+}
+
+/** What an order says otherwise than its sale, in words; null where nothing differs. */
+const differences = (order: OrderDetails, sale: Sale): string | null => {
+  const names = new Set([...Object.keys(sale), 'costCents', 'termsRevision']) as Set<keyof Sale>
+  const said = [...names].flatMap((name) => {
+    if (order[name] === sale[name]) return []
+    const [stated, due] = [order[name], sale[name]].map((value) =>
+      value === null || typeof value !== 'object'
+        ? String(value ?? 'none')
+        : JSON.stringify(value, Object.keys(value).sort()),
+    )
+    return stated === due ? [] : [`${name} ${stated}, not ${due}`]
+  })
+  return said.length === 0 ? null : said.join('; ')
+}
+
+/**
+ * What an order was charged, and what it says was bought, is what the catalogue that it names and the terms that it names
+ * come to by the one function that prices: for its product, quantity and target. Both were in force when the order was
+ * recorded, or when its invoice was opened. A catalogue is what its digest says.
+ */
+export const priceRules: ReadModel = {
+  name: 'audit-prices',
+  version: 1,
+  tables: [...catalogTables, ...termsTables, awaitedTable],
+  takes: {
+    types: new Set([
+      'CatalogImported',
+      'ProductStateChanged',
+      'AccountCreated',
+      'WalletDebited',
+      'CustomerCharged',
+      'OrderAwaitingPayment',
+      'DepositOpened',
+    ]),
+    streams: new Set([termsPrefix]),
+  },
+  reads: (event) => {
+    if (isCatalogEvent(event)) return catalogReads
+    if (isTermsEvent(event)) return termsReads(event)
+    if (event.type === 'AccountCreated')
+      return [sellerReads((event.data as AccountCreated['data']).accountId)]
+    const order = orderIn(event)
+    if (order === null) return []
+    return [
+      { table: awaitedTable.name, key: [order.orderId] },
+      ...productReads(order),
+      ...pricedTermsReads(order),
+    ]
+  },
+  apply: (event, rows) => {
+    if (isCatalogEvent(event)) {
+      const problem = applyCatalog(event, rows)
+      if (problem !== null) violate(rows, event, 'catalogue', problem)
+      return
+    }
+    if (isTermsEvent(event)) return applyTerms(event, rows)
+    if (event.type === 'AccountCreated') return applySeller(event.data as AccountCreated['data'], rows)
+    const order = orderIn(event)
+    if (order === null) return
+    const awaited = rows.get(awaitedTable, [order.orderId])
+    const known: readonly string[] = awaited === undefined ? [] : JSON.parse(awaited.sales)
+    if (awaited !== undefined || isAwaited(event)) {
+      const digest = digestOf(order)
+      if (known.includes(digest)) return
+      if (isAwaited(event)) {
+        const sales = JSON.stringify([...known, digest].slice(-maxSales))
+        rows.put(awaitedTable, { order_id: order.orderId, sales })
+      }
+    }
+    const sale = priceOf(rows, order, Date.parse(event.metadata.recordedAt))
+    const problem = typeof sale === 'string' ? sale : differences(order, sale)
+    if (problem !== null)
+      violate(rows, event, 'price', `order ${order.orderId} is not what its catalogue gives: ${problem}`)
+  },
+}

@@ -1,0 +1,162 @@
+import { LRUCache } from 'lru-cache'
+import { catalogDigest } from '../../domain/catalog/catalog-file.ts'
+import type { CatalogEvent, CatalogImported } from '../../domain/catalog/events.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { catalogStream } from '../../kernel/streams.ts'
+import type { RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
+
+/**
+ * How long a price, a key or terms may have been others when an event that goes by them is recorded: a process reads
+ * them, and writes a moment later. Milliseconds.
+ */
+export const staleMs = 10 * 60 * 1000
+
+/** A catalogue that stands, or was replaced less than `staleMs` ago; `replaced_ms` is null while it stands. */
+type CatalogRow = { digest: string; replaced_ms: number | null; product_ids: string }
+/** The digests of those, JSON: one row. */
+type StandingRow = { name: 'catalog'; digests: string }
+type ProductRow = {
+  digest: string
+  product_id: string
+  /** JSON: the product as it was imported. */
+  product: string
+  state: string
+  /** Since when, by the times of recording. */
+  state_ms: number
+}
+
+const catalogsTable: Table<CatalogRow> = {
+  name: 'audit_catalogs',
+  columns: {
+    digest: { type: 'text' },
+    replaced_ms: { type: 'bigint', nullable: true },
+    product_ids: { type: 'text' },
+  },
+  key: ['digest'],
+  indexes: [],
+}
+const standingTable: Table<StandingRow> = {
+  name: 'audit_catalogs_standing',
+  columns: { name: { type: 'text' }, digests: { type: 'text' } },
+  key: ['name'],
+  indexes: [],
+}
+const productsTable: Table<ProductRow> = {
+  name: 'audit_products',
+  columns: {
+    digest: { type: 'text' },
+    product_id: { type: 'text' },
+    product: { type: 'text' },
+    state: { type: 'text' },
+    state_ms: { type: 'bigint' },
+  },
+  key: ['digest', 'product_id'],
+  indexes: [],
+}
+export const catalogTables = [catalogsTable, standingTable, productsTable]
+
+/** Products by their text: a text is read once, however many orders are of it. */
+const products = new LRUCache<string, Product>({
+  maxSize: 32_000_000,
+  sizeCalculation: (_product, text) => text.length,
+})
+
+const productOf = (text: string): Product => {
+  const known = products.get(text)
+  if (known !== undefined) return known
+  const product = JSON.parse(text) as Product
+  products.set(text, product)
+  return product
+}
+
+export const isCatalogEvent = (event: RecordedEvent): event is RecordedEvent<CatalogEvent> =>
+  event.stream === catalogStream && (event.type === 'CatalogImported' || event.type === 'ProductStateChanged')
+
+/** What `applyCatalog` looks at, as far as the event alone tells. */
+export const catalogReads: readonly RowKey[] = [{ table: standingTable.name, key: ['catalog'] }]
+
+const standing = (rows: Rows): readonly string[] =>
+  JSON.parse(rows.get(standingTable, ['catalog'])?.digests ?? '[]')
+
+const forget = (rows: Rows, { digest, product_ids }: CatalogRow): void => {
+  for (const productId of JSON.parse(product_ids) as string[]) rows.remove(productsTable, [digest, productId])
+  rows.remove(catalogsTable, [digest])
+}
+
+const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows): void => {
+  const { digest } = data
+  const before = standing(rows)
+  const kept = [digest]
+  for (const former of before) {
+    if (former === digest) continue
+    const row = rows.get(catalogsTable, [former])
+    if (row === undefined) continue
+    const replaced = row.replaced_ms ?? atMs
+    if (replaced < atMs - staleMs) forget(rows, row)
+    else {
+      kept.push(former)
+      rows.put(catalogsTable, { ...row, replaced_ms: replaced })
+    }
+  }
+  // The one that stood comes first.
+  const [last] = before
+  for (const product of data.products) {
+    const former = last === undefined ? undefined : rows.get(productsTable, [last, product.id])
+    rows.put(productsTable, {
+      digest,
+      product_id: product.id,
+      product: JSON.stringify(product),
+      state: product.state,
+      state_ms: former?.state === product.state ? former.state_ms : atMs,
+    })
+  }
+  const product_ids = JSON.stringify(data.products.map(({ id }) => id))
+  rows.put(catalogsTable, { digest, replaced_ms: null, product_ids })
+  rows.put(standingTable, { name: 'catalog', digests: JSON.stringify(kept) })
+}
+
+/** Follows the catalogue; what is wrong with an import, or null. */
+export const applyCatalog = (event: RecordedEvent<CatalogEvent>, rows: Rows): string | null => {
+  const atMs = Date.parse(event.metadata.recordedAt)
+  if (event.type === 'CatalogImported') {
+    importCatalog(event.data, atMs, rows)
+    const digest = catalogDigest(event.data.products.map(({ since: _, ...terms }) => terms))
+    return digest === event.data.digest
+      ? null
+      : `it names the digest ${event.data.digest}, its products come to ${digest}`
+  }
+  const { productId, state } = event.data
+  const [digest] = standing(rows)
+  const row = digest === undefined ? undefined : rows.get(productsTable, [digest, productId])
+  if (row === undefined) return `the catalogue has no product ${productId}`
+  if (row.state !== state) rows.put(productsTable, { ...row, state, state_ms: atMs })
+  return null
+}
+
+/** What `findProduct` looks at. */
+export const productReads = (order: {
+  readonly catalogDigest: string
+  readonly productId: string
+}): readonly RowKey[] => [
+  { table: catalogsTable.name, key: [order.catalogDigest] },
+  { table: productsTable.name, key: [order.catalogDigest, order.productId] },
+]
+
+/** The product that an order of this moment names, by the catalogue that it names; or why there is none. */
+export const findProduct = (
+  rows: Rows,
+  order: { readonly catalogDigest: string; readonly productId: string },
+  atMs: number,
+): { readonly product: Product; readonly isSold: boolean } | string => {
+  const { catalogDigest: digest, productId } = order
+  const catalog = rows.get(catalogsTable, [digest])
+  if (catalog === undefined || (catalog.replaced_ms !== null && catalog.replaced_ms < atMs - staleMs))
+    return `no catalogue ${digest} was in force`
+  const row = rows.get(productsTable, [digest, productId])
+  if (row === undefined) return `the catalogue ${digest} has no product ${productId}`
+  return {
+    product: productOf(row.product),
+    isSold: row.state === 'active' || row.state_ms >= atMs - staleMs,
+  }
+}

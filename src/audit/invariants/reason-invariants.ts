@@ -1,0 +1,389 @@
+import type { DepositEvent, DepositOpened } from '../../domain/deposits/events.ts'
+import { manualStream } from '../../domain/ledger/decide-manual.ts'
+import type { CustomerAdjusted, CustomerCredited, WalletAdjusted, WalletCredited } from '../../domain/ledger/events.ts'
+import type { ManualMovement, ManualMovementEvent } from '../../domain/ledger/manual-movements.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** What a deposit is, and what of it the ledger has. */
+type DepositRow = {
+  deposit_id: string
+  account_id: string
+  customer_id: string | null
+  /** As the ledger's credit of it must name it. */
+  gateway: string
+  invoiced_micros: number
+  credited_micros: number
+  /** What it said at last that its payments come to; null before that. */
+  settled_micros: number | null
+  /** When its invoice closes; null before there is one. */
+  closes_ms: number | null
+  state: 'open' | 'processing' | 'closed'
+  last_position: number
+}
+
+/** A payment that a deposit recorded, and how far it is. */
+type PaymentRow = {
+  deposit_id: string
+  payment_id: string
+  amount_micros: number
+  /** The ledger has it; then the deposit says so. */
+  credited: boolean
+  marked: boolean
+  last_position: number
+}
+
+/** A payment at its gateway: credited in one ledger, once. */
+type CreditRow = { gateway: string; payment_id: string; deposit_id: string }
+
+/** A movement by hand as it was recorded. */
+type ManualRow = {
+  stream: string
+  recorded: string
+  state: 'recorded' | 'moved' | 'applied' | 'withdrawn'
+  last_position: number
+}
+
+export const depositsTable: Table<DepositRow> = {
+  name: 'audit_deposits',
+  columns: {
+    deposit_id: { type: 'text' },
+    account_id: { type: 'text' },
+    customer_id: { type: 'text', nullable: true },
+    gateway: { type: 'text' },
+    invoiced_micros: { type: 'bigint' },
+    credited_micros: { type: 'bigint' },
+    settled_micros: { type: 'bigint', nullable: true },
+    closes_ms: { type: 'bigint', nullable: true },
+    state: { type: 'text' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['deposit_id'],
+  indexes: [],
+}
+export const paymentsTable: Table<PaymentRow> = {
+  name: 'audit_payments',
+  columns: {
+    deposit_id: { type: 'text' },
+    payment_id: { type: 'text' },
+    amount_micros: { type: 'bigint' },
+    credited: { type: 'boolean' },
+    marked: { type: 'boolean' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['deposit_id', 'payment_id'],
+  indexes: [],
+}
+const creditsTable: Table<CreditRow> = {
+  name: 'audit_gateway_credits',
+  columns: { gateway: { type: 'text' }, payment_id: { type: 'text' }, deposit_id: { type: 'text' } },
+  key: ['gateway', 'payment_id'],
+  indexes: [],
+}
+export const manualTable: Table<ManualRow> = {
+  name: 'audit_manual',
+  columns: {
+    stream: { type: 'text' },
+    recorded: { type: 'text' },
+    state: { type: 'text' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['stream'],
+  indexes: [],
+}
+
+type Known = RecordedEvent<
+  DepositEvent | ManualMovementEvent | WalletCredited | WalletAdjusted | CustomerCredited | CustomerAdjusted
+>
+type Say = (rule: string, problem: string) => void
+
+const ledgerPrefix = 'ledger-'
+const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(ledgerPrefix.length)
+
+/** A credit of a payment as the ledger says it; null for any other event. */
+type Credit = {
+  readonly depositId: string
+  readonly gateway: string
+  readonly paymentId: string
+  readonly customerId: string | null
+  readonly amountMicros: number
+}
+
+const creditIn = (event: Known): Credit | null => {
+  if (event.type === 'CustomerCredited') {
+    const { depositId, gateway, reference, customerId, amountMicros } = event.data
+    return { depositId, gateway, paymentId: reference, customerId, amountMicros }
+  }
+  if (event.type !== 'WalletCredited' || event.data.source !== 'deposit') return null
+  const { depositId, gateway, reference, amountMicros } = event.data
+  return {
+    depositId: depositId ?? 'no deposit',
+    gateway: gateway ?? 'no gateway',
+    paymentId: reference,
+    customerId: null,
+    amountMicros,
+  }
+}
+
+/** What an event of the ledger moves by hand; null for any other event. */
+const movementIn = (event: Known): ManualMovement | null => {
+  const accountId = ownerOf(event)
+  switch (event.type) {
+    case 'WalletCredited': {
+      const { source, reference, amountMicros } = event.data
+      return source === 'manual' ? { kind: 'credit', accountId, reference, amountMicros } : null
+    }
+    case 'WalletAdjusted': {
+      const {
+        debtChangeMicros: _,
+        receivableMicros: _old,
+        availableAfterMicros: _after,
+        ...adjustment
+      } = event.data
+      return { kind: 'adjustment', accountId, ...adjustment }
+    }
+    case 'CustomerAdjusted': {
+      const {
+        debtChangeMicros: _,
+        receivableMicros: _old,
+        creditAfterMicros: _credit,
+        availableAfterMicros: _after,
+        ...adjustment
+      } = event.data
+      return { kind: 'customer', accountId, ...adjustment }
+    }
+    default:
+      return null
+  }
+}
+
+/** The whole of a movement, in an order of its own. */
+const movementText = (movement: ManualMovement): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(movement).sort(([a], [b]) => (a < b ? -1 : 1))))
+
+/** A payment of a wallet is credited under its provider's name, one of a customer under the credentials' reference. */
+const gatewayOf = ({ customerId, provider, gatewayId }: DepositOpened['data']): string =>
+  customerId === null ? provider : gatewayId
+
+const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void => {
+  const { depositId, gateway, paymentId, customerId, amountMicros } = credit
+  const deposit = rows.get(depositsTable, [depositId])
+  const payment = rows.get(paymentsTable, [depositId, paymentId])
+  const former = rows.get(creditsTable, [gateway, paymentId])
+  if (former !== undefined)
+    say(
+      'payment-twice',
+      `payment ${paymentId} of ${gateway} was credited before, for deposit ${former.deposit_id}`,
+    )
+  rows.put(creditsTable, { gateway, payment_id: paymentId, deposit_id: depositId })
+  if (deposit === undefined || payment === undefined) {
+    say('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
+    return
+  }
+  const account = ownerOf(event)
+  if (deposit.account_id !== account || deposit.customer_id !== customerId || deposit.gateway !== gateway)
+    say(
+      'credit-of-another',
+      `deposit ${depositId} is of ${deposit.account_id}, ${deposit.customer_id ?? 'no customer'}, at ${deposit.gateway}`,
+    )
+  if (payment.credited)
+    say('credit-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
+  if (payment.amount_micros !== amountMicros)
+    say(
+      'credit-amount',
+      `${inDollars(amountMicros)} is credited, but deposit ${depositId} received ${inDollars(payment.amount_micros)}`,
+    )
+  rows.put(paymentsTable, { ...payment, credited: true, last_position: event.position })
+}
+
+const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say: Say): void => {
+  const stream = manualStream(movement)
+  const row = rows.get(manualTable, [stream])
+  if (row === undefined || row.state === 'withdrawn') {
+    say('movement-unrecorded', `nobody recorded that ${movementText(movement)} is to be moved`)
+    return
+  }
+  if (row.recorded !== movementText(movement))
+    say('movement-changed', `it moves ${movementText(movement)}, recorded was ${row.recorded}`)
+  if (row.state !== 'recorded') say('movement-twice', `${movementText(movement)} was moved before`)
+  rows.put(manualTable, { ...row, state: 'moved', last_position: position })
+}
+
+/** What became of a movement is told of the one that was recorded. */
+const checkNamed = (
+  row: ManualRow | undefined,
+  { accountId, reference }: { readonly accountId: string; readonly reference: string },
+  say: Say,
+): void => {
+  if (row === undefined) return
+  const recorded: ManualMovement = JSON.parse(row.recorded)
+  if (recorded.accountId !== accountId || recorded.reference !== reference)
+    say(
+      'movement-of-another',
+      `${recorded.reference} of ${recorded.accountId} was recorded here, not ${reference} of ${accountId}`,
+    )
+}
+
+const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say: Say): void => {
+  const { stream, position: last_position } = event
+  const row = rows.get(manualTable, [stream])
+  switch (event.type) {
+    case 'ManualMovementRecorded':
+      if (manualStream(event.data) !== stream)
+        say('movement-elsewhere', `the stream of this movement is ${manualStream(event.data)}`)
+      if (row !== undefined && row.state !== 'withdrawn') say('recorded-twice', 'it was recorded before')
+      rows.put(manualTable, { stream, recorded: movementText(event.data), state: 'recorded', last_position })
+      return
+    case 'ManualMovementApplied':
+      checkNamed(row, event.data, say)
+      if (row?.state !== 'moved')
+        say('applied-unmoved', 'it says that the ledger has the movement, which it has not')
+      if (row !== undefined) rows.put(manualTable, { ...row, state: 'applied', last_position })
+      return
+    case 'ManualMovementWithdrawn':
+      checkNamed(row, event.data, say)
+      if (row?.state !== 'recorded') say('withdrawn-moved', 'it withdraws a movement that does not wait')
+      if (row !== undefined) rows.put(manualTable, { ...row, state: 'withdrawn', last_position })
+      return
+    default:
+      event satisfies never
+  }
+}
+
+/** What an event of a deposit says of where it stands. */
+const standing = (event: DepositEvent): Partial<DepositRow> => {
+  switch (event.type) {
+    case 'DepositInvoiceCreated':
+      return { closes_ms: Date.parse(event.data.expiresAt) }
+    case 'DepositProcessing':
+      return { state: 'processing' }
+    case 'DepositSettled':
+      return { state: 'closed', settled_micros: event.data.creditedMicros }
+    case 'DepositExpired':
+    case 'DepositFailed':
+      return { state: 'closed' }
+    default:
+      return {}
+  }
+}
+
+const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say): void => {
+  const { depositId, accountId } = event.data
+  const { position: last_position } = event
+  if (event.stream !== `deposit-${depositId}`) say('deposit-elsewhere', `it is about deposit ${depositId}`)
+  const deposit = rows.get(depositsTable, [depositId])
+  if (event.type === 'DepositOpened') {
+    if (deposit !== undefined) say('deposit-twice', `deposit ${depositId} was opened before`)
+    const { customerId, amountCents } = event.data
+    rows.put(depositsTable, {
+      deposit_id: depositId,
+      account_id: accountId,
+      customer_id: customerId,
+      gateway: gatewayOf(event.data),
+      invoiced_micros: centsToMicros(amountCents),
+      credited_micros: 0,
+      settled_micros: null,
+      closes_ms: null,
+      state: 'open',
+      last_position,
+    })
+    return
+  }
+  if (deposit === undefined) {
+    say('deposit-unknown', `deposit ${depositId} was never opened`)
+    return
+  }
+  if (deposit.account_id !== accountId)
+    say('deposit-of-another', `deposit ${depositId} is of ${deposit.account_id}`)
+  if (event.type === 'DepositSettled' && event.data.creditedMicros !== deposit.credited_micros)
+    say(
+      'deposit-sum',
+      `it says that ${inDollars(event.data.creditedMicros)} was credited, its payments come to ${inDollars(deposit.credited_micros)}`,
+    )
+  if (event.type !== 'DepositPaymentReceived' && event.type !== 'DepositPaymentCredited') {
+    rows.put(depositsTable, { ...deposit, ...standing(event), last_position })
+    return
+  }
+  const { paymentId, amountMicros } = event.data
+  const payment = rows.get(paymentsTable, [depositId, paymentId])
+  if (event.type === 'DepositPaymentReceived') {
+    if (payment !== undefined) say('received-twice', `payment ${paymentId} was received before`)
+    rows.put(paymentsTable, {
+      deposit_id: depositId,
+      payment_id: paymentId,
+      amount_micros: amountMicros,
+      credited: false,
+      marked: false,
+      last_position,
+    })
+    return
+  }
+  if (payment === undefined || !payment.credited)
+    say('marked-uncredited', `it says that payment ${paymentId} is credited, and no ledger credits it`)
+  if (payment?.marked) say('marked-twice', `payment ${paymentId} was marked as credited before`)
+  if (payment !== undefined && payment.amount_micros !== amountMicros)
+    say('marked-amount', `${inDollars(payment.amount_micros)} was received, not ${inDollars(amountMicros)}`)
+  if (payment !== undefined) rows.put(paymentsTable, { ...payment, marked: true, last_position })
+  const credited_micros = deposit.credited_micros + amountMicros
+  rows.put(depositsTable, { ...deposit, credited_micros, last_position })
+}
+
+const isManual = (event: Known): event is RecordedEvent<ManualMovementEvent> =>
+  event.type === 'ManualMovementRecorded' ||
+  event.type === 'ManualMovementApplied' ||
+  event.type === 'ManualMovementWithdrawn'
+
+const depositPrefix = 'deposit-'
+const paymentIdOf = (event: RecordedEvent<DepositEvent>): string | null =>
+  'paymentId' in event.data ? event.data.paymentId : null
+
+/**
+ * What moves a wallet or a customer's credit has its reason in another stream, before it: a credit of a deposit the payment
+ * that the deposit received, once, to the micro, on the account and the gateway of the deposit; a movement by hand its
+ * record. And what a deposit or a record says of the ledger is so.
+ */
+export const reasonRules: ReadModel = {
+  name: 'audit-reasons',
+  version: 3,
+  tables: [depositsTable, paymentsTable, creditsTable, manualTable],
+  takes: { types: new Set(), streams: new Set([ledgerPrefix, depositPrefix]) },
+  reads: (recorded) => {
+    const event = recorded as Known
+    if (event.stream.startsWith(ledgerPrefix)) {
+      const credit = creditIn(event)
+      if (credit !== null)
+        return [
+          { table: depositsTable.name, key: [credit.depositId] },
+          { table: paymentsTable.name, key: [credit.depositId, credit.paymentId] },
+          { table: creditsTable.name, key: [credit.gateway, credit.paymentId] },
+        ]
+      const movement = movementIn(event)
+      return movement === null ? [] : [{ table: manualTable.name, key: [manualStream(movement)] }]
+    }
+    if (!event.stream.startsWith(depositPrefix)) return []
+    if (isManual(event)) return [{ table: manualTable.name, key: [event.stream] }]
+    const deposit = event as RecordedEvent<DepositEvent>
+    const paymentId = paymentIdOf(deposit)
+    const { depositId } = deposit.data
+    return [
+      { table: depositsTable.name, key: [depositId] },
+      ...(paymentId === null ? [] : [{ table: paymentsTable.name, key: [depositId, paymentId] }]),
+    ]
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    if (event.stream.startsWith(ledgerPrefix)) {
+      const credit = creditIn(event)
+      if (credit !== null) return checkCredit(event, credit, rows, say)
+      const movement = movementIn(event)
+      if (movement !== null) checkMoved(movement, event.position, rows, say)
+      return
+    }
+    if (!event.stream.startsWith(depositPrefix)) return
+    if (isManual(event)) checkManual(event, rows, say)
+    else checkDeposit(event as RecordedEvent<DepositEvent>, rows, say)
+  },
+}

@@ -1,0 +1,320 @@
+import type { FundsHeld, HoldCaptured, HoldReleased } from '../../domain/ledger/events.ts'
+import type { ScrapeBatchEvent } from '../../domain/scrapers/batches.ts'
+import { type ScrapeEvent, type ScrapeFinished, type ScrapeStarted, holdIdOf, isBilled, isResult } from '../../domain/scrapers/calls.ts'
+import type { ScraperPricesSet } from '../../domain/scrapers/price-events.ts'
+import { pricesDigest } from '../../domain/scrapers/prices.ts'
+import { rowName } from '../../domain/scrapers/scraper.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { scrapeBatchIdOf } from '../../kernel/ids.ts'
+import { scrapeBatchStream, scraperPricesStream } from '../../kernel/streams.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** A batch as it was taken on. `facts`: JSON, what both of its events say. */
+type BatchRow = { batch_id: string; facts: string; finished: boolean; last_position: number }
+
+export const batchesTable: Table<BatchRow> = {
+  name: 'audit_batches',
+  columns: {
+    batch_id: { type: 'text' },
+    facts: { type: 'text' },
+    finished: { type: 'boolean' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['batch_id'],
+  indexes: [],
+}
+
+const isBatch = (event: RecordedEvent): event is RecordedEvent<ScrapeBatchEvent> =>
+  event.type === 'ScrapeBatchAccepted' || event.type === 'ScrapeBatchFinished'
+
+const factsOf = ({ accountId, platform, operation, inputs }: ScrapeBatchEvent['data']): string =>
+  JSON.stringify({ accountId, platform, operation, inputs })
+
+/** A batch is taken on once, under the id that its request has, and is over once, with as many calls as it was. */
+export const batchRules: ReadModel = {
+  name: 'audit-batches',
+  version: 1,
+  tables: [batchesTable],
+  takes: { types: new Set(['ScrapeBatchAccepted', 'ScrapeBatchFinished']) },
+  reads: (event) => (isBatch(event) ? [{ table: batchesTable.name, key: [event.data.batchId] }] : []),
+  apply: (event, rows) => {
+    if (!isBatch(event)) return
+    const { batchId } = event.data
+    const row = rows.get(batchesTable, [batchId])
+    const facts = factsOf(event.data)
+    const say = (problem: string): void => violate(rows, event, 'scrape-batch', problem)
+    const put = (finished: boolean): void =>
+      rows.put(batchesTable, { batch_id: batchId, facts, finished, last_position: event.position })
+    if (event.type === 'ScrapeBatchAccepted') {
+      const { accountId, requestId } = event.data
+      if (row !== undefined) say(`batch ${batchId} was taken on before`)
+      else if (scrapeBatchIdOf(accountId, requestId) !== batchId)
+        say(`the batch of request ${requestId} is ${scrapeBatchIdOf(accountId, requestId)}`)
+      else if (event.stream !== scrapeBatchStream(batchId)) say(`it is about batch ${batchId}`)
+      put(false)
+      return
+    }
+    const { inputs, found, empty, notFound, restricted, failed } = event.data
+    const calls = found + empty + notFound + restricted + failed
+    if (row === undefined) say(`batch ${batchId} was never taken on`)
+    else if (row.finished) say(`batch ${batchId} was over before`)
+    else if (row.facts !== facts) say(`it is ${facts}, and ${row.facts} was taken on`)
+    else if (calls !== inputs) say(`it has ${inputs} calls, and ${calls} of them came to something`)
+    put(true)
+  },
+}
+
+/**
+ * How long after the first table a process of an older version, which names none, may still sell calls. Milliseconds.
+ */
+const olderVersionsMs = 24 * 60 * 60 * 1000
+
+type PriceRow = { digest: string; scraper: string; price_micros: number }
+/** When the first table was set, by the times of recording: one row. */
+type SinceRow = { name: 'first'; set_ms: number }
+
+const pricesTable: Table<PriceRow> = {
+  name: 'audit_scraper_prices',
+  columns: { digest: { type: 'text' }, scraper: { type: 'text' }, price_micros: { type: 'bigint' } },
+  key: ['digest', 'scraper'],
+  indexes: [],
+}
+const sinceTable: Table<SinceRow> = {
+  name: 'audit_scraper_prices_since',
+  columns: { name: { type: 'text' }, set_ms: { type: 'bigint' } },
+  key: ['name'],
+  indexes: [],
+}
+
+const isStart = (event: RecordedEvent): event is RecordedEvent<ScrapeStarted> =>
+  event.type === 'ScrapeStarted'
+const isTable = (event: RecordedEvent): event is RecordedEvent<ScraperPricesSet> =>
+  event.type === 'ScraperPricesSet'
+
+const sinceKey: RowKey = { table: sinceTable.name, key: ['first'] }
+
+const setPrices = (event: RecordedEvent<ScraperPricesSet>, rows: Rows): string | null => {
+  const { digest, prices } = event.data
+  if (rows.get(sinceTable, ['first']) === undefined)
+    rows.put(sinceTable, { name: 'first', set_ms: Date.parse(event.metadata.recordedAt) })
+  const due = pricesDigest(prices)
+  // Under its own digest, so that it cannot take the place of a table that calls name.
+  for (const { scraper, priceMicros } of prices)
+    rows.put(pricesTable, { digest: due, scraper, price_micros: priceMicros })
+  if (event.stream !== scraperPricesStream) return `prices are set in ${scraperPricesStream} alone`
+  return due === digest ? null : `it names the digest ${digest}, its prices come to ${due}`
+}
+
+const startProblem = (event: RecordedEvent<ScrapeStarted>, rows: Rows): string | null => {
+  const { pricesDigest: digest, priceMicros } = event.data
+  const scraper = rowName(event.data)
+  if (digest === undefined) {
+    const since = rows.get(sinceTable, ['first'])
+    return since === undefined || Date.parse(event.metadata.recordedAt) <= since.set_ms + olderVersionsMs
+      ? null
+      : `it names no table of prices, as a version of before ${new Date(since.set_ms).toISOString()} did`
+  }
+  const price = rows.get(pricesTable, [digest, scraper])
+  if (price === undefined) return `no table ${digest} before it has a price of ${scraper}`
+  return price.price_micros === priceMicros
+    ? null
+    : `${scraper} costs ${inDollars(price.price_micros)} by its table, not ${inDollars(priceMicros)}`
+}
+
+/**
+ * A call costs what the table of prices that it names says; a table is what its digest says, and stands in the log before
+ * the calls that name it. What is held and charged for it then follows (`scrapes.ts`).
+ */
+export const scrapePriceRules: ReadModel = {
+  name: 'audit-scrape-prices',
+  version: 1,
+  tables: [pricesTable, sinceTable],
+  takes: { types: new Set(['ScraperPricesSet', 'ScrapeStarted']) },
+  reads: (event): RowKey[] => {
+    if (isTable(event)) return [sinceKey]
+    if (!isStart(event)) return []
+    const { pricesDigest: digest } = event.data
+    return digest === undefined
+      ? [sinceKey]
+      : [{ table: pricesTable.name, key: [digest, rowName(event.data)] }]
+  },
+  apply: (event, rows) => {
+    const problem = isTable(event)
+      ? setPrices(event, rows)
+      : isStart(event)
+        ? startProblem(event, rows)
+        : null
+    if (problem !== null) violate(rows, event, 'scrape-price', problem)
+  },
+}
+
+/** What the log has said of a try of a scrape so far, by its hold. */
+type TryRow = {
+  hold_id: string
+  account_id: string
+  platform: string
+  price_micros: number
+  fingerprint: string
+  held: boolean
+  /** Null while it runs. */
+  outcome: string | null
+  /** What it is charged. */
+  amount_micros: number
+  /** Its hold was captured or released. */
+  is_hold_over: boolean
+  last_position: number
+}
+
+export const triesTable: Table<TryRow> = {
+  name: 'audit_scrapes',
+  columns: {
+    hold_id: { type: 'text' },
+    account_id: { type: 'text' },
+    platform: { type: 'text' },
+    price_micros: { type: 'bigint' },
+    fingerprint: { type: 'text' },
+    held: { type: 'boolean' },
+    outcome: { type: 'text', nullable: true },
+    amount_micros: { type: 'bigint' },
+    is_hold_over: { type: 'boolean' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['hold_id'],
+  indexes: [],
+}
+
+type Known = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
+type Say = (rule: string, problem: string) => void
+
+const holdIn = (recorded: RecordedEvent): string | null => {
+  const event = recorded as Known
+  switch (event.type) {
+    case 'ScrapeStarted':
+    case 'ScrapeFinished':
+      return holdIdOf(event.data.scrapeId, event.data.attempt)
+    case 'FundsHeld':
+    case 'HoldCaptured':
+    case 'HoldReleased':
+      return event.data.holdId
+    default:
+      return null
+  }
+}
+
+/** The try before the one that an event starts. */
+const formerOf = (recorded: RecordedEvent): string | null => {
+  const { type, data } = recorded as Known
+  return type === 'ScrapeStarted' && data.attempt > 1 ? holdIdOf(data.scrapeId, data.attempt - 1) : null
+}
+
+const start = (
+  { scrapeId, accountId, attempt, platform, priceMicros, fingerprint }: ScrapeStarted['data'],
+  { before, former }: { readonly before: TryRow | undefined; readonly former: TryRow | undefined },
+  say: Say,
+): TryRow => {
+  const holdId = holdIdOf(scrapeId, attempt)
+  if (before !== undefined) say('scrape-twice', `try ${holdId} was started before`)
+  if (attempt > 1) {
+    if (former === undefined || former.outcome === null)
+      say('scrape-order', `try ${holdId} was started before the one before it was over`)
+    else if (isResult(former.outcome as ScrapeFinished['data']['outcome']))
+      say('scrape-after-result', `try ${holdId} was started after a result: ${former.outcome}`)
+    if (former !== undefined && (former.fingerprint !== fingerprint || former.account_id !== accountId))
+      say('scrape-changed', `try ${holdId} asks for something else than the one before it`)
+  }
+  return {
+    hold_id: holdId,
+    account_id: accountId,
+    platform,
+    price_micros: priceMicros,
+    fingerprint,
+    held: false,
+    outcome: null,
+    amount_micros: 0,
+    is_hold_over: false,
+    last_position: 0,
+  }
+}
+
+const finish = (
+  row: TryRow,
+  { accountId, outcome, cached, billed, amountMicros }: ScrapeFinished['data'],
+  say: Say,
+): TryRow => {
+  const due = isBilled(outcome, cached)
+  if (accountId !== row.account_id)
+    say('scrape-of-another', `try ${row.hold_id} is of ${row.account_id}, not of ${accountId}`)
+  if (row.outcome !== null) say('scrape-ends-twice', `try ${row.hold_id} ended before: ${row.outcome}`)
+  if (billed !== due)
+    say(
+      'scrape-billed',
+      `${cached ? 'a cached answer' : outcome} is ${due ? '' : 'not '}charged, whatever it says`,
+    )
+  const dueMicros = due ? row.price_micros : 0
+  if (amountMicros !== dueMicros)
+    say('scrape-amount', `${outcome} comes to ${inDollars(dueMicros)}, not ${inDollars(amountMicros)}`)
+  if (billed && !row.held) say('scrape-unheld', `try ${row.hold_id} is charged, but nothing was held for it`)
+  return { ...row, outcome, amount_micros: dueMicros }
+}
+
+const moveHold = (
+  row: TryRow,
+  event: RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>,
+  say: Say,
+): TryRow => {
+  const { platform, amountMicros } = event.data
+  if (event.stream !== `ledger-${row.account_id}` || platform !== row.platform)
+    say('hold-of-another', `hold ${row.hold_id} is for ${row.platform} and ${row.account_id}`)
+  if (event.type === 'FundsHeld') {
+    if (amountMicros !== row.price_micros)
+      say(
+        'hold-price',
+        `${inDollars(amountMicros)} is held for a scrape that costs ${inDollars(row.price_micros)}`,
+      )
+    return { ...row, held: true }
+  }
+  const dueMicros = event.type === 'HoldCaptured' ? amountMicros : 0
+  if (row.outcome === null) say('hold-before-end', `hold ${row.hold_id} ended before its scrape did`)
+  else if (dueMicros !== row.amount_micros)
+    say(
+      'capture-without-result',
+      `${row.outcome} comes to ${inDollars(row.amount_micros)}, but ${inDollars(dueMicros)} was charged`,
+    )
+  return { ...row, is_hold_over: true }
+}
+
+const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarted' }>, say: Say): TryRow =>
+  event.type === 'ScrapeFinished'
+    ? finish(row, event.data, say)
+    : moveHold(row, event as RecordedEvent<FundsHeld | HoldCaptured | HoldReleased>, say)
+
+/**
+ * Money is held for scrapes that were started, at their price; each ends once, and is charged exactly when its outcome is;
+ * its hold ends as that says (docs/decisions/0054-scrapes.md).
+ */
+export const scrapeRules: ReadModel = {
+  name: 'audit-scrapes',
+  version: 3,
+  tables: [triesTable],
+  takes: { types: new Set(['ScrapeStarted', 'ScrapeFinished', 'FundsHeld', 'HoldCaptured', 'HoldReleased']) },
+  reads: (event) =>
+    [holdIn(event), formerOf(event)].flatMap((holdId) =>
+      holdId === null ? [] : [{ table: triesTable.name, key: [holdId] }],
+    ),
+  apply: (recorded, rows: Rows) => {
+    const holdId = holdIn(recorded)
+    if (holdId === null) return
+    const event = recorded as Known
+    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const before = rows.get(triesTable, [holdId])
+    if (event.type === 'ScrapeStarted') {
+      const formerId = formerOf(event)
+      const former = formerId === null ? undefined : rows.get(triesTable, [formerId])
+      rows.put(triesTable, { ...start(event.data, { before, former }, say), last_position: event.position })
+      return
+    }
+    if (before === undefined) return say('hold-without-scrape', `no scrape was started for hold ${holdId}`)
+    rows.put(triesTable, { ...after(before, event, say), last_position: event.position })
+  },
+}

@@ -1,0 +1,160 @@
+import type { AccountEvent } from '../../domain/accounts/events.ts'
+import type { LedgerEvent } from '../../domain/ledger/events.ts'
+import { capKeyOf } from '../../domain/ledger/spend-cap.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** A key that has a cap, with what was spent under it since it has one. */
+type CapRow = {
+  key_id: string
+  cap_cents: number | null
+  /** The cap before the last change: an order may have been on its way then. */
+  former_cents: number | null
+  changed_at: string
+  /** JSON: `[minute, micros]` of the last 24 hours, oldest first. */
+  spent: string
+}
+
+const capsTable: Table<CapRow> = {
+  name: 'audit_caps',
+  columns: {
+    key_id: { type: 'text' },
+    cap_cents: { type: 'bigint', nullable: true },
+    former_cents: { type: 'bigint', nullable: true },
+    changed_at: { type: 'text' },
+    spent: { type: 'text' },
+  },
+  key: ['key_id'],
+  indexes: [],
+}
+
+const uncapped = { cap_cents: null, former_cents: null, spent: '[]' }
+
+type Known = RecordedEvent<LedgerEvent | AccountEvent>
+type Bucket = readonly [minute: number, micros: number]
+
+const minuteMs = 60_000
+const windowMs = 24 * 60 * minuteMs
+/** Longer than any order waits between reading its key and being written. */
+const changeGraceMs = 60_000
+
+/** The key that an event is about, and the key under which it spends: its own, or the first of those it was rolled from. */
+const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: string } | null => {
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged': {
+      const { keyId } = event.data.order
+      return keyId === null ? null : { keyId, capKeyId: capKeyOf(event.data.order) ?? keyId }
+    }
+    case 'KeyIssued':
+    case 'KeyCapped': {
+      const { keyId, capKeyId = keyId } = event.data
+      return { keyId, capKeyId }
+    }
+    default:
+      return null
+  }
+}
+
+/** The cap that an order of this time had to keep; null for none. */
+const capAt = (row: CapRow, atMs: number): number | null => {
+  const { cap_cents: cap, former_cents: former } = row
+  if (atMs - Date.parse(row.changed_at) > changeGraceMs) return cap
+  return cap === null || former === null ? null : Math.max(cap, former)
+}
+
+/** No key spends more than its cap in any 24 hours, counted in whole minutes; keys that were rolled spend together. */
+export const capRules: ReadModel = {
+  name: 'audit-caps',
+  version: 1,
+  tables: [capsTable],
+  takes: { types: new Set(['WalletDebited', 'CustomerCharged', 'KeyIssued', 'KeyCapped']) },
+  reads: (event) => {
+    const keys = keysOf(event as Known)
+    if (keys === null) return []
+    return [...new Set([keys.keyId, keys.capKeyId])].map((key) => ({ table: capsTable.name, key: [key] }))
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const keys = keysOf(event)
+    if (keys === null) return
+    const { keyId, capKeyId } = keys
+    const row = rows.get(capsTable, [keyId])
+    if (event.type === 'KeyIssued' || event.type === 'KeyCapped') {
+      const { dailyCapCents } = event.data
+      if (row === undefined && dailyCapCents === null) return
+      rows.put(capsTable, {
+        key_id: keyId,
+        cap_cents: dailyCapCents,
+        former_cents: row?.cap_cents ?? null,
+        changed_at: event.metadata.recordedAt,
+        spent: row?.spent ?? '[]',
+      })
+      if (rows.get(capsTable, [capKeyId]) === undefined)
+        rows.put(capsTable, { ...uncapped, key_id: capKeyId, changed_at: event.metadata.recordedAt })
+      return
+    }
+    const spender = rows.get(capsTable, [capKeyId])
+    if (spender === undefined) return
+    if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return
+    const atMs = Date.parse(event.metadata.recordedAt)
+    const minute = Math.floor(atMs / minuteMs)
+    const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+    const buckets = (JSON.parse(spender.spent) as Bucket[]).filter(
+      ([opened]) => (opened + 1) * minuteMs > atMs - windowMs,
+    )
+    const last = buckets.at(-1)
+    if (last !== undefined && last[0] >= minute) buckets[buckets.length - 1] = [last[0], last[1] + micros]
+    else buckets.push([minute, micros])
+    const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
+    const cap = row === undefined ? null : capAt(row, atMs)
+    if (cap !== null && spent > centsToMicros(cap))
+      violate(
+        rows,
+        event,
+        'spend-cap',
+        `key ${keyId} spent ${inDollars(spent)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
+      )
+    rows.put(capsTable, { ...spender, spent: JSON.stringify(buckets) })
+  },
+}
+
+const ledgerPrefix = 'ledger-'
+
+/** What is wrong with who paid an order, or null. */
+const problemOf = (event: RecordedEvent<LedgerEvent>): string | null => {
+  if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return null
+  const { orderId, keyId } = event.data.order
+  const { actor } = event.metadata
+  const accountId = event.stream.slice(ledgerPrefix.length)
+  switch (actor.kind) {
+    case 'session':
+      if (actor.subjectId !== accountId)
+        return `a session of ${actor.subjectId} paid order ${orderId} of ${accountId}`
+      return keyId === null ? null : `a session paid order ${orderId}, which names key ${keyId}`
+    case 'key':
+      if (actor.accountId !== accountId)
+        return `a key of ${actor.accountId} paid order ${orderId} of ${accountId}`
+      return keyId === null ? `key ${actor.keyId} paid order ${orderId}, which names no key` : null
+    default:
+      return null
+  }
+}
+
+/**
+ * An order is paid by its own account: with a key, which it names, or in a session, which names none. So no order escapes
+ * the cap of the key that asked for it, and none uses up that of another.
+ */
+export const payerRules: ReadModel = {
+  name: 'audit-payers',
+  version: 1,
+  tables: [],
+  takes: { types: new Set(['WalletDebited', 'CustomerCharged']) },
+  reads: () => [],
+  apply: (event, rows) => {
+    const problem = problemOf(event as RecordedEvent<LedgerEvent>)
+    if (problem !== null) violate(rows, event, 'order-payer', problem)
+  },
+}

@@ -1,0 +1,236 @@
+import type { LedgerEvent } from '../../domain/ledger/events.ts'
+import type { OrderEvent } from '../../domain/orders/events.ts'
+import { type PaidOrder, decideCancellation, decidePaid, decideRefused, decideScheduledEnd } from '../../domain/subscriptions/decide.ts'
+import type { SubscriptionEvent } from '../../domain/subscriptions/events.ts'
+import { type Subscription, type SubscriptionState, maxOrdersOfPeriod, orderIdOfPeriod, subscriptionFold } from '../../domain/subscriptions/fold.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { SubscriptionId } from '../../kernel/ids.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
+import { staleMs } from './priced-catalog.ts'
+import { differences, same, violate } from './violation.ts'
+
+/** An order that pays a period, from its debit until its subscription names it. `paid`: JSON of `PaidOrder`. */
+type PeriodRow = {
+  order_id: string
+  paid: string
+  fulfilled: boolean
+  /** All of it came back. */
+  refunded: boolean
+  last_position: number
+}
+/** A subscription that is not over. `state`: JSON of its fold. */
+type SubscriptionRow = {
+  subscription_id: string
+  state: string
+  period_ends_ms: number
+  last_position: number
+}
+
+export const paidPeriodsTable: Table<PeriodRow> = {
+  name: 'audit_paid_periods',
+  columns: {
+    order_id: { type: 'text' },
+    paid: { type: 'text' },
+    fulfilled: { type: 'boolean' },
+    refunded: { type: 'boolean' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['order_id'],
+  indexes: [],
+}
+export const subscriptionsTable: Table<SubscriptionRow> = {
+  name: 'audit_subscriptions',
+  columns: {
+    subscription_id: { type: 'text' },
+    state: { type: 'text' },
+    period_ends_ms: { type: 'bigint' },
+    last_position: { type: 'bigint' },
+  },
+  key: ['subscription_id'],
+  indexes: [],
+}
+
+type Paying = Extract<
+  RecordedEvent<LedgerEvent | OrderEvent>,
+  { readonly type: 'WalletDebited' | 'OrderCompleted' | 'OrderFulfilled' | 'OrderRefunded' }
+>
+
+const prefix = 'subscription-'
+const isSubscription = (event: RecordedEvent): event is RecordedEvent<SubscriptionEvent> =>
+  event.stream.startsWith(prefix)
+const isPaying = (event: RecordedEvent): event is Paying =>
+  event.type === 'WalletDebited' ||
+  event.type === 'OrderCompleted' ||
+  event.type === 'OrderFulfilled' ||
+  event.type === 'OrderRefunded'
+
+const orderIdOf = (event: Paying): string =>
+  'order' in event.data ? event.data.order.orderId : event.data.orderId
+
+/** An order of a subscription, or one of which only its id is said; null for any other. */
+const periodIn = (event: Paying): string | null =>
+  'order' in event.data && event.data.order.subscription === undefined ? null : orderIdOf(event)
+
+const follow = (event: Paying, rows: Rows): void => {
+  const orderId = periodIn(event)
+  if (orderId === null) return
+  if (event.type === 'WalletDebited') {
+    const { order: details } = event.data
+    const paid: PaidOrder = { details, planId: details.planId, proxyIds: [], fulfilledAt: null }
+    rows.put(paidPeriodsTable, {
+      order_id: orderId,
+      paid: JSON.stringify(paid),
+      fulfilled: false,
+      refunded: false,
+      last_position: event.position,
+    })
+    return
+  }
+  const row = rows.get(paidPeriodsTable, [orderId])
+  if (row === undefined) return
+  if (event.type === 'OrderRefunded') {
+    if (!event.data.complete) return
+    // One that was fulfilled may still be named.
+    if (row.fulfilled) rows.put(paidPeriodsTable, { ...row, refunded: true })
+    else rows.remove(paidPeriodsTable, [orderId])
+    return
+  }
+  const { proxyIds, fulfilledAt } = event.data
+  const paid: PaidOrder = { ...JSON.parse(row.paid), proxyIds, fulfilledAt }
+  rows.put(paidPeriodsTable, {
+    ...row,
+    paid: JSON.stringify(paid),
+    fulfilled: true,
+    last_position: event.position,
+  })
+}
+
+/** What a subscription could say at that time, as it decides it. */
+const dueOf = (
+  event: RecordedEvent<SubscriptionEvent>,
+  state: SubscriptionState,
+  rows: Rows,
+): readonly SubscriptionEvent[] | string => {
+  if (event.type === 'SubscriptionStarted' || event.type === 'SubscriptionRenewed') {
+    const { orderId } = event.data
+    const row = rows.get(paidPeriodsTable, [orderId])
+    if (row === undefined || !row.fulfilled) return `no order ${orderId} that was paid waits to be named`
+    return decidePaid(state, JSON.parse(row.paid)) ?? []
+  }
+  if (state === null) return `there is no subscription ${event.data.subscriptionId} that goes on`
+  switch (event.type) {
+    case 'SubscriptionCancelScheduled':
+      // Decided a moment before it was recorded.
+      return decideCancellation(state, Date.parse(event.metadata.recordedAt) - staleMs)
+    case 'SubscriptionCanceled': {
+      const atMs = Date.parse(event.data.canceledAt)
+      const ended = decideScheduledEnd(state, atMs)
+      return ended.length > 0 ? ended : decideCancellation(state, atMs)
+    }
+    case 'SubscriptionExpired': {
+      const { reason, expiredAt } = event.data
+      const refused = { periodStart: state.currentPeriodEnd, reason, orderStands: false }
+      return decideRefused(state, refused, Date.parse(expiredAt))
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+/** When it happened, as the event says; null where it says no such time. */
+const saidAt = ({ type, data }: SubscriptionEvent): string | null => {
+  if (type === 'SubscriptionCanceled') return data.canceledAt
+  return type === 'SubscriptionExpired' ? data.expiredAt : null
+}
+
+/** What is wrong with the order of a period beside its goods and its price, which other laws look at; null if nothing is. */
+const orderProblem = (state: Subscription | null, { details }: PaidOrder): string | null => {
+  const { orderId, accountId, keyId, quantity, subscription } = details
+  if (subscription === undefined) return `${orderId} pays no subscription`
+  const { subscriptionId, periodStart, interval, period } = subscription
+  const ids = Array.from({ length: maxOrdersOfPeriod }, (_, failedBefore) =>
+    orderIdOfPeriod(subscriptionId as SubscriptionId, periodStart, failedBefore),
+  )
+  if (!ids.includes(orderId)) return `no order of the period from ${periodStart ?? 'its start'} is ${orderId}`
+  if (state === null) return null
+  const { terms } = state
+  const asked = { accountId, keyId, interval, period }
+  const due = {
+    accountId: terms.accountId,
+    keyId: terms.keyId,
+    interval: terms.interval,
+    period: terms.period,
+  }
+  if (!same(asked, due)) return `its order is not what was subscribed to: ${differences(asked, due)}`
+  return quantity > terms.quantity ? `its order is of ${quantity}, above the ${terms.quantity} of it` : null
+}
+
+const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
+  const say = (problem: string, rule = 'subscription'): void => violate(rows, event, rule, problem)
+  const subscriptionId = event.stream.slice(prefix.length)
+  const row = rows.get(subscriptionsTable, [subscriptionId])
+  const state: SubscriptionState = row === undefined ? null : JSON.parse(row.state)
+  const due = dueOf(event, state, rows)
+  if (typeof due === 'string') say(due)
+  else {
+    const [one] = due
+    if (one?.type !== event.type) say(`it would say ${one?.type ?? 'nothing'} then, not ${event.type}`)
+    else if (!same(one.data, event.data))
+      say(`it is not what was paid or due: ${differences(event.data, one.data)}`)
+  }
+  if (event.data.subscriptionId !== subscriptionId)
+    say(`it is about ${event.data.subscriptionId}`, 'subscription-elsewhere')
+  const at = saidAt(event)
+  if (at !== null && Math.abs(Date.parse(at) - Date.parse(event.metadata.recordedAt)) > staleMs)
+    say(`it says ${at} and was recorded at ${event.metadata.recordedAt}`, 'subscription-time')
+  if ('orderId' in event.data) {
+    const paid = rows.get(paidPeriodsTable, [event.data.orderId])
+    const problem = paid === undefined ? null : orderProblem(state, JSON.parse(paid.paid))
+    if (problem !== null) say(problem, 'subscription-order')
+    rows.remove(paidPeriodsTable, [event.data.orderId])
+  }
+  if (state === null && event.type !== 'SubscriptionStarted') return
+  const { type, data, revision, metadata } = event
+  const next = subscriptionFold.evolve(state, {
+    ...({ type, data } as SubscriptionEvent),
+    revision,
+    recordedAtMs: Date.parse(metadata.recordedAt),
+  })
+  if (next === null || next.ended) rows.remove(subscriptionsTable, [subscriptionId])
+  else
+    rows.put(subscriptionsTable, {
+      subscription_id: subscriptionId,
+      state: JSON.stringify(next),
+      period_ends_ms: Date.parse(next.currentPeriodEnd),
+      last_position: event.position,
+    })
+}
+
+/**
+ * A period of a subscription names the order that paid it, once: with its amount, its plan and rentals, and the end that
+ * the period has. It ends when that was asked for, or after its grace, and says nothing after that.
+ */
+export const subscriptionRules: ReadModel = {
+  name: 'audit-subscriptions',
+  version: 1,
+  tables: [paidPeriodsTable, subscriptionsTable],
+  takes: {
+    types: new Set(['WalletDebited', 'OrderCompleted', 'OrderFulfilled', 'OrderRefunded']),
+    streams: new Set([prefix]),
+  },
+  reads: (event): RowKey[] => {
+    if (isSubscription(event)) {
+      const keys = [{ table: subscriptionsTable.name, key: [event.stream.slice(prefix.length)] }]
+      return 'orderId' in event.data
+        ? [...keys, { table: paidPeriodsTable.name, key: [event.data.orderId] }]
+        : keys
+    }
+    if (!isPaying(event)) return []
+    const orderId = periodIn(event)
+    return orderId === null ? [] : [{ table: paidPeriodsTable.name, key: [orderId] }]
+  },
+  apply: (event, rows) => {
+    if (isSubscription(event)) check(event, rows)
+    else if (isPaying(event)) follow(event, rows)
+  },
+}

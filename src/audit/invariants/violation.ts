@@ -1,0 +1,108 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import { canonical } from '../../kernel/json-text.ts'
+import type { Rows, Table } from '../../platform/projections/read-model.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Whether two values are equal field by field: they then mean the same. */
+const isEqual = (one: unknown, other: unknown): boolean => {
+  if (one === other) return true
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
+  if (Array.isArray(one))
+    return (
+      Array.isArray(other) && one.length === other.length && one.every((item, at) => isEqual(item, other[at]))
+    )
+  if (Array.isArray(other)) return false
+  const names = Object.keys(one)
+  return (
+    names.length === Object.keys(other).length &&
+    names.every(
+      (name) => Object.hasOwn(other, name) && isEqual((one as Fields)[name], (other as Fields)[name]),
+    )
+  )
+}
+
+/** Whether two JSON values mean the same, whatever the order of their fields; one that is undefined is none. */
+export const same = (one: unknown, other: unknown): boolean =>
+  isEqual(one, other) || JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
+
+const shown = (value: unknown): string => {
+  const text = value === undefined ? 'none' : JSON.stringify(value)
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+/** The fields in which two facts differ, in words: `bytes 6, not 5; unit "GB", not none`. */
+export const differences = (said: object, due: object): string =>
+  [...new Set([...Object.keys(said), ...Object.keys(due)])]
+    .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
+    .filter(([, one, other]) => !same(one, other))
+    .map(([name, one, other]) => `${name} ${shown(one)}, not ${shown(other)}`)
+    .join('; ')
+
+/**
+ * What an event breaks. The checks are folds like the read models, over tables of their own that are gone with the
+ * verification, so that a log of any length is checked in bounded memory. They look at what events claim, not at the
+ * states that decisions were made on.
+ */
+export type ViolationRow = {
+  position: number
+  rule: string
+  problem: string
+  event_id: string
+  event_type: string
+  stream: string
+  /** Whose event it is, where it says so. */
+  account_id: string | null
+}
+
+export const violationsTable: Table<ViolationRow> = {
+  name: 'violations',
+  columns: {
+    position: { type: 'bigint' },
+    rule: { type: 'text' },
+    problem: { type: 'text' },
+    event_id: { type: 'text' },
+    event_type: { type: 'text' },
+    stream: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
+  },
+  key: ['position', 'rule'],
+  indexes: [],
+}
+
+const accountId = /^acc_[0-9a-f]{32}$/
+
+/** The account that a stream is named after, or that the event names. */
+export const accountOf = ({
+  stream,
+  data,
+}: {
+  readonly stream: string
+  readonly data: unknown
+}): string | null => {
+  const named = [stream.slice(stream.indexOf('-') + 1), (data as { accountId?: unknown } | null)?.accountId]
+  const found = named.find((text) => typeof text === 'string' && accountId.test(text))
+  return (found as string | undefined) ?? null
+}
+
+/** `rule` names one law, e.g. `wallet-below-zero`; an event breaks each at most once. */
+export const violate = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
+  rows.put(violationsTable, {
+    position: event.position,
+    rule,
+    problem,
+    event_id: event.id,
+    event_type: event.type,
+    stream: event.stream,
+    account_id: accountOf(event),
+  })
+
+/** Micro-dollars as dollars, exactly: `$12.3456`. */
+export const inDollars = (micros: number): string => {
+  const sign = micros < 0 ? '-' : ''
+  const digits = Math.abs(micros).toString().padStart(7, '0')
+  const cents = digits.slice(-6, -4)
+  const rest = trimEnd(digits.slice(-4), '0')
+  return `${sign}$${digits.slice(0, -6)}.${cents}${rest}`
+}

@@ -1,0 +1,180 @@
+import type pg from 'pg'
+import { sha256, writeInt8, writeUuid } from '../../kernel/digest.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+
+/** SHA-256: 32 bytes. */
+export const digestBytes = 32
+
+/** What of an event the digest covers: every stored field except its position, which differs between adapters. */
+export type DigestedEvent = Pick<StoredEvent, 'stream' | 'revision' | 'id' | 'type' | 'data' | 'metadata'>
+
+/** The digest of a log without events: what the first event is chained to. */
+export const startDigest = (): Buffer => sha256('farebox log v1')
+
+/**
+ * The running digest of a log after one more event (docs/seals.md has the bytes):
+ * SHA-256 over the digest before it, its ordinal, its revision, its id, and its texts, each behind its length.
+ */
+export type EventDigest = (previous: Uint8Array, ordinal: number, event: DigestedEvent) => Buffer
+
+const textsAt = digestBytes + 8 + 8 + 16
+const firstCapacity = 16_384
+/** UTF-8 takes at most three bytes for each of JavaScript's code units. */
+const maxBytesPerUnit = 3
+
+/**
+ * Makes the digest function; it keeps one buffer. 1.8 µs an event of 750 bytes, of which SHA-256 takes 0.9
+ * (`npm run bench -- verify`).
+ */
+export const createEventDigest = (): EventDigest => {
+  let frame = Buffer.allocUnsafe(firstCapacity)
+
+  const text = (value: string, offset: number): number => {
+    const bytes = frame.write(value, offset + 4, 'utf8')
+    frame.writeUInt32BE(bytes, offset)
+    return offset + 4 + bytes
+  }
+
+  return (previous, ordinal, { stream, revision, id, type, data, metadata }) => {
+    const units = stream.length + type.length + data.length + metadata.length
+    const needed = textsAt + 16 + maxBytesPerUnit * units
+    if (needed > frame.length) frame = Buffer.allocUnsafe(2 * needed)
+    frame.set(previous, 0)
+    writeInt8(frame, ordinal, digestBytes)
+    writeInt8(frame, revision, digestBytes + 8)
+    writeUuid(frame, id, digestBytes + 16)
+    let end = text(stream, textsAt)
+    end = text(type, end)
+    end = text(data, end)
+    end = text(metadata, end)
+    return sha256(frame.subarray(0, end))
+  }
+}
+
+/** Where kept digests end. */
+export type DigestPlace = {
+  readonly ordinal: number
+  /** The position of the event of that ordinal. */
+  readonly position: number
+  readonly eventId: string
+  readonly digest: Buffer
+}
+
+/** Digests of events that follow one another, with the place of the last. */
+export type DigestRun = {
+  readonly firstOrdinal: number
+  readonly digests: Buffer
+  readonly end: DigestPlace
+}
+
+/** The digests of one log, one an event, in `work.event_digests`. */
+export type DigestStore = {
+  /** Null while none are kept. */
+  end(): Promise<DigestPlace | null>
+  /** The digest after an ordinal; null when it is not kept. */
+  at(ordinal: number): Promise<Buffer | null>
+  /**
+   * Keeps what follows the kept ones; what is there already, from whatever process, stays as it is.
+   * @throws Error when the run does not reach the kept ones: some were removed
+   */
+  keep(run: DigestRun): Promise<void>
+  /** Kept digests in order, one row at a time, from the row that holds this ordinal on. */
+  rows(from?: number): AsyncIterable<DigestRow>
+  /** Removes them all, to be made anew. */
+  clear(): Promise<void>
+}
+
+export type DigestRow = {
+  readonly firstOrdinal: number
+  readonly lastOrdinal: number
+  readonly digests: Buffer
+}
+
+/** 128 KiB a row. */
+const maxEventsARow = 4096
+
+type Row = { last_ordinal: number; last_position: number; last_event_id: string; digest: Buffer }
+
+export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => {
+  const lastRow = async (db: Pick<pg.ClientBase, 'query'>): Promise<DigestPlace | null> => {
+    const { rows } = await db.query<Row>(
+      `select last_ordinal, last_position, last_event_id,
+              substring(digests from octet_length(digests) - ${digestBytes - 1}) as digest
+         from work.event_digests where log_id = $1::text order by first_ordinal desc limit 1`,
+      [logId],
+    )
+    const [row] = rows
+    if (row === undefined) return null
+    const { last_ordinal: ordinal, last_position: position, last_event_id: eventId, digest } = row
+    return { ordinal, position, eventId, digest }
+  }
+
+  const insert = async (client: pg.ClientBase, run: DigestRun, kept: number): Promise<void> => {
+    const slice = (from: number, to: number): Buffer =>
+      run.digests.subarray((from - run.firstOrdinal) * digestBytes, (to - run.firstOrdinal + 1) * digestBytes)
+    await client.query({
+      name: 'farebox-keep-digests',
+      text: `insert into work.event_digests
+               (log_id, first_ordinal, last_ordinal, last_position, last_event_id, digests)
+             values ($1::text, $2::bigint, $3::bigint, $4::bigint, $5::uuid, $6::bytea)`,
+      values: [
+        logId,
+        kept + 1,
+        run.end.ordinal,
+        run.end.position,
+        run.end.eventId,
+        slice(kept + 1, run.end.ordinal),
+      ],
+    })
+  }
+
+  return {
+    end: () => lastRow(pool),
+
+    async at(ordinal) {
+      const { rows } = await pool.query<{ digest: Buffer }>(
+        `select substring(digests from ($2::bigint - first_ordinal)::int * ${digestBytes} + 1 for ${digestBytes}) as digest
+           from work.event_digests
+          where log_id = $1::text and first_ordinal <= $2::bigint and last_ordinal >= $2::bigint
+          order by first_ordinal desc limit 1`,
+        [logId, ordinal],
+      )
+      return rows[0]?.digest ?? null
+    },
+
+    async keep(run) {
+      if (run.digests.length / digestBytes > maxEventsARow)
+        throw new RangeError('a run of digests is longer than a row takes')
+      await inTransaction(pool, async (client) => {
+        await client.query("select pg_advisory_xact_lock(hashtextextended('farebox event digests', 0))")
+        const kept = (await lastRow(client))?.ordinal ?? 0
+        if (run.firstOrdinal > kept + 1)
+          throw new Error(
+            `digests are kept up to ordinal ${kept}, so those from ${run.firstOrdinal} do not follow`,
+          )
+        if (run.end.ordinal > kept) await insert(client, run, kept)
+      })
+    },
+
+    async *rows(from = 1) {
+      for (let next = from; ; ) {
+        const { rows } = await pool.query<{ first_ordinal: number; last_ordinal: number; digests: Buffer }>(
+          `select first_ordinal, last_ordinal, digests from work.event_digests
+            where log_id = $1::text and last_ordinal >= $2::bigint order by first_ordinal limit 1`,
+          [logId, next],
+        )
+        const [row] = rows
+        if (row === undefined) return
+        yield { firstOrdinal: row.first_ordinal, lastOrdinal: row.last_ordinal, digests: row.digests }
+        next = row.last_ordinal + 1
+      }
+    },
+
+    async clear() {
+      await pool.query('delete from work.event_digests where log_id = $1::text', [logId])
+    },
+  }
+}
+
+export const maxRunEvents = maxEventsARow

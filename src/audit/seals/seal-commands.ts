@@ -1,0 +1,172 @@
+import type { Command } from 'commander'
+import { writeFile } from 'node:fs/promises'
+import { counted } from '../../kernel/formats.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { ledgerCommand } from '../../platform/cli/options.ts'
+import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
+import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { replaceSealKey } from '../../platform/vault/keys.ts'
+import { refuseBroken } from '../violation-commands.ts'
+import { createDigestStore } from './digests.ts'
+import { publicKeyPem, sealKeyOf } from './seal-key.ts'
+import { listSeals, sealsFileOf } from './seal-queries.ts'
+import { SealRefused, openSealing, readSeals, rotateSealKey, takeToHead } from './sealing.ts'
+import { type SealsFile, readSealKey } from './seals-file.ts'
+
+/**
+ * Seals everything that is new. Null: nothing was.
+ * @throws CliRefusal `law_broken`, `seal_refused`
+ */
+const sealNow = async (
+  context: CliContext,
+  { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
+): Promise<number | null> => {
+  const { pool, log, runner, keys, clock } = context
+  const store = createDigestStore(pool, await log.logId())
+  if (remake) await store.clear()
+  const bar = createProgressBar(process.stderr)
+  try {
+    const sealing = await openSealing({ log, runner, store, key: sealKeyOf(keys.seal), clock }, context)
+    await takeToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
+    bar.end()
+    if (laws) await refuseBroken(context)
+    return (await sealing.seal(context))?.throughOrdinal ?? null
+  } catch (error) {
+    if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+    throw error
+  } finally {
+    bar.end()
+  }
+}
+
+const registerSeal = (ledger: Command, cli: Cli): void => {
+  ledger
+    .command('seal')
+    .description('seal what is new in the log now; a running server does so by itself')
+    .option(
+      '--remake-digests',
+      'first compute the digests of all events anew, e.g. after a log was restored to an earlier point',
+    )
+    .option('--without-laws', 'do not hold the new events against the laws of "ledger verify" first')
+    .action(
+      cli.action(async (context, options: { remakeDigests?: boolean; withoutLaws?: boolean }) => {
+        const { remakeDigests: remake = false, withoutLaws = false } = options
+        const throughOrdinal = await sealNow(context, { remake, laws: !withoutLaws })
+        return {
+          json: { sealed: throughOrdinal !== null, throughOrdinal },
+          text:
+            throughOrdinal === null
+              ? 'everything is sealed already'
+              : `sealed the log up to event ${throughOrdinal}`,
+        }
+      }),
+    )
+}
+
+const registerList = (seals: Command, cli: Cli): void => {
+  seals
+    .command('list')
+    .description('list the last seals, newest first, without verifying them')
+    .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
+    .action(
+      cli.action(async ({ log }, { limit }: { limit: number }) => {
+        const listed = await listSeals(log, { limit, offset: 0 })
+        const text = table(
+          listed.seals,
+          [
+            { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
+            { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
+            { title: 'digest', value: ({ digest }) => digest },
+            { title: 'key', value: ({ publicKey }) => `${publicKey.slice(0, 16)}…` },
+          ],
+          'nothing is sealed yet; "ledger seal" seals the log',
+        )
+        return { json: { seals: listed.seals }, text }
+      }),
+    )
+}
+
+const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
+  const file = await sealsFileOf(context, last)
+  if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
+  return file
+}
+
+const registerExport = (seals: Command, cli: Cli): void => {
+  seals
+    .command('export')
+    .description('write the last seals and all changes of the key to a small file, to keep elsewhere')
+    .requiredOption('--file <path>', 'a file that is not there yet')
+    .option('--last <n>', 'so many seals', wholeNumber(1, 1_000_000), 100)
+    .addHelpText('after', '\nExample:\n  npx farebox ledger seals export --file seals-2026-11-21.json')
+    .action(
+      cli.action(async (context, { file: path, last }: { file: string; last: number }) => {
+        const file = await exportFile(context, last)
+        try {
+          await writeFile(path, `${JSON.stringify(file, null, 2)}\n`, { flag: 'wx', mode: 0o600 })
+        } catch (error) {
+          throw new CliMisuse(`${path} cannot be written: ${(error as Error).message}`)
+        }
+        const throughOrdinal = Math.max(
+          ...file.seals.map((seal) => (seal.type === 'LogSealed' ? seal.data.throughOrdinal : 0)),
+        )
+        return {
+          json: { file: path, seals: file.seals.length, throughOrdinal },
+          text: `wrote ${counted(file.seals.length, 'seal')} to ${path}; the last covers ${counted(throughOrdinal, 'event')}`,
+        }
+      }),
+    )
+}
+
+const registerKeyCommands = (seals: Command, cli: Cli): void => {
+  seals
+    .command('public-key')
+    .description('print the public key that seals are checked with: keep it elsewhere than the database')
+    .action(
+      cli.action(async ({ keys }) => {
+        const { publicKey } = sealKeyOf(keys.seal)
+        return { json: { publicKey }, text: publicKeyPem(publicKey).trim() }
+      }),
+    )
+  seals
+    .command('rotate-key')
+    .description('hand over to another key, which the present one signs; then restart the server with it')
+    .requiredOption('--new-key-file <path>', 'holds 32 bytes in base64')
+    .addHelpText(
+      'after',
+      '\nExample:\n  openssl rand -base64 32 > new-seal.key\n  npx farebox ledger seals rotate-key --new-key-file new-seal.key',
+    )
+    .action(
+      cli.action(async (context, { newKeyFile }: { newKeyFile: string }) => {
+        const { pool, config, keys, runner, clock } = context
+        const seed = await readSealKey(newKeyFile)
+        const [key, next] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
+        if (key.publicKey === next.publicKey)
+          throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
+        const standing = await readSeals(runner, context)
+        if (standing.publicKey !== next.publicKey) await sealNow(context, { remake: false, laws: true })
+        try {
+          await rotateSealKey({ runner, clock, key, next }, context)
+        } catch (error) {
+          if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+          throw error
+        }
+        await replaceSealKey(config, pool, seed)
+        const where = config.sealKey === null ? 'seal.key under FAREBOX_DATA' : 'FAREBOX_SEAL_KEY'
+        return {
+          json: { previousPublicKey: key.publicKey, publicKey: next.publicKey },
+          text: `${next.publicKey} signs from now on, and ${key.publicKey} vouched for it. Restart the server with it as ${where}; until then nothing is sealed.`,
+        }
+      }),
+    )
+}
+
+/** `ledger seal`, `ledger seals list|export|public-key|rotate-key` */
+export const registerSeals = (program: Command, cli: Cli): void => {
+  const ledger = ledgerCommand(program)
+  registerSeal(ledger, cli)
+  const seals = ledger.command('seals').description('the signed digests of the log (docs/seals.md)')
+  registerList(seals, cli)
+  registerExport(seals, cli)
+  registerKeyCommands(seals, cli)
+}

@@ -1,0 +1,286 @@
+import { type SealAnswer, decideRotation, decideSeal } from '../../domain/seals/decide.ts'
+import { type LogSealed, type SealKeyRotated, type SealState, sealFold } from '../../domain/seals/events.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { provesItself, sealStream } from '../../kernel/streams.ts'
+import { type GiveWay, goOn, patienceMs, patientWhile, turnEach } from '../../platform/commands/background-scheduler.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { readState } from '../../platform/commands/handle.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type DigestPlace, type DigestRun, type DigestStore, createEventDigest, digestBytes, maxRunEvents, startDigest } from './digests.ts'
+import { type SealKey, rotationStatement, sealStatement } from './seal-key.ts'
+
+/** The running digest at the end of a log, with the digests that are not kept yet. */
+export type LogChain = {
+  /** After the last event taken. */
+  end(): DigestPlace
+  /** Events that were taken and that no seal covers, apart from those that the key which seals signed alone. */
+  unsealed(): number
+  /** Takes the next events of the log; in turns, so that others of this process get theirs. */
+  take(events: readonly StoredEvent[]): Promise<void>
+  /** Keeps the digests of what was taken. */
+  keep(): Promise<void>
+  /** A seal covers everything up to this ordinal. */
+  sealed(throughOrdinal: number): void
+}
+
+const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
+
+/** Events taken in one step: a fifth of a millisecond of work. */
+const stepEvents = 100
+/** Steps after which the rest of the process gets a turn in any case. */
+const turnSteps = 5
+
+/**
+ * Goes on from where the kept digests end, else from the start of the log.
+ * @param sealedThrough the ordinal that the last seal covers, 0 without one
+ * @param giveWay called before each step of taking events
+ */
+export const openChain = async (
+  store: DigestStore,
+  sealedThrough: number,
+  giveWay: GiveWay = goOn,
+): Promise<LogChain> => {
+  const digestOf = createEventDigest()
+  let end = (await store.end()) ?? startPlace()
+  /** Whole runs, then one that fills. */
+  const runs: DigestRun[] = []
+  const filling = Buffer.allocUnsafe(maxRunEvents * digestBytes)
+  let filled = 0
+  let covered = sealedThrough
+  /** Ordinals past `covered` of events that prove themselves: a handful. */
+  let provenAlone: number[] = []
+
+  const closeRun = (): void => {
+    if (filled === 0) return
+    const digests = Buffer.from(filling.subarray(0, filled * digestBytes))
+    runs.push({ firstOrdinal: end.ordinal - filled + 1, digests, end })
+    filled = 0
+  }
+
+  const takeOne = (event: StoredEvent): void => {
+    const ordinal = end.ordinal + 1
+    const digest = digestOf(end.digest, ordinal, event)
+    end = { ordinal, position: event.position, eventId: event.id, digest }
+    filling.set(digest, filled * digestBytes)
+    filled += 1
+    if (filled === maxRunEvents) closeRun()
+    if (provesItself(event.stream)) provenAlone.push(ordinal)
+  }
+
+  const keepRuns = async (): Promise<void> => {
+    for (let run = runs[0]; run !== undefined; run = runs[0]) {
+      await store.keep(run)
+      runs.shift()
+    }
+  }
+
+  return {
+    end: () => end,
+    // Digests are kept right before a seal, and a seal is made only when there is something to seal. So digests past the
+    // last seal, which a crash between the two leaves, are never those of events alone that need no seal.
+    unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
+    async take(events) {
+      const dueMs = performance.now() + patienceMs
+      const rest = turnEach(
+        turnSteps,
+        patientWhile(giveWay, () => performance.now() < dueMs),
+      )
+      for (const [at, event] of events.entries()) {
+        if (at % stepEvents === 0) await rest()
+        takeOne(event)
+      }
+      // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.
+      if (end.ordinal <= covered) await keepRuns()
+    },
+    async keep() {
+      closeRun()
+      await keepRuns()
+    },
+    sealed(throughOrdinal) {
+      covered = Math.max(covered, throughOrdinal)
+      provenAlone = provenAlone.filter((ordinal) => ordinal > covered)
+    },
+  }
+}
+
+/** The advisory lock of the process that seals: held while a server is running. */
+export const sealerLock = 'sealer'
+
+/** The log is not what was sealed, or is signed by another key: nothing more is sealed. The message says what to do. */
+export class SealRefused extends Error {
+  override readonly name = 'SealRefused'
+}
+
+export type SealingDeps = {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly store: DigestStore
+  readonly key: SealKey
+  readonly clock: Clock
+  /** Called before each step of taking events. */
+  readonly giveWay?: GiveWay
+}
+
+export type Sealing = {
+  readonly chain: LogChain
+  /**
+   * Seals what the chain has taken; null when that is nothing but seals, or is sealed already.
+   * @throws SealRefused, CommandOverload (the log cannot be reached; try again)
+   */
+  seal(cause: Cause): Promise<LogSealed['data'] | null>
+}
+
+/** The seals as the log has them now. */
+export const readSeals = (runner: CommandRunner, cause: Cause): Promise<SealState> =>
+  readState(runner, { ...cause, name: 'read-seals' }, { stream: sealStream, fold: sealFold })
+
+const differs = (ordinal: number): SealRefused =>
+  new SealRefused(
+    `the events up to ordinal ${ordinal} are not those that were sealed: nothing more is sealed. Run "ledger verify" to see which event was changed`,
+  )
+
+/**
+ * Seals the log on from its last seal. A seal is made only on a log that still has the digest of the seal before it.
+ * @throws SealRefused when the kept digests are not those of the log's seals
+ */
+export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
+  const { log, runner, store, key, clock, giveWay } = deps
+  let { last } = await readSeals(runner, cause)
+  const chain = await openChain(store, last?.throughOrdinal ?? 0, giveWay)
+  const { ordinal, position, eventId } = chain.end()
+  if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
+    throw new SealRefused(
+      `digests of ${ordinal} events are kept, but the log has not the last of them: it was cut off or changed, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
+    )
+
+  /** The digest that the chain itself came to after this ordinal, or that an earlier process kept. */
+  const assertHolds = async (seal: LogSealed['data']): Promise<void> => {
+    const { ordinal, digest } = chain.end()
+    if (ordinal < seal.throughOrdinal) return
+    const found = ordinal === seal.throughOrdinal ? digest : await store.at(seal.throughOrdinal)
+    if (found?.toString('hex') !== seal.digest) throw differs(seal.throughOrdinal)
+  }
+  if (last !== null) await assertHolds(last)
+
+  const append = async (seal: LogSealed['data'], cause: Cause): Promise<SealAnswer> => {
+    const from = { throughOrdinal: last?.throughOrdinal ?? 0, digest: last?.digest ?? '' }
+    const { answer } = await runner.run({
+      name: 'seal-log',
+      streams: { seal: { stream: sealStream, fold: sealFold } },
+      decide: (states) => decideSeal(states.seal, seal, from),
+      ...cause,
+    })
+    return answer
+  }
+
+  return {
+    chain,
+    async seal(cause) {
+      if (chain.unsealed() === 0) return null
+      // Kept first: a seal in the log always finds its digests, and a log that cannot be written to is not sealed.
+      await chain.keep()
+      if (last !== null) await assertHolds(last)
+      const { ordinal, eventId, digest } = chain.end()
+      const unsigned = {
+        throughOrdinal: ordinal,
+        throughEventId: eventId,
+        digest: digest.toString('hex'),
+        sealedAt: isoTime(clock()),
+        publicKey: key.publicKey,
+      }
+      const seal = { ...unsigned, signature: key.sign(sealStatement(unsigned)) }
+      const answer = await append(seal, cause)
+      switch (answer.outcome) {
+        case 'sealed':
+          last = seal
+          chain.sealed(ordinal)
+          return seal
+        case 'moved':
+          last = answer.last
+          await assertHolds(last)
+          chain.sealed(last.throughOrdinal)
+          return null
+        case 'key_retired':
+          throw new SealRefused(
+            `the log is sealed by the key ${answer.publicKey}, not by this process's ${key.publicKey}: start it with the new FAREBOX_SEAL_KEY`,
+          )
+        default:
+          return answer satisfies never
+      }
+    },
+  }
+}
+
+const pageSize = 5_000
+
+/** Takes the log up to where it ends now. */
+export const takeToHead = async (
+  log: Pick<EventLog, 'readAll'>,
+  chain: LogChain,
+  onPage: (ordinal: number, position: number) => void = () => undefined,
+): Promise<void> => {
+  for (let page: readonly StoredEvent[]; ; ) {
+    page = await log.readAll(chain.end().position, pageSize)
+    await chain.take(page)
+    onPage(chain.end().ordinal, chain.end().position)
+    if (page.length < pageSize) return
+  }
+}
+
+const maxRounds = 10
+
+/**
+ * Hands the signing of the log over to another key: an event that the old key signs, and a seal by the new one of what
+ * was sealed last. True when it was done now, false when the new key signs already.
+ * @throws SealRefused when the old key does not sign this log
+ */
+export const rotateSealKey = async (
+  deps: {
+    readonly runner: CommandRunner
+    readonly clock: Clock
+    readonly key: SealKey
+    readonly next: SealKey
+  },
+  cause: Cause,
+): Promise<boolean> => {
+  const { runner, clock, key, next } = deps
+  for (let round = 0; round < maxRounds; round += 1) {
+    const { last } = await readSeals(runner, cause)
+    const at = isoTime(clock())
+    const handover = {
+      sealedOrdinal: last?.throughOrdinal ?? 0,
+      sealedDigest: last?.digest ?? startDigest().toString('hex'),
+      previousPublicKey: key.publicKey,
+      publicKey: next.publicKey,
+      rotatedAt: at,
+    }
+    const rotation: SealKeyRotated['data'] = { ...handover, signature: key.sign(rotationStatement(handover)) }
+    const again = last && { ...last, sealedAt: at, publicKey: next.publicKey }
+    const countersigned: LogSealed['data'] | null = again && {
+      ...again,
+      signature: next.sign(sealStatement(again)),
+    }
+    const { answer } = await runner.run({
+      name: 'rotate-seal-key',
+      streams: { seal: { stream: sealStream, fold: sealFold } },
+      decide: ({ seal }) => decideRotation(seal, rotation, countersigned),
+      ...cause,
+    })
+    switch (answer.outcome) {
+      case 'rotated':
+        return true
+      case 'already_rotated':
+        return false
+      case 'key_retired':
+        throw new SealRefused(
+          `the log is sealed by the key ${answer.publicKey}; FAREBOX_SEAL_KEY is ${key.publicKey} and cannot hand over`,
+        )
+      case 'moved':
+        break // sealed meanwhile: hand over after that seal
+      default:
+        answer satisfies never
+    }
+  }
+  throw new Error('the log is sealed so often that the key could not be handed over; try again')
+}

@@ -1,0 +1,329 @@
+import { verify } from 'node:crypto'
+import { promisify } from 'node:util'
+import type pg from 'pg'
+import type { EventMetadata } from '../../kernel/event.ts'
+import { foreignObject } from '../../kernel/json-text.ts'
+import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+import { type IntroducedKey, type SealingKey, createBatchStatement, readIntroduction, stopProblem } from './signing-keys.ts'
+
+/** A row of `log.signatures`: what one process says of a batch that it wrote. */
+export type SignedBatch = {
+  readonly firstPosition: number
+  readonly events: number
+  /** Lower-case hex. */
+  readonly publicKey: string
+  readonly number: number
+  readonly previousPosition: number
+  readonly signature: Buffer
+}
+
+type Row = {
+  first_position: number
+  events: number
+  public_key: Buffer
+  number: number
+  previous_position: number
+  signature: Buffer
+}
+
+/** The batches that begin after one position and up to another, in order. */
+export const readSignedBatches = async (
+  pool: Pick<pg.Pool, 'query'>,
+  after: number,
+  through: number,
+): Promise<readonly SignedBatch[]> => {
+  const { rows } = await pool.query<Row>({
+    name: 'farebox-signed-batches',
+    text: `select first_position, events, public_key, number, previous_position, signature from log.signatures
+            where first_position > $1::bigint and first_position <= $2::bigint order by first_position`,
+    values: [after, through],
+  })
+  return rows.map((row) => ({
+    firstPosition: row.first_position,
+    events: row.events,
+    publicKey: row.public_key.toString('hex'),
+    number: row.number,
+    previousPosition: row.previous_position,
+    signature: row.signature,
+  }))
+}
+
+/** Batches that begin behind the end of the log: their events were cut off. */
+export const countBehindTheEnd = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
+  const { rows } = await pool.query<{ count: number }>(
+    `select count(*)::int as count from log.signatures
+      where first_position > (select last_position from log.head)`,
+  )
+  return rows[0]!.count
+}
+
+/** An event with its ordinal. */
+export type Placed = { readonly event: StoredEvent; readonly ordinal: number }
+
+/** Told of each event that is not what a process wrote, in order. */
+export type OnUnsigned = (placed: Placed, problem: string) => void
+
+export type SignatureSummary = {
+  /** Batches whose signatures fit. */
+  readonly batches: number
+  /** Events in them. */
+  readonly signed: number
+  /** Events that nobody signed before signing began or while it was stopped. */
+  readonly unsigned: number
+  /** Keys that signed. */
+  readonly keys: number
+}
+
+export type SignatureCheck = {
+  /** The next events of the log; every one must be shown to it. What is left of a batch waits for the next ones. */
+  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  /** The last event that was looked at; null before the first. What waits for the rest of its batch comes after it. */
+  last(): StoredEvent | null
+  /** Whether an event must be signed by now. */
+  signing(): boolean
+  /** @returns what is wrong with the end of the log; null when nothing is */
+  end(): Promise<string | null>
+  summary(): SignatureSummary
+}
+
+export type SignatureCheckOptions = {
+  readonly pool: Pick<pg.Pool, 'query'>
+  readonly logId: string
+  readonly sealingKey: SealingKey
+  readonly onUnsigned: OnUnsigned
+  /** Events up to this position were looked at before. */
+  readonly after?: number
+  /** Whether processes signed there. */
+  readonly signing?: boolean
+  /** A key that was introduced before that; null for none. Left out: all events pass by here. */
+  readonly findKey?: (publicKey: string) => Promise<IntroducedKey | null>
+}
+
+/** What a key did so far. */
+type KeyState = IntroducedKey & {
+  /** Null: not known, for it signed before the check began. */
+  batches: number | null
+  lastPosition: number | null
+}
+
+const inThreadPool = promisify(verify)
+
+/** A batch whose signature is being looked at. */
+type Signed = {
+  readonly batch: SignedBatch
+  readonly events: readonly Placed[]
+  readonly key: KeyState | null
+  readonly signed: Promise<boolean>
+}
+
+/** Keys of the past are forgotten beyond this many. */
+const manyKeys = 1_000
+
+const recordedAt = ({ metadata }: StoredEvent): string | null => {
+  const at: unknown = foreignObject<EventMetadata>(metadata)?.recordedAt
+  return typeof at === 'string' ? at : null
+}
+
+const digested = function* (placed: readonly Placed[]): Generator<StoredEvent> {
+  for (const { event } of placed) yield event
+}
+
+/**
+ * Holds events against what the processes that wrote them signed, in one pass. Once a key was introduced, every event must
+ * stand in a batch that an introduced key signed, as it was signed, until the key that seals says that signing stops.
+ */
+export const createSignatureCheck = (options: SignatureCheckOptions): SignatureCheck => {
+  const { pool, logId, sealingKey, onUnsigned, findKey = async () => null } = options
+  const statementOf = createBatchStatement(logId)
+  const keys = new Map<string, KeyState>()
+  /** Why the introduction of a key was none. */
+  const refused = new Map<string, string>()
+  let loadedThrough = options.after ?? 0
+  let signing = options.signing ?? false
+  const waiting: Placed[] = []
+  const batches: SignedBatch[] = []
+  let last: StoredEvent | null = null
+  const count = { batches: 0, signed: 0, unsigned: 0, keys: 0 }
+
+  const blame = (events: readonly Placed[], problem: string): void => {
+    for (const placed of events) onUnsigned(placed, problem)
+  }
+
+  /** Before its batch is looked at: a key stands in the first one that it signs. */
+  const look = ({ event }: Placed): void => {
+    if (event.stream === sealStream) sealingKey.pass(event)
+    if (event.type !== 'ProcessKeyIntroduced') return
+    const of = event.stream.slice(processKeyStream('').length)
+    const key = readIntroduction(event, sealingKey.publicKey())
+    if (typeof key === 'string') {
+      if (refused.size < manyKeys) refused.set(of, key)
+    } else if (key.logId === logId && !keys.has(key.publicKey))
+      keys.set(key.publicKey, { ...key, batches: 0, lastPosition: 0 })
+  }
+
+  const forget = (now: string): void => {
+    for (const [publicKey, { endsAt }] of keys) if (endsAt < now) keys.delete(publicKey)
+  }
+
+  const keyOf = async (publicKey: string): Promise<KeyState | null> => {
+    const known = keys.get(publicKey)
+    if (known !== undefined) return known
+    const found = await findKey(publicKey)
+    if (found === null) return null
+    const state = { ...found, batches: null, lastPosition: null }
+    keys.set(publicKey, state)
+    return state
+  }
+
+  /** Whether a key goes on where it stopped; what is missing between is said of its next batch. */
+  const followProblem = (key: KeyState, { number, previousPosition }: SignedBatch): string | null => {
+    const { batches: before, lastPosition } = key
+    if (before !== null && number > before + 1)
+      return `batches ${before + 1} to ${number - 1} of the process key ${key.publicKey} are missing before it`
+    if (before !== null && number <= before)
+      return `the process key ${key.publicKey} signed ${before} batches already, this is number ${number} again`
+    if (lastPosition !== null && previousPosition !== lastPosition)
+      return `the batch of the process key ${key.publicKey} before it was moved from position ${previousPosition} to ${lastPosition}`
+    return null
+  }
+
+  const beginProblem = (key: KeyState): string | null => {
+    if (key.previousPublicKey === null || key.previousBatches === 0) return null
+    const before = keys.get(key.previousPublicKey)?.batches ?? null
+    return before === null || before === key.previousBatches
+      ? null
+      : `the process signed ${key.previousBatches} batches with the key ${key.previousPublicKey} before, the log has ${before}`
+  }
+
+  const isSigned = (key: KeyState, batch: SignedBatch, events: readonly Placed[]): Promise<boolean> => {
+    const place = { number: batch.number, previousPosition: batch.previousPosition, count: batch.events }
+    const statement = statementOf(Buffer.from(batch.publicKey, 'hex'), place, digested(events))
+    return inThreadPool(null, statement, key.verifier, batch.signature)
+  }
+
+  /** Of a batch that its key signed as it stands. */
+  const placeProblem = (key: KeyState, batch: SignedBatch, at: string | null): string | null => {
+    const problem = followProblem(key, batch) ?? (batch.number === 1 ? beginProblem(key) : null)
+    if (problem !== null) return problem
+    if (at !== null && at > key.endsAt)
+      return `the process key ${batch.publicKey} ended at ${key.endsAt}, before this was recorded`
+    return null
+  }
+
+  const batchProblem = async ({ batch, events, key, signed }: Signed): Promise<string | null> => {
+    if (key === null)
+      return `the process key ${batch.publicKey} was never introduced${refused.has(batch.publicKey) ? `: ${refused.get(batch.publicKey)}` : ''}`
+    const missing = batch.events - events.length
+    const genuine = missing === 0 && (await signed)
+    const at = recordedAt(events.at(-1)!.event)
+    const problem = genuine ? placeProblem(key, batch, at) : null
+    // Also one that was tampered with, where it is the next: one change is one finding.
+    if (genuine || (key.batches !== null && batch.number === key.batches + 1)) {
+      if (key.batches === null || key.batches === 0) count.keys += 1
+      key.batches = batch.number
+      key.lastPosition = batch.firstPosition
+    }
+    signing ||= batch.number === 1
+    if (genuine && at !== null && keys.size > manyKeys) forget(at)
+    if (missing > 0) return `${missing} of the ${batch.events} events of this batch are missing`
+    return genuine ? problem : `these are not the events that the process key ${batch.publicKey} signed`
+  }
+
+  /** Its signature is looked at beside all others of a page. */
+  const openBatch = async (batch: SignedBatch): Promise<Signed> => {
+    const end = batch.firstPosition + batch.events
+    const at = waiting.findIndex(({ event }) => event.position >= end)
+    const events = waiting.splice(0, at === -1 ? waiting.length : at)
+    for (const placed of events) look(placed)
+    last = events.at(-1)?.event ?? last
+    const key = await keyOf(batch.publicKey)
+    const signed = key === null ? Promise.resolve(false) : isSigned(key, batch, events)
+    signed.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
+    return { batch, events, key, signed }
+  }
+
+  const takeBatch = async (signed: Signed): Promise<void> => {
+    const problem = await batchProblem(signed)
+    if (problem !== null) {
+      blame(signed.events, problem)
+      return
+    }
+    count.batches += 1
+    count.signed += signed.events.length
+  }
+
+  /** Whether a key is introduced to this log: not in one that was copied, as an import does. */
+  const isIntroduced = (event: StoredEvent, sealing: string): boolean => {
+    if (event.type !== 'ProcessKeyIntroduced') return false
+    const key = readIntroduction(event, sealing)
+    return typeof key !== 'string' && key.logId === logId
+  }
+
+  const takeUnsigned = (placed: Placed, sealing: string): void => {
+    const { event } = placed
+    // Its batch was signed once: who takes the signatures away does not take signing back.
+    signing ||= isIntroduced(event, sealing)
+    if (signing && event.stream === signingStream) {
+      const problem = stopProblem(event, logId, sealing)
+      if (problem === null) signing = false
+      else blame([placed], problem)
+    } else if (signing) blame([placed], 'no process signed it: it was added past the service')
+    else count.unsigned += 1
+  }
+
+  /** What waits, as far as it is whole, in steps that are to be taken one after another. */
+  const gather = async (complete: boolean): Promise<(() => Promise<void> | void)[]> => {
+    const steps: (() => Promise<void> | void)[] = []
+    for (let [first] = waiting; first !== undefined; [first] = waiting) {
+      const placed = first
+      const { position } = placed.event
+      const [batch] = batches
+      if (batch !== undefined && batch.firstPosition < position) {
+        batches.shift()
+        steps.push(() =>
+          blame(
+            [placed],
+            `a batch of ${batch.events} events that began at position ${batch.firstPosition} is missing before it`,
+          ),
+        )
+      } else if (batch?.firstPosition === position) {
+        if (!complete && waiting.at(-1)!.event.position < position + batch.events - 1) break
+        batches.shift()
+        const signed = await openBatch(batch)
+        steps.push(() => takeBatch(signed))
+      } else {
+        waiting.shift()
+        look(placed)
+        last = placed.event
+        const sealing = sealingKey.publicKey()
+        steps.push(() => takeUnsigned(placed, sealing))
+      }
+    }
+    return steps
+  }
+
+  const takeAll = async (complete: boolean): Promise<void> => {
+    for (const step of await gather(complete)) await step()
+  }
+
+  return {
+    async take(events, firstOrdinal) {
+      const newest = events.at(-1)
+      if (newest === undefined) return
+      for (const [at, event] of events.entries()) waiting.push({ event, ordinal: firstOrdinal + at })
+      batches.push(...(await readSignedBatches(pool, loadedThrough, newest.position)))
+      loadedThrough = newest.position
+      await takeAll(false)
+    },
+    async end() {
+      await takeAll(true)
+      const behind = await countBehindTheEnd(pool)
+      if (behind === 0) return null
+      return `${behind} batches were signed behind the last event of the log: it was cut off`
+    },
+    last: () => last,
+    signing: () => signing,
+    summary: () => ({ ...count }),
+  }
+}

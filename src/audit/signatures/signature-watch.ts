@@ -1,0 +1,231 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { foreignObject } from '../../kernel/json-text.ts'
+import { processKeyStream, sealStream } from '../../kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { lead } from '../../platform/postgres/leader.ts'
+import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+import type { LogFeed } from '../../platform/projections/feed.ts'
+import { accountOf } from '../invariants/violation.ts'
+import { createSignatureCheck } from './check-signatures.ts'
+import { type IntroducedKey, followSealingKey, keyAfter, readIntroduction } from './signing-keys.ts'
+
+/** How far a log was checked, and whether its processes signed there. */
+type Checked = { readonly position: number; readonly signing: boolean }
+
+/** With the event that stood there: a log that was set back has another one. */
+type Mark = Checked & { readonly eventId: string }
+
+/** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
+export type KeptSignatureCheck = {
+  /** Where the events begin that `take` wants next. */
+  next(): number
+  take(events: readonly StoredEvent[]): Promise<void>
+}
+
+type UnsignedRow = readonly [
+  position: number,
+  eventId: string,
+  type: string,
+  stream: string,
+  accountId: string | null,
+  problem: string,
+]
+
+const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
+  const { position, id, type, stream, data } = event
+  return [position, id, type, stream, accountOf({ stream, data: foreignObject(data) }), problem]
+}
+
+/** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
+export const readChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<Checked> => {
+  const { rows } = await pool.query<Checked>(
+    `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
+            coalesce(c.signing, false) as signing
+       from log.head h left join (
+         select c.* from work.signatures_checked c join log.events e on e.position = c.position and e.id = c.event_id
+         ) c on c.log_id = $1::text`,
+    [logId],
+  )
+  return rows[0]!
+}
+
+const keep = (
+  pool: pg.Pool,
+  logId: string,
+  { position, eventId, signing }: Mark,
+  unsigned: readonly UnsignedRow[],
+): Promise<void> =>
+  inTransaction(pool, async (client) => {
+    for (const row of unsigned)
+      await client.query(
+        `insert into work.unsigned_events (position, event_id, event_type, stream, account_id, problem)
+         values ($1::bigint, $2::uuid, $3::text, $4::text, $5::text, $6::text) on conflict do nothing`,
+        [...row],
+      )
+    await client.query(
+      `insert into work.signatures_checked (log_id, position, event_id, signing)
+       values ($1::text, $2::bigint, $3::uuid, $4::boolean)
+       on conflict (log_id) do update
+         set position = excluded.position, event_id = excluded.event_id, signing = excluded.signing
+         where signatures_checked.position < excluded.position
+            or not exists (select from log.events e
+                where e.position = signatures_checked.position and e.id = signatures_checked.event_id)`,
+      [logId, position, eventId, signing],
+    )
+  })
+
+/** The key that the last event of the `seal` stream before a position leaves in force; null without one. */
+const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Promise<string | null> => {
+  const { rows } = await pool.query<{ data: string }>(
+    `select data from log.events where stream = $1::text and position <= $2::bigint order by revision desc limit 1`,
+    [sealStream, position],
+  )
+  return rows[0] === undefined ? null : keyAfter(rows[0])
+}
+
+/** What was found of events that the log has no more: it was set back. */
+const forgetGone = `
+  delete from work.unsigned_events u
+   where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
+
+/** @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet */
+export const openSignatureCheck = async ({
+  pool,
+  log,
+  publicKey,
+}: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'logId' | 'readStream'>
+  readonly publicKey: string
+}): Promise<KeptSignatureCheck> => {
+  const logId = await log.logId()
+  await pool.query(forgetGone)
+  const checked = await readChecked(pool, logId)
+  let next = checked.position
+  const unsigned: UnsignedRow[] = []
+
+  const findKey = async (of: string): Promise<IntroducedKey | null> => {
+    for await (const event of log.readStream(processKeyStream(of))) {
+      const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
+      return typeof key === 'string' || key.logId !== logId ? null : key
+    }
+    return null
+  }
+
+  const check = createSignatureCheck({
+    pool,
+    logId,
+    sealingKey: followSealingKey((await sealingKeyAt(pool, checked.position)) ?? publicKey),
+    after: checked.position,
+    signing: checked.signing,
+    findKey,
+    onUnsigned: ({ event }, problem) => unsigned.push(rowOf(event, problem)),
+  })
+
+  return {
+    next: () => next,
+    async take(events) {
+      const last = events.at(-1)
+      if (last === undefined) return
+      await check.take(events, 0)
+      next = last.position
+      const looked = check.last()
+      if (looked === null) return
+      const reached = { position: looked.position, eventId: looked.id, signing: check.signing() }
+      await keep(pool, logId, reached, unsigned)
+      unsigned.length = 0
+    },
+  }
+}
+
+const pageSize = 2_000
+
+/** Holds the log against its signatures up to where it ends now. */
+export const checkSignatures = async (
+  options: Parameters<typeof openSignatureCheck>[0] & { readonly log: Pick<EventLog, 'readAll'> },
+): Promise<void> => {
+  const check = await openSignatureCheck(options)
+  for (let page: readonly StoredEvent[]; ; ) {
+    page = await options.log.readAll(check.next(), pageSize)
+    await check.take(page)
+    if (page.length < pageSize) return
+  }
+}
+
+/** How far the log was held against its signatures, by whatever process. */
+export type SignatureProgress = {
+  /** @throws Error when it is not after a minute */
+  reached(position: number, signal: AbortSignal): Promise<void>
+}
+
+export type SignatureWatch = SignatureProgress & { stop(): Promise<void> }
+
+export type SignatureWatchDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly feed: LogFeed
+  /** Of the key that seals. */
+  readonly publicKey: string
+  readonly logger: Logger
+}
+
+/** As for the laws: a check need not be fresher, and large batches cost least. */
+const gatherMs = 500
+const mostEvents = 4_000
+const lookMs = 100
+const mostWaitMs = 60_000
+const retryMs = 1_000
+
+/**
+ * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (breaches.ts), so
+ * that its account is stopped and no seal covers it. Of several processes one does it at a time.
+ */
+export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch => {
+  const { pool, log, feed, logger } = deps
+  const stopping = new AbortController()
+
+  const running = lead(
+    {
+      pool,
+      applicationName: 'farebox signatures',
+      lock: 'signatures',
+      answerTimeoutMs: sessionAnswerMs,
+      stop: stopping.signal,
+      onError: (error) => {
+        logger.warn({ err: error }, 'the signatures of the log could not be checked and are tried again')
+        return retryMs
+      },
+    },
+    async (_, signal) => {
+      const reader = feed.reader({ gatherMs })
+      try {
+        const check = await openSignatureCheck(deps)
+        while (!signal.aborted) {
+          await reader.arrived(check.next(), signal)
+          await check.take(await reader.nextStored(check.next(), mostEvents, signal))
+        }
+      } finally {
+        reader.close()
+      }
+    },
+  )
+
+  return {
+    async reached(position, signal) {
+      const untilMs = performance.now() + mostWaitMs
+      const logId = await log.logId()
+      while ((await readChecked(pool, logId)).position < position) {
+        if (performance.now() > untilMs)
+          throw new Error(`the signatures of the log are not checked up to position ${position}`)
+        await sleep(lookMs, undefined, { signal })
+      }
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}

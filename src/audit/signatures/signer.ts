@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import type pg from 'pg'
+import type { BatchSigningStopped, ProcessKeyIntroduced } from '../../domain/seals/events.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { DomainEvent } from '../../kernel/event.ts'
+import { newEventId, newId } from '../../kernel/ids.ts'
+import { type StreamName, processKeyStream, signingStream } from '../../kernel/streams.ts'
+import { encode } from '../../platform/eventstore/codec.ts'
+import type { AppendItem, Expected } from '../../platform/eventstore/port.ts'
+import type { EventRow } from '../../platform/eventstore/postgres/event-rows.ts'
+import type { BatchSigner } from '../../platform/eventstore/postgres/signing.ts'
+import type { DigestedEvent } from '../seals/digests.ts'
+import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
+import { createBatchStatement, introductionStatement, stopStatement } from './signing-keys.ts'
+
+export type SignerOptions = {
+  readonly pool: pg.Pool
+  /** Introduces the keys of this process. */
+  readonly sealKey: SealKey
+  /** The service's clock. */
+  readonly clock: Clock
+  /** E.g. `server` or `command`. */
+  readonly role: string
+}
+
+const hourMs = 3_600_000
+/** How long a key may sign, and after how long the process takes another one. */
+const lifeMs = 24 * hourMs
+const renewMs = 23 * hourMs
+
+const digested = function* (rows: readonly EventRow[]): Generator<DigestedEvent> {
+  for (const { stream, revision, event } of rows) yield { ...event, stream, revision }
+}
+
+/** One event that the signer itself writes, as an item of a batch. */
+const itemOf = (stream: StreamName, expected: Expected, event: DomainEvent, at: string): AppendItem => ({
+  appends: [
+    {
+      stream,
+      expected,
+      events: [
+        encode(
+          event,
+          {
+            correlationId: newId('run'),
+            causationId: null,
+            actor: { kind: 'system', name: 'signer' },
+            recordedAt: at,
+          },
+          newEventId(),
+        ),
+      ],
+    },
+  ],
+})
+
+const readLogId = async (pool: pg.Pool): Promise<string> => {
+  const { rows } = await pool.query<{ log_id: string }>('select log_id from log.head')
+  return rows[0]!.log_id
+}
+
+const processName = (role: string): string => `${role} ${process.pid} on ${hostname()}`
+
+/** A key of this process that the log may not know yet. */
+type OwnKey = {
+  readonly key: SealKey
+  readonly publicKey: Buffer
+  readonly introduction: AppendItem
+  readonly renewAtMs: number
+  /** Batches that landed. */
+  batches: number
+  /** Where the last of them begins. */
+  lastPosition: number
+}
+
+/**
+ * Signs each batch with a key that only this process has, and that the key which seals the log introduces with the first
+ * batch that it signs. Another key follows when a day is almost over, and when the answer to a batch was lost: whether the
+ * old key signed one more is then nobody's guess.
+ */
+export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
+  let own: OwnKey | null = null
+  let statementOf: ReturnType<typeof createBatchStatement> | null = null
+  let logId: string | null = null
+
+  const takeKey = (logId: string, before: OwnKey | null): OwnKey => {
+    const key = sealKeyOf(randomBytes(32))
+    const nowMs = clock()
+    const introducedAt = isoTime(nowMs)
+    const unsigned: Omit<ProcessKeyIntroduced['data'], 'signature'> = {
+      publicKey: key.publicKey,
+      logId,
+      process: processName(role),
+      introducedAt,
+      endsAt: isoTime(nowMs + lifeMs),
+      previousPublicKey: before?.key.publicKey ?? null,
+      previousBatches: before?.batches ?? 0,
+      sealPublicKey: sealKey.publicKey,
+    }
+    const data = { ...unsigned, signature: sealKey.sign(introductionStatement(unsigned)) }
+    return {
+      key,
+      publicKey: Buffer.from(key.publicKey, 'hex'),
+      introduction: itemOf(
+        processKeyStream(key.publicKey),
+        'noStream',
+        { type: 'ProcessKeyIntroduced', data },
+        introducedAt,
+      ),
+      renewAtMs: nowMs + renewMs,
+      batches: 0,
+      lastPosition: 0,
+    }
+  }
+
+  return {
+    async preamble() {
+      logId ??= await readLogId(pool)
+      statementOf ??= createBatchStatement(logId)
+      if (own === null || clock() >= own.renewAtMs) own = takeKey(logId, own?.batches === 0 ? null : own)
+      return own.batches === 0 ? own.introduction : null
+    },
+    sign(rows) {
+      if (own === null || statementOf === null)
+        throw new Error('a batch is signed before its preamble was asked for')
+      const place = { number: own.batches + 1, previousPosition: own.lastPosition, count: rows.length }
+      const signature = own.key.signBytes(statementOf(own.publicKey, place, digested(rows)))
+      return { publicKey: own.publicKey, ...place, signature }
+    },
+    landed(firstPosition) {
+      if (own === null) return
+      own.batches += 1
+      own.lastPosition = firstPosition
+    },
+    lost() {
+      own = null
+    },
+  }
+}
+
+/**
+ * Of a process that is told to sign nothing. Where others signed, it says under the key that seals that signing stops, with
+ * the first batch that it writes.
+ */
+export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
+  /** Undefined: not looked at yet. */
+  let stop: AppendItem | null | undefined
+
+  const readStop = async (): Promise<AppendItem | null> => {
+    const { rows } = await pool.query<{ log_id: string; stops: number; signed: boolean }>(
+      `select h.log_id, coalesce(s.revision + 1, 0)::int as stops,
+              coalesce((select max(first_position) from log.signatures) > coalesce(s.position, 0), false) as signed
+         from log.head h left join lateral (
+           select revision, position from log.events where stream = $1::text order by revision desc limit 1) s on true`,
+      [signingStream],
+    )
+    const { log_id: logId, stops, signed } = rows[0]!
+    if (!signed) return null
+    const stoppedAt = isoTime(clock())
+    const unsigned: Omit<BatchSigningStopped['data'], 'signature'> = {
+      number: stops + 1,
+      process: processName(role),
+      stoppedAt,
+      sealPublicKey: sealKey.publicKey,
+    }
+    const data = { ...unsigned, signature: sealKey.sign(stopStatement(logId, unsigned)) }
+    const expected = stops === 0 ? 'noStream' : stops - 1
+    return itemOf(signingStream, expected, { type: 'BatchSigningStopped', data }, stoppedAt)
+  }
+
+  return {
+    async preamble() {
+      if (stop === undefined) stop = await readStop()
+      return stop
+    },
+    sign: () => null,
+    landed() {
+      stop = null
+    },
+    lost() {
+      stop = undefined
+    },
+  }
+}

@@ -1,0 +1,138 @@
+import type { KeyObject } from 'node:crypto'
+import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '../../domain/seals/events.ts'
+import { sha256, writeInt8 } from '../../kernel/digest.ts'
+import { foreignObject } from '../../kernel/json-text.ts'
+import type { StoredEvent } from '../../platform/eventstore/port.ts'
+import { type DigestedEvent, createEventDigest } from '../seals/digests.ts'
+import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
+
+/** What the introduction of a process's key signs. Every line ends with a line feed. */
+export const introductionStatement = (key: Omit<ProcessKeyIntroduced['data'], 'signature'>): string =>
+  `farebox process key v1\n${key.publicKey}\n${key.logId}\n${key.process}\n${key.introducedAt}\n${key.endsAt}\n${key.previousPublicKey ?? ''}\n${key.previousBatches}\n${key.sealPublicKey}\n`
+
+/** What stopping to sign signs. */
+export const stopStatement = (logId: string, stop: Omit<BatchSigningStopped['data'], 'signature'>): string =>
+  `farebox signing stopped v1\n${logId}\n${stop.number}\n${stop.process}\n${stop.stoppedAt}\n${stop.sealPublicKey}\n`
+
+/** What stands in a batch beside its events. */
+export type BatchPlace = {
+  readonly number: number
+  readonly previousPosition: number
+  readonly count: number
+}
+
+const heading = Buffer.from('farebox batch v1\n')
+const logIdAt = heading.length
+const publicKeyAt = logIdAt + 16
+const numbersAt = publicKeyAt + 32
+const digestAt = numbersAt + 24
+const statementBytes = digestAt + 32
+
+/** Before the first event of each batch. */
+const start = sha256('farebox batch v1')
+
+/**
+ * Makes what the signature of a batch is over (docs/seals.md has the bytes): the log, the key, the batch's place, and a
+ * digest of its events as they are stored, chained as that of the log is.
+ * @param logId a UUID
+ */
+export const createBatchStatement = (logId: string) => {
+  const digestOf = createEventDigest()
+  const log = Buffer.from(logId.replaceAll('-', ''), 'hex')
+  return (publicKey: Uint8Array, place: BatchPlace, events: Iterable<DigestedEvent>): Buffer => {
+    const statement = Buffer.allocUnsafe(statementBytes)
+    heading.copy(statement)
+    log.copy(statement, logIdAt)
+    statement.set(publicKey, publicKeyAt)
+    writeInt8(statement, place.number, numbersAt)
+    writeInt8(statement, place.previousPosition, numbersAt + 8)
+    writeInt8(statement, place.count, numbersAt + 16)
+    let digest = start
+    let ordinal = 0
+    for (const event of events) {
+      ordinal += 1
+      digest = digestOf(digest, ordinal, event)
+    }
+    digest.copy(statement, digestAt)
+    return statement
+  }
+}
+
+/** A key that the key which seals introduced. */
+export type IntroducedKey = {
+  readonly publicKey: string
+  /** The log that it signs for. */
+  readonly logId: string
+  readonly verifier: KeyObject
+  readonly endsAt: string
+  readonly previousPublicKey: string | null
+  readonly previousBatches: number
+}
+
+/** What an event that may be anybody's says, unchecked: its signature is looked at before anything else is believed. */
+const dataOf = <Data extends object>({ data }: Pick<StoredEvent, 'data'>): Data | null =>
+  foreignObject<Data>(data) as Data | null
+
+/** Which key seals the log, as its events pass by: the one that it began with, and those that it handed over to. */
+export type SealingKey = {
+  publicKey(): string
+  /** An event of the `seal` stream. */
+  pass(event: Pick<StoredEvent, 'type' | 'data'>): void
+}
+
+export const followSealingKey = (first: string): SealingKey => {
+  let current = first
+  return {
+    publicKey: () => current,
+    pass(event) {
+      if (event.type !== 'SealKeyRotated') return
+      const rotation = dataOf<SealKeyRotated['data']>(event)
+      if (rotation?.previousPublicKey === current && rotationIsSigned(rotation)) current = rotation.publicKey
+    },
+  }
+}
+
+/** The key that an event of the `seal` stream leaves in force; null when it is no such event. */
+export const keyAfter = (event: Pick<StoredEvent, 'data'>): string | null =>
+  dataOf<SealKeyRotated['data']>(event)?.publicKey ?? null
+
+/** The key that was in force before the first event of the `seal` stream. */
+export const keyBefore = (event: Pick<StoredEvent, 'type' | 'data'>): string | null => {
+  const data = dataOf<SealKeyRotated['data']>(event)
+  return (event.type === 'SealKeyRotated' ? data?.previousPublicKey : data?.publicKey) ?? null
+}
+
+/** The key that an event introduces, or why it introduces none. */
+export const readIntroduction = (
+  event: Pick<StoredEvent, 'data'>,
+  sealingKey: string,
+): IntroducedKey | string => {
+  const key = dataOf<ProcessKeyIntroduced['data']>(event)
+  if (key === null) return 'its introduction cannot be read'
+  if (key.sealPublicKey !== sealingKey)
+    return `it was introduced under the key ${key.sealPublicKey}, but ${sealingKey} seals the log`
+  if (!isSigned(sealingKey, introductionStatement(key), key.signature))
+    return 'the key that seals the log did not sign its introduction'
+  const { publicKey, logId, endsAt, previousPublicKey, previousBatches } = key
+  return {
+    publicKey,
+    logId,
+    verifier: publicKeyObject(publicKey),
+    endsAt,
+    previousPublicKey,
+    previousBatches,
+  }
+}
+
+/** Null when the key that seals the log says here that signing stops, else why it does not. */
+export const stopProblem = (
+  event: Pick<StoredEvent, 'data' | 'revision'>,
+  logId: string,
+  sealingKey: string,
+): string | null => {
+  const stop = dataOf<BatchSigningStopped['data']>(event)
+  if (stop?.number !== event.revision + 1) return 'it says that it is another stop than it is'
+  if (stop.sealPublicKey !== sealingKey || !isSigned(sealingKey, stopStatement(logId, stop), stop.signature))
+    return 'the key that seals the log did not sign it'
+  return null
+}

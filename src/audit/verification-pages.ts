@@ -1,0 +1,207 @@
+import type { FinanceDeps } from '../app/console-pages.ts'
+import { textOf } from '../features/finance/pages/question.ts'
+import { linkedText } from '../features/finance/trail-pages.ts'
+import { isoTime } from '../kernel/clock.ts'
+import { positionToken } from '../kernel/log-position.ts'
+import { refuse } from '../platform/http/errors.ts'
+import { keyField } from '../platform/ui/form.ts'
+import { type Html, html, nothing } from '../platform/ui/html.ts'
+import { type LongRun, followingRuns, progressBar } from '../platform/ui/long-runs.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, show, whoIs } from '../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../platform/ui/table.ts'
+import { type Look, afterOf, afterText, countText, idText, stateText, timeText } from '../platform/ui/text.ts'
+import { findingText } from './checks/finding.ts'
+import { type RunsChain, checkRuns } from './checks/verification-chain.ts'
+import { type Verification, findVerification, newRunId, verificationsAfter } from './verification-runs.ts'
+import type { VerifyProgress } from './verify.ts'
+
+const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Look]>> = {
+  running: ['runs', 'warn'],
+  clean: ['clean', 'good'],
+  differs: ['differs', 'bad'],
+  failed: ['ended without a verdict', 'off'],
+}
+
+const runs = '/console/finance/verifications'
+
+/** Whether the kept runs still fit each other; every page says it, not only the one with the run that does not. */
+const chainText = ({ links, digest, findings }: RunsChain): Html => {
+  if (findings.length > 0)
+    return html`<div class="said bad" role="alert"><p>The chain of runs is broken: what is listed here is not what was kept.</p>
+<ul>${findings.map((finding) => html`<li>${finding}</li>\n`)}</ul></div>`
+  return links === 0
+    ? nothing
+    : html`<p>${countText(links, 'run')} chained, and each fits the one before it. Digest after the last, to be kept elsewhere: <code>${digest}</code></p>`
+}
+
+const phases: Readonly<Record<VerifyProgress['phase'], string>> = {
+  log: 'reads the log',
+  order: 'checks seals and laws',
+  projections: 'compares the tables',
+}
+
+const begunState = ({ state, runId }: VerificationRun): Html => {
+  switch (state.kind) {
+    case 'runs': {
+      const { progress } = state
+      if (progress === null) return stateText('begins', 'warn')
+      const { phase, done, total, count } = progress
+      const unit = phase === 'projections' ? 'table' : 'event'
+      return html`${stateText(phases[phase], 'warn')} ${progressBar(done, total, phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`)}`
+    }
+    case 'failed':
+      return html`${stateText(...outcomes.failed)}<br><small>${state.why}</small>`
+    case 'done':
+      return html`<a href="${runs}/${runId}">${stateText(...outcomes[state.result.outcome])}</a>`
+    default:
+      return state satisfies never
+  }
+}
+
+/** The runs that pages of this process began. */
+const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
+  followingRuns(
+    'runs',
+    runs,
+    begun.some(({ state }) => state.kind === 'runs'),
+    html`${
+      begun.length === 0
+        ? nothing
+        : tableOf({
+            caption: 'Begun from this page, newest first',
+            rows: begun,
+            empty: nothing,
+            columns: [
+              { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
+              { title: 'State', cell: begunState },
+              { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+              { title: 'By', cell: ({ by }) => by },
+            ],
+          })
+    }
+${part}`,
+  )
+
+const verifications = async ({ pool, work, island }: FinanceDeps, { query, formKey }: PersonVisit) => {
+  const before = textOf(query, 'before')
+  const after = afterOf(before)
+  const [found, chain] = await Promise.all([
+    verificationsAfter(pool, { after, limit: pageRows + 1 }),
+    checkRuns(pool),
+  ])
+  const { rows, next } = pagedOf(found, ({ startedAt, runId }) => afterText(startedAt, runId))
+  return show({
+    title: 'Verifications',
+    body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books. It changes nothing, runs beside the service, and takes as much disk in Postgres as the read tables while it runs; a log of many millions of events is better verified by the command on another machine.</p>
+<form method="post" action="${runs}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
+${begunHere(
+  work.verifications.list(),
+  html`${chainText(chain)}
+${tableOf({
+  caption: 'Verifications, newest first',
+  rows,
+  empty: html`<p>The log was never verified.</p>`,
+  columns: [
+    { title: 'Run', head: true, cell: ({ runId }) => html`<a href="${runs}/${runId}">${runId}</a>` },
+    { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomes[outcome]) },
+    { title: 'Findings', number: true, cell: ({ result }) => String(result?.findingCount ?? '') },
+    { title: 'Events', number: true, cell: ({ result }) => String(result?.events ?? '') },
+    { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
+    { title: 'By', cell: ({ actor }) => actor },
+  ],
+})}`,
+)}
+${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
+    same: [
+      'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
+      'npx farebox ledger verify',
+      'npx farebox ledger verifications',
+    ],
+    scripts: [island('live-parts')],
+  })
+}
+
+const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) => {
+  const begun = work.verify({ runId: newRunId(), by: whoIs(visitor), startedAtMs: nowMs }, cause.actor)
+  return goTo(
+    runs,
+    begun === null
+      ? 'Another verification runs in this process already: nothing was begun.'
+      : 'The verification has begun. Below is how far it is; its verdict is kept.',
+  )
+}
+
+const verification = async ({ pool }: FinanceDeps, { params, visitor }: PersonVisit) => {
+  const run = await findVerification(pool, params.id ?? '')
+  if (run === null) throw refuse('not_found', 'no verification has this id')
+  const { result } = run
+  const { roles } = visitor
+  const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
+  return show({
+    title: 'A verification',
+    body: html`<dl class="facts">
+${fact('Run', idText(run.runId))}
+${fact('Outcome', stateText(...outcomes[run.outcome]))}
+${fact('Began', timeText(run.startedAt))}
+${fact('Ended', timeText(run.finishedAt, 'not yet'))}
+${fact('By', run.actor)}
+${
+  result === null
+    ? nothing
+    : html`${fact('Up to', linkedText(positionToken(result.position), roles))}
+${fact('Events', String(result.events))}
+${fact('Seals', String(result.seals.seals))}
+${fact('Sealed', `the first ${countText(result.seals.sealedThrough, 'event')}; ${result.seals.unsealed} after them`)}
+${fact('Digest', html`<code>${result.seals.digest}</code>`)}`
+}
+</dl>
+${
+  result === null
+    ? nothing
+    : html`<h2>Findings</h2>
+${
+  result.findingCount === 0
+    ? html`<p>None.</p>`
+    : html`<p class="said bad">${countText(result.findingCount, 'finding')}; the first ${result.findings.length} are kept.</p>
+<ul>${result.findings.map((finding) => html`<li>${linkedText(findingText(finding), roles)}</li>\n`)}</ul>`
+}
+<h2>What was compared</h2>
+${tableOf({
+  caption: 'Groups of tables that were made anew and compared',
+  rows: result.groups,
+  empty: html`<p>No group of tables was compared.</p>`,
+  columns: [
+    { title: 'Group', head: true, cell: ({ group }) => group },
+    { title: 'Up to', cell: ({ position }) => linkedText(positionToken(position), roles) },
+    { title: 'Tables', number: true, cell: ({ tables }) => String(tables) },
+    { title: 'Rows', number: true, cell: ({ rows }) => String(rows) },
+  ],
+})}`
+}`,
+    same: ['curl "$FINANCE/verifications" -H "Authorization: Bearer $TOKEN"', 'npx farebox ledger verify'],
+  })
+}
+
+/** The runs that verified the log, and another one. */
+export const verificationPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+  personPage({
+    path: runs,
+    name: 'showVerifications',
+    summary: 'The runs that verified the log, and the start of another',
+    for: ['finance'],
+    nav: { label: 'Verifications', group: 'Finance' },
+    show: (visit) => verifications(deps, visit),
+    act: { once: true, run: async (visit) => begin(deps, visit) },
+  }),
+  personPage({
+    path: '/console/finance/verifications/{id}',
+    name: 'showVerification',
+    summary: 'One verification with what it found',
+    for: ['finance'],
+    show: (visit) => verification(deps, visit),
+  }),
+]
+
+export type VerificationAsked = { readonly runId: string }
+
+export type VerificationRun = LongRun<VerificationAsked, VerifyProgress, Verification>

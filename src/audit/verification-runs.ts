@@ -1,0 +1,204 @@
+import type pg from 'pg'
+import { createCustomerIds } from '../features/accounts/customer-service.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
+import { type Actor, actorText } from '../kernel/event.ts'
+import { newId } from '../kernel/ids.ts'
+import { positionToken } from '../kernel/log-position.ts'
+import { inTransaction } from '../platform/postgres/transaction.ts'
+import type { MasterKey } from '../platform/vault/keys.ts'
+import { type Finding, findingJson } from './checks/finding.ts'
+import type { GroupSummary } from './checks/rederive.ts'
+import { scratchSchema } from './checks/scratch.ts'
+import type { SealSummary } from './checks/seal-check.ts'
+import { linkRun, lockChain } from './checks/verification-chain.ts'
+import { type VerifyDeps, type VerifyOptions, type VerifyResult, verifyLog } from './verify.ts'
+
+/** `failed`: it ended without a verdict, by an error or with its process. */
+export type VerificationOutcome = 'running' | 'clean' | 'differs' | 'failed'
+
+/** A verification of the log, as it is kept. Times are ISO 8601 UTC. */
+export type Verification = {
+  readonly runId: string
+  readonly logId: string
+  /** `operator:alice`. */
+  readonly actor: string
+  readonly startedAt: string
+  readonly finishedAt: string | null
+  readonly outcome: VerificationOutcome
+  /** Null while it runs and when it failed. */
+  readonly result: VerificationResult | null
+}
+
+export type VerificationResult = {
+  readonly position: number
+  readonly events: number
+  readonly streams: number
+  readonly seals: SealSummary
+  readonly groups: readonly GroupSummary[]
+  readonly findingCount: number
+  /** The first ones. */
+  readonly findings: readonly Finding[]
+}
+
+/** As it is shown outside: positions are tokens. */
+export const resultJson = <Result extends VerificationResult>(result: Result) => ({
+  ...result,
+  position: positionToken(result.position),
+  groups: result.groups.map((group) => ({ ...group, position: positionToken(group.position) })),
+  findings: result.findings.map(findingJson),
+})
+
+/** Findings that are kept of each run, the first ones. */
+const keptFindings = 20
+
+type Row = {
+  run_id: string
+  log_id: string
+  actor: string
+  started_at: string
+  finished_at: string | null
+  outcome: VerificationOutcome
+  result: VerificationResult | null
+}
+
+const toVerification = (row: Row): Verification => ({
+  runId: row.run_id,
+  logId: row.log_id,
+  actor: row.actor,
+  startedAt: row.started_at,
+  finishedAt: row.finished_at,
+  outcome: row.outcome,
+  result: row.result,
+})
+
+const columns = 'run_id, log_id, actor, started_at, finished_at, outcome, result'
+
+/** Verifications, newest first, and how many there are. */
+export const listVerifications = async (
+  pool: pg.Pool,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly verifications: readonly Verification[]; readonly total: number }> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications order by started_at desc, run_id desc
+      limit $1::bigint offset $2::bigint`,
+    [limit, offset],
+  )
+  const counted = await pool.query<{ total: number }>('select count(*) as total from work.verifications')
+  return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
+}
+
+/** Up to `limit` verifications, newest first, that come after one; null: from the newest on. */
+export const verificationsAfter = async (
+  pool: pg.Pool,
+  {
+    after,
+    limit,
+  }: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+): Promise<readonly Verification[]> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications
+      where $1::timestamptz is null or (started_at, run_id) < ($1::timestamptz, $2::text)
+      order by started_at desc, run_id desc limit $3::bigint`,
+    [after?.at ?? null, after?.id ?? null, limit],
+  )
+  return rows.map(toVerification)
+}
+
+/** The verification of this id, or null. */
+export const findVerification = async (pool: pg.Pool, runId: string): Promise<Verification | null> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications where run_id = $1::text`,
+    [runId],
+  )
+  return rows[0] ? toVerification(rows[0]) : null
+}
+
+type Started = {
+  readonly runId: string
+  readonly logId: string
+  readonly actor: Actor
+  readonly startedAt: string
+}
+
+/** Puts a run on record; runs whose process is gone are put down as failed. */
+export const recordStart = async (
+  pool: pg.Pool,
+  { runId, logId, actor, startedAt }: Started,
+): Promise<void> => {
+  const { rows } = await pool.query<{ run_id: string }>(
+    `select run_id from work.verifications where outcome = 'running'`,
+  )
+  // A run holds the lock of its scratch schema for as long as it lives.
+  for (const { run_id } of rows)
+    await pool.query(
+      `update work.verifications set outcome = 'failed' where run_id = $1::text and not exists (
+         select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 1
+           and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('farebox ' || $2::text, 0))`,
+      [run_id, scratchSchema(run_id)],
+    )
+  await pool.query(
+    `insert into work.verifications (run_id, log_id, actor, started_at, outcome)
+     values ($1::text, $2::text, $3::text, $4::timestamptz, 'running')`,
+    [runId, logId, actorText(actor), startedAt],
+  )
+}
+
+/** `result`: null when it ended without a verdict. */
+export const recordEnd = async (
+  pool: pg.Pool,
+  runId: string,
+  finishedAt: string,
+  result: VerifyResult | null,
+): Promise<Verification> => {
+  const outcome: VerificationOutcome =
+    result === null ? 'failed' : result.findingCount === 0 ? 'clean' : 'differs'
+  const kept: VerificationResult | null = result && {
+    position: result.position,
+    events: result.events,
+    streams: result.streams,
+    seals: result.seals,
+    groups: result.groups,
+    findingCount: result.findingCount,
+    findings: result.findings.slice(0, keptFindings),
+  }
+  return inTransaction(pool, async (client) => {
+    await lockChain(client)
+    const { rows } = await client.query<Row>(
+      `update work.verifications set finished_at = $2::timestamptz, outcome = $3::text, result = $4::jsonb
+        where run_id = $1::text and link is null returning ${columns}`,
+      [runId, finishedAt, outcome, kept === null ? null : JSON.stringify(kept)],
+    )
+    await linkRun(client, runId)
+    return toVerification(rows[0]!)
+  })
+}
+
+export type VerificationDeps = VerifyDeps & {
+  readonly clock: Clock
+  /** The master key: the resellers' own ids of customers are checked with it. */
+  readonly master: MasterKey
+}
+
+export type VerificationAsked = Pick<VerifyOptions, 'publicKey' | 'exported' | 'onProgress' | 'signal'> & {
+  readonly runId: string
+  readonly actor: Actor
+}
+
+export const newRunId = (): string => newId<string>('vrf')
+
+/** Verifies the log, and keeps the run on record from its start; one that throws is kept as ended without a verdict. */
+export const runVerification = async (
+  { clock, master, ...deps }: VerificationDeps,
+  { actor, ...asked }: VerificationAsked,
+): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
+  const { pool, log } = deps
+  const { runId } = asked
+  await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
+  try {
+    const result = await verifyLog(deps, { ...asked, customerIdOf: createCustomerIds(master), clock })
+    return { run: await recordEnd(pool, runId, isoTime(clock()), result), result }
+  } catch (error) {
+    await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
+    throw error
+  }
+}

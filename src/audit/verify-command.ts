@@ -1,0 +1,253 @@
+import type { Command } from 'commander'
+import type pg from 'pg'
+import { groups } from '../../projections/groups.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { counted } from '../kernel/formats.ts'
+import { positionToken } from '../kernel/log-position.ts'
+import { type Cli, type CliContext, wholeNumber } from '../platform/cli/cli-context.ts'
+import { ledgerCommand } from '../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
+import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
+import { isLocked } from '../platform/postgres/locks.ts'
+import { findingText } from './checks/finding.ts'
+import { trafficTable } from './checks/traffic-check.ts'
+import { vaultTables } from './checks/vault-check.ts'
+import { checkRuns } from './checks/verification-chain.ts'
+import { type KeptSeals, exportedSeals, seenByWitness } from './external-seals/external-seals.ts'
+import { sealKeyOf } from './seals/seal-key.ts'
+import { sealerLock } from './seals/sealing.ts'
+import { readPublicKey } from './seals/seals-file.ts'
+import { listVerifications, newRunId, resultJson, runVerification } from './verification-runs.ts'
+import type { VerifyOptions, VerifyResult } from './verify.ts'
+
+/** Tables a verification does not look into, by schema, each list in the order of its names. */
+export type Outside = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
+
+/** They are held against the log; everything else in these schemas is not. */
+const checked: readonly string[] = ['work.event_digests', 'work.verifications', trafficTable, ...vaultTables]
+
+/** What lies outside of every verification, as this database has it: a table that a migration adds is named without a change here. */
+export const readOutside = async (pool: pg.Pool): Promise<Outside> => {
+  const { rows } = await pool.query<{ schema: keyof Outside; name: string }>(
+    `select n.nspname as schema, c.relname as name
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname in ('engine', 'vault', 'work') and c.relkind in ('r', 'p') and not c.relispartition
+        and n.nspname || '.' || c.relname <> all ($1::text[])
+      order by c.relname collate "C"`,
+    [checked],
+  )
+  const of = (schema: keyof Outside): readonly string[] =>
+    rows.filter((row) => row.schema === schema).map(({ name }) => name)
+  return { engine: of('engine'), vault: of('vault'), work: of('work') }
+}
+
+type Given = {
+  readonly seals?: string
+  readonly witness?: string
+  readonly witnessKey?: string
+  readonly publicKey?: string
+  readonly maxUnsealed?: number
+}
+
+const shownFindings = 20
+
+const signaturesText = ({ signatures }: VerifyResult): string => {
+  if (signatures === null) return 'no event: EventStoreDB keeps no signatures'
+  const { signed, batches, keys, unsigned } = signatures
+  const told = `${counted(signed, 'event')} in ${counted(batches, 'batch', 'batches')}, by ${counted(keys, 'key')}`
+  return unsigned === 0 ? told : `${told}; ${unsigned} of times without signing`
+}
+
+const resultText = ({ result }: { readonly result: VerifyResult }): string => {
+  const { seals, groups: compared } = result
+  const rows = compared.reduce((sum, group) => sum + group.rows, 0)
+  return fields({
+    events: result.events,
+    position: positionToken(result.position),
+    streams: result.streams,
+    'sealed up to':
+      seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
+    'exported seals': seals.exported,
+    'not sealed yet': seals.unsealed,
+    'signed by processes': signaturesText(result),
+    vault: result.vault
+      .map(
+        ({ table, checked, uncommitted, erased }) =>
+          `${table}: ${counted(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
+      )
+      .join('; '),
+    'unlogged traffic':
+      result.unloggedTraffic.plans === 0
+        ? null
+        : `${result.unloggedTraffic.bytes} bytes of ${counted(result.unloggedTraffic.plans, 'plan')}, counted and not in the log yet`,
+    'runs before': `${result.runs.links} chained`,
+    'read tables': compared
+      .map(
+        ({ group, tables, position }) => `${group}: ${tables} tables at position ${positionToken(position)}`,
+      )
+      .join('; '),
+    'rows compared': rows,
+    digest: seals.digest,
+    'signed by': seals.publicKey,
+  })
+}
+
+const outsideText = (outside: Outside): string =>
+  [
+    ...Object.entries(outside).map(([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`),
+    'told by digests, seals and signatures alone, no law: the fields of docs/no-law.md',
+  ].join('\n')
+
+const differenceText = ({ findings, findingCount }: VerifyResult): string => {
+  const lines = findings.slice(0, shownFindings).map((finding) => `DIFFERENT ${findingText(finding)}`)
+  const more = findingCount - lines.length
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+}
+
+/** Seals of another log are wrong use, not a change of this one. */
+const refuseOtherLog = async ({ log }: CliContext, kept: KeptSeals): Promise<void> => {
+  const [first] = await log.readAll(0, 1)
+  if (kept.logId !== (await log.logId()) && kept.firstEventId !== first?.id)
+    throw new CliMisuse(
+      `${kept.from} holds the seals of ${kept.logId === null ? 'a log' : `the log ${kept.logId}`}, which begins with event ${kept.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
+    )
+}
+
+const optionsOf = async (
+  context: CliContext,
+  systemClock: Clock,
+  given: Given,
+): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
+  const publicKey =
+    given.publicKey === undefined
+      ? sealKeyOf(context.keys.seal).publicKey
+      : await readPublicKey(given.publicKey)
+  const { config } = context
+  const kept: KeptSeals[] = []
+  if (given.seals !== undefined)
+    kept.push(await exportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
+  if (given.witness !== undefined) kept.push(await seenByWitness(given.witness, given.witnessKey, publicKey))
+  else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
+  if (kept.length === 0) return { publicKey, exported: null }
+  for (const each of kept) await refuseOtherLog(context, each)
+  const exported = kept.flatMap(({ seals }) => seals).sort((a, b) => a.throughOrdinal - b.throughOrdinal)
+  return { publicKey, exported }
+}
+
+const verify = async (context: CliContext, systemClock: Clock, given: Given): Promise<CliOutput> => {
+  const { pool, log, clock, actor, config } = context
+  const options = await optionsOf(context, systemClock, given)
+  const wasRunning = await isLocked(pool, sealerLock)
+  const bar = createProgressBar(process.stderr)
+  let steps: ReturnType<typeof stepsOf> | null = null
+  let label = ''
+  const { run, result } = await runVerification(
+    { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
+    {
+      runId: newRunId(),
+      actor,
+      ...options,
+      onProgress: ({ phase, done, total, count }) => {
+        const unit = phase === 'projections' ? 'tables' : 'events'
+        if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
+        label = phase
+        steps(done, count)
+      },
+    },
+  ).finally(() => bar.end())
+  const outside = await readOutside(pool)
+  const running = wasRunning || (await isLocked(pool, sealerLock))
+  const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
+  const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
+  const summary = `${resultText({ result })}\n${outsideText(outside)}`
+  if (result.findingCount > 0)
+    throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
+  const { unsealed } = result.seals
+  if (maxUnsealed !== null && unsealed > maxUnsealed) {
+    const why =
+      given.maxUnsealed === undefined
+        ? 'no server is running that would seal them'
+        : `--max-unsealed allows ${maxUnsealed}`
+    throw new CliRefusal(
+      'log_unsealed',
+      `${counted(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+      json,
+    )
+  }
+  return { json, text: `${summary}\nnothing is wrong` }
+}
+
+/** `ledger verify [--seals file] [--witness file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
+export const registerVerify = (program: Command, cli: Cli): void => {
+  const ledger = ledgerCommand(program)
+  ledger
+    .command('verify')
+    .description(
+      'read the whole log and hold it against its seals, its own laws and every read table; exit code 1 on any difference',
+    )
+    .option(
+      '--seals <file>',
+      'also hold it against seals exported before, or against those of a place (file:…, https:…, s3:…) that they are brought to: tells a log that was cut off or rewritten',
+    )
+    .option('--witness <file>', 'also hold it against what a witness pinned ("ledger witness")')
+    .option('--witness-key <file>', 'the key that the witness must have signed with, PEM or hex')
+    .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
+    .option(
+      '--max-unsealed <n>',
+      'end with exit code 1 when more events than this are not sealed; 0: every event must be. Default: 0 while no server is running, else any number',
+      wholeNumber(0),
+    )
+    .addHelpText(
+      'after',
+      `
+It runs beside a live server and names the first differences: the event (ordinal and id), or table, key, column and both
+values. It needs about as much disk in Postgres as the read tables while it runs.
+
+Examples:
+  npx farebox ledger verify
+  npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
+    )
+    .action(cli.action((context, given: Given) => verify(context, cli.clock, given)))
+  ledger
+    .command('events')
+    .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')
+    .action(
+      cli.bareAction(async () => {
+        const { eventDictionary, eventsPage } = await import('./event-dictionary-page.ts')
+        return { json: eventDictionary(), text: eventsPage().trimEnd() }
+      }),
+    )
+  ledger
+    .command('verifications')
+    .description('list the verifications that were run, newest first; exit code 1 when their chain is broken')
+    .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
+    .action(
+      cli.action(async ({ pool }, { limit }: { limit: number }) => {
+        const { verifications, total } = await listVerifications(pool, { limit, offset: 0 })
+        const text = table(
+          verifications,
+          [
+            { title: 'started', value: ({ startedAt }) => startedAt },
+            { title: 'outcome', value: ({ outcome }) => outcome },
+            { title: 'events', value: ({ result }) => result?.events ?? '-', align: 'right' },
+            {
+              title: 'sealed up to',
+              value: ({ result }) => result?.seals.sealedThrough ?? '-',
+              align: 'right',
+            },
+            { title: 'differences', value: ({ result }) => result?.findingCount ?? '-', align: 'right' },
+            { title: 'by', value: ({ actor }) => actor },
+            { title: 'run', value: ({ runId }) => runId },
+          ],
+          'none was run yet; "ledger verify" runs one',
+        )
+        const shown = verifications.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
+        const chain = await checkRuns(pool)
+        const json = { verifications: shown, total, chain }
+        if (chain.findings.length > 0)
+          throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
+        const chained = `${counted(chain.links, 'run')} chained, digest ${chain.digest}`
+        return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
+      }),
+    )
+}

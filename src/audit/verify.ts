@@ -1,0 +1,217 @@
+import type pg from 'pg'
+import type { LogSealed } from '../domain/seals/events.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { CustomerIdOf } from '../kernel/external-id.ts'
+import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
+import { createEventReader, readable } from './checks/event-reader.ts'
+import { type Finding, createFindings, placeOf } from './checks/finding.ts'
+import { checkOpenEnds } from './checks/open-ends-check.ts'
+import { createPeriodCheck } from './checks/period-check.ts'
+import { createPoisons, readViolations } from './checks/poison-check.ts'
+import { type GroupSummary, type Rederivation, createDerivation, createRederivation } from './checks/rederive.ts'
+import { openScratch } from './checks/scratch.ts'
+import { type SealSummary, createSealCheck } from './checks/seal-check.ts'
+import { createSequenceCheck } from './checks/sequence-check.ts'
+import { createSignatureFindings } from './checks/signature-check.ts'
+import { type UnloggedTraffic, createTrafficCheck } from './checks/traffic-check.ts'
+import { type VaultSummary, checkCustomers, checkVault } from './checks/vault-check.ts'
+import { type RunsChain, checkRuns } from './checks/verification-chain.ts'
+import { rules } from './invariants/invariants.ts'
+import { createDigestStore } from './seals/digests.ts'
+import type { SignatureSummary } from './signatures/check-signatures.ts'
+
+export type VerifyPhase = 'log' | 'order' | 'projections'
+
+export type VerifyProgress = {
+  readonly phase: VerifyPhase
+  /** Of `total`: positions of the log, or read tables. */
+  readonly done: number
+  readonly total: number
+  /** Events, or read tables, that were checked so far. */
+  readonly count: number
+}
+
+export type VerifyResult = {
+  /** What was verified: all events up to this position, of this log. */
+  readonly logId: string
+  readonly position: number
+  readonly events: number
+  readonly streams: number
+  readonly seals: SealSummary
+  /** Null where the log is not in this Postgres: nothing is signed there. */
+  readonly signatures: SignatureSummary | null
+  readonly vault: readonly VaultSummary[]
+  /** The verifications before this one. */
+  readonly runs: RunsChain
+  readonly unloggedTraffic: UnloggedTraffic
+  readonly groups: readonly GroupSummary[]
+  /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
+  readonly findings: readonly Finding[]
+  readonly findingCount: number
+}
+
+export type VerifyDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly groups: readonly ReadModelGroup[]
+  /** The log is in this Postgres, which then can tell more of it. */
+  readonly logInPostgres: boolean
+}
+
+export type VerifyOptions = {
+  readonly runId: string
+  /** The key that must have signed. */
+  readonly publicKey: string
+  readonly exported: readonly LogSealed['data'][] | null
+  /** Makes the ids of customers; left out: the resellers' own ids of them are not checked. */
+  readonly customerIdOf?: CustomerIdOf
+  /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
+  readonly clock?: Clock
+  readonly onProgress?: (progress: VerifyProgress) => void
+  readonly signal?: AbortSignal
+}
+
+/** The fewer, the less memory; the more, the less often a hot row is written. */
+const pageSize = 2_000
+
+/**
+ * Reads the whole log once and holds it against itself, its seals and everything that was derived from it. It runs
+ * beside a live server: the log is checked up to where it ends when its end is reached, each group of read models where
+ * it stands then.
+ */
+export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
+  const { pool, log, groups, logInPostgres } = deps
+  const { runId, publicKey, exported, clock = null, onProgress = () => undefined, signal } = options
+  const findings = createFindings()
+  const logId = await log.logId()
+  const scratch = await openScratch(pool, runId)
+  try {
+    const { schema } = scratch
+    const seals = await createSealCheck({
+      log,
+      store: createDigestStore(pool, logId),
+      findings,
+      publicKey,
+      exported,
+    })
+    const signatures = logInPostgres
+      ? await createSignatureFindings({ pool, log, findings, publicKey })
+      : null
+    const placesSession = await scratch.session()
+    const sequence = await createSequenceCheck({
+      client: placesSession.client,
+      schema,
+      findings,
+      gapless: logInPostgres,
+      clock,
+    })
+    const traffic = await createTrafficCheck({ client: placesSession.client, schema, log, findings })
+    const rulesSession = await scratch.session()
+    const poisons = createPoisons()
+    const kept = await createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison))
+    const rederived: Rederivation[] = []
+    for (const group of groups)
+      rederived.push(
+        await createRederivation({
+          scratch,
+          log,
+          group,
+          findings,
+          onPoison: (poison) => poisons.ofModels(poison),
+        }),
+      )
+    const periods = createPeriodCheck(findings)
+    const reader = createEventReader()
+    let events = 0
+    let position = 0
+    let target = await log.head()
+
+    const takeContent = async (page: readonly StoredEvent[]): Promise<void> => {
+      const read = reader.read(page, events + 1)
+      for (const { stored, ordinal, problem } of read)
+        if (problem !== null)
+          findings.add({
+            where: 'event',
+            check: 'content',
+            event: placeOf(stored, ordinal),
+            problem,
+          })
+      periods.take(read)
+      const known = readable(read)
+      await kept.take(known)
+      for (const group of rederived) await group.take(known)
+    }
+
+    const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
+    let tablesCompared = 0
+    const reportTable = (): void => {
+      tablesCompared += 1
+      onProgress({ phase: 'projections', done: tablesCompared, total: tables, count: tablesCompared })
+    }
+    const report = (phase: VerifyPhase, done: number, count: number, total = target): void =>
+      onProgress({ phase, done, total, count })
+    report('log', 0, 0)
+    const read = (after: number): Promise<readonly StoredEvent[]> => {
+      const page = log.readAll(after, pageSize)
+      page.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
+      return page
+    }
+    let next = read(0)
+    for (;;) {
+      scratch.signal.throwIfAborted()
+      signal?.throwIfAborted()
+      const page = await next
+      const last = page.at(-1)
+      if (last !== undefined) {
+        if (page.length === pageSize) next = read(last.position)
+        await seals.take(page, events + 1)
+        await signatures?.take(page, events + 1)
+        await sequence.take(page, events + 1)
+        await takeContent(page)
+        events += page.length
+        position = last.position
+        target = Math.max(target, position)
+        report('log', position, events)
+      }
+      if (page.length < pageSize) break
+    }
+    report('order', 0, 0)
+    const sealed = await seals.end(events)
+    const signed = (await signatures?.end()) ?? null
+    const { streams } = await sequence.end(events)
+    await kept.written()
+    await readViolations(placesSession.client, schema, findings)
+    await checkOpenEnds(placesSession.client, schema, findings)
+    const vault = [...(await checkVault(placesSession.client, schema, findings))]
+    if (options.customerIdOf !== undefined)
+      vault.push(await checkCustomers(placesSession.client, options.customerIdOf, findings))
+    const unloggedTraffic = await traffic.end()
+    const runs = await checkRuns(pool)
+    for (const problem of runs.findings) findings.add({ where: 'log', check: 'verifications', problem })
+    if (logInPostgres) await checkAppendOnly(pool, findings)
+    await checkGuards(pool, findings)
+    report('projections', 0, 0, tables)
+    const compared: GroupSummary[] = []
+    for (const group of rederived) compared.push(await group.compare(reportTable))
+    // Those of the read tables are known only now: they were folded to where the live ones stand.
+    await poisons.report(placesSession.client, schema, findings)
+    return {
+      logId,
+      position,
+      events,
+      streams,
+      seals: sealed,
+      signatures: signed,
+      vault,
+      runs,
+      unloggedTraffic,
+      groups: compared,
+      findings: findings.list(),
+      findingCount: findings.count,
+    }
+  } finally {
+    await scratch.close()
+  }
+}

@@ -1,0 +1,161 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import type { AccountEvent, KeyIssued } from './events.ts'
+import { type AccountState, keyWorks } from './fold.ts'
+
+export type AccountDecision = Decision<AccountEvent, AccountRefusal>
+
+export type AccountRefusal =
+  | { readonly code: 'unknown_account' }
+  | { readonly code: 'account_exists' }
+  | { readonly code: 'unknown_key' }
+  | { readonly code: 'key_revoked' }
+  | { readonly code: 'key_expired' }
+  | { readonly code: 'expiry_passed' }
+  | { readonly code: 'too_many_keys'; readonly limit: number }
+
+/** Keys that work at once; revoked and expired ones do not count. */
+export const maxActiveKeys = 100
+
+const unknownAccount = refused({ code: 'unknown_account' as const })
+
+/** Refusal: `account_exists`. */
+export const decideCreation = (
+  state: AccountState,
+  account: { readonly accountId: AccountId; readonly reseller: boolean },
+): AccountDecision =>
+  state ? refused({ code: 'account_exists' }) : decided({ type: 'AccountCreated', data: { ...account } })
+
+/** Blocks once; a blocked account stays blocked for the reason of its first block. Refusal: `unknown_account`. */
+export const decideBlock = (
+  state: AccountState,
+  { reason }: { readonly reason: string },
+): AccountDecision => {
+  if (!state) return unknownAccount
+  return state.blocked ? decided() : decided({ type: 'AccountBlocked', data: { reason } })
+}
+
+/** Refusal: `unknown_account`. */
+export const decideUnblock = (state: AccountState): AccountDecision => {
+  if (!state) return unknownAccount
+  return state.blocked ? decided({ type: 'AccountUnblocked', data: {} }) : decided()
+}
+
+const isCap = (dailyCapCents: number | null): boolean =>
+  dailyCapCents === null || (Number.isSafeInteger(dailyCapCents) && dailyCapCents >= 0)
+
+export type KeyIssue = {
+  readonly keyId: KeyId
+  readonly scopes: readonly Scope[]
+  readonly dailyCapCents: number | null
+  readonly displayPrefix: string
+  readonly name: string | null
+  /** Milliseconds since the epoch; null for a key that works until it is revoked. */
+  readonly expiresAtMs: number | null
+  /** Where it works from; null for anywhere. */
+  readonly networks: readonly string[] | null
+  /** Commits to its hash in the vault. */
+  readonly commitment: string
+}
+
+const issued = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
+  ...issue,
+  ...(name !== null && { name }),
+  ...(expiresAtMs !== null && { expiresAt: isoTime(expiresAtMs) }),
+  ...(networks !== null && { networks }),
+})
+
+/** What stands against one more key; null when nothing does. */
+const refusalToIssue = (
+  state: NonNullable<AccountState>,
+  expiresAtMs: number | null,
+  nowMs: number,
+): AccountRefusal | null => {
+  if (expiresAtMs !== null && expiresAtMs <= nowMs) return { code: 'expiry_passed' }
+  const working = state.keys.count((key) => keyWorks(key, nowMs))
+  return working >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
+}
+
+/** A key id that was issued is not issued again. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number): AccountDecision => {
+  if (!isCap(issue.dailyCapCents)) throw new RangeError(`${issue.dailyCapCents} is no cap in cents`)
+  if (!state) return unknownAccount
+  if (state.keys.has(issue.keyId)) return decided()
+  const refusal = refusalToIssue(state, issue.expiresAtMs, nowMs)
+  return refusal ? refused(refusal) : decided({ type: 'KeyIssued', data: issued(issue) })
+}
+
+export type KeyRoll = {
+  /** The key that is followed by another one. */
+  readonly keyId: KeyId
+  /** How long it still works. */
+  readonly overlapMs: number
+  readonly next: {
+    readonly keyId: KeyId
+    readonly displayPrefix: string
+    readonly commitment: string
+    /** Left out: it lives as long as the former one was to live when it was issued. */
+    readonly expiresAtMs?: number
+  }
+}
+
+/**
+ * Issues a key with the name, scopes, cap and networks of another one, which ends by itself after the overlap. What both
+ * spend counts together, so that a cap is not doubled.
+ * Refusals: `unknown_account`, `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+ */
+export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): AccountDecision => {
+  if (!(roll.overlapMs >= 0)) throw new RangeError(`${roll.overlapMs} is no overlap in milliseconds`)
+  if (!state) return unknownAccount
+  if (state.keys.has(roll.next.keyId)) return decided()
+  const former = state.keys.get(roll.keyId)
+  if (!former) return refused({ code: 'unknown_key' })
+  if (former.revoked) return refused({ code: 'key_revoked' })
+  if (!keyWorks(former, nowMs)) return refused({ code: 'key_expired' })
+  const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = former
+  const { keyId, displayPrefix, commitment } = roll.next
+  const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)
+  const refusal = refusalToIssue(state, expiresAtMs, nowMs)
+  if (refusal) return refused(refusal)
+  const kept = { scopes, dailyCapCents, name, networks }
+  const issue = issued({ keyId, displayPrefix, commitment, ...kept, expiresAtMs })
+  const next: AccountEvent = { type: 'KeyIssued', data: { ...issue, rolledFrom: roll.keyId, capKeyId } }
+  const endsAtMs = nowMs + roll.overlapMs
+  // One that ends sooner by itself gets no longer life.
+  if (former.expiresAtMs !== null && former.expiresAtMs <= endsAtMs) return decided(next)
+  return decided<AccountEvent>(next, {
+    type: 'KeyExpirySet',
+    data: { keyId: roll.keyId, expiresAt: isoTime(endsAtMs) },
+  })
+}
+
+/** Sets or lifts (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`. */
+export const decideCap = (
+  state: AccountState,
+  cap: { readonly keyId: KeyId; readonly dailyCapCents: number | null },
+): AccountDecision => {
+  if (!isCap(cap.dailyCapCents)) throw new RangeError(`${cap.dailyCapCents} is no cap in cents`)
+  if (!state) return unknownAccount
+  const key = state.keys.get(cap.keyId)
+  if (!key) return refused({ code: 'unknown_key' })
+  if (key.revoked) return refused({ code: 'key_revoked' })
+  return key.dailyCapCents === cap.dailyCapCents
+    ? decided()
+    : decided({
+        type: 'KeyCapped',
+        data: { ...cap, ...(key.capKeyId !== cap.keyId && { capKeyId: key.capKeyId }) },
+      })
+}
+
+/** A revoked key never works again. Refusals: `unknown_account`, `unknown_key`. */
+export const decideRevocation = (
+  state: AccountState,
+  { keyId }: { readonly keyId: KeyId },
+): AccountDecision => {
+  if (!state) return unknownAccount
+  const key = state.keys.get(keyId)
+  if (!key) return refused({ code: 'unknown_key' })
+  return key.revoked ? decided() : decided({ type: 'KeyRevoked', data: { keyId } })
+}

@@ -1,0 +1,93 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../../kernel/decider.ts'
+import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import { accountStream } from '../../kernel/streams.ts'
+import type { AccountEvent } from './events.ts'
+
+export type KeyState = {
+  readonly scopes: readonly Scope[]
+  readonly dailyCapCents: number | null
+  /** The first 8 characters of the key. */
+  readonly displayPrefix: string
+  readonly revoked: boolean
+  readonly name: string | null
+  /** Milliseconds since the epoch; null for one that works until it is revoked. */
+  readonly expiresAtMs: number | null
+  /** How long it was to work when it was issued; null where it was not to end. */
+  readonly lifetimeMs: number | null
+  /** Where it works from; null for anywhere. */
+  readonly networks: readonly string[] | null
+  /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
+  readonly capKeyId: KeyId
+}
+
+/** Whether the key opens anything at this time. It ends with its last millisecond. */
+export const keyWorks = (
+  { revoked, expiresAtMs }: Pick<KeyState, 'revoked' | 'expiresAtMs'>,
+  nowMs: number,
+): boolean => !revoked && (expiresAtMs === null || nowMs < expiresAtMs)
+
+/** An `account-{id}` stream; null before the account is created. */
+export type AccountState = {
+  readonly reseller: boolean
+  readonly blocked: boolean
+  readonly keys: ImmutableMap<KeyId, KeyState>
+} | null
+
+const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
+  if (event.type === 'AccountCreated') {
+    if (state) throw new Error(`account ${event.data.accountId} was created twice`)
+    return { reseller: event.data.reseller, blocked: false, keys: ImmutableMap() }
+  }
+  if (!state) throw new Error(`${event.type} on an account that was never created`)
+  const changeKey = (keyId: string, change: Partial<KeyState>) => {
+    const key = state.keys.get(keyId as KeyId)
+    if (!key) throw new Error(`${event.type} on the key ${keyId} that was never issued`)
+    return { ...state, keys: state.keys.set(keyId as KeyId, { ...key, ...change }) }
+  }
+  switch (event.type) {
+    case 'AccountBlocked':
+      return { ...state, blocked: true }
+    case 'AccountUnblocked':
+      return { ...state, blocked: false }
+    case 'KeyIssued': {
+      const { scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
+      const keyId = event.data.keyId as KeyId
+      const expiresAtMs = expiresAt === undefined ? null : Date.parse(expiresAt)
+      const issued: KeyState = {
+        scopes,
+        dailyCapCents,
+        displayPrefix,
+        revoked: false,
+        name: name ?? null,
+        expiresAtMs,
+        lifetimeMs: expiresAtMs === null ? null : expiresAtMs - event.recordedAtMs,
+        networks: networks ?? null,
+        capKeyId: (capKeyId ?? keyId) as KeyId,
+      }
+      return { ...state, keys: state.keys.set(keyId, issued) }
+    }
+    case 'KeyExpirySet':
+      return changeKey(event.data.keyId, { expiresAtMs: Date.parse(event.data.expiresAt) })
+    case 'KeyCapped':
+      return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
+    case 'KeyRevoked':
+      return changeKey(event.data.keyId, { revoked: true })
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown account event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Never snapshotted: an account has few events. */
+export const accountFold: Fold<AccountState, AccountEvent> = {
+  name: 'account',
+  version: 1,
+  initial: null,
+  evolve,
+}
+
+/** The stream of an account, as a command names it. */
+export const accountRef = (account: AccountId) => ({ stream: accountStream(account), fold: accountFold })

@@ -1,0 +1,255 @@
+import { type ProductTerms, type Tier, isDedicated } from './product.ts'
+
+/** What is wrong in an operator's input: where, what stands there, and what is expected instead. */
+export type Problem = { readonly path: string; readonly value: unknown; readonly expected: string }
+
+const shown = (value: unknown): string => {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value)
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text
+}
+
+/** One line a problem, e.g. `products[0].unit: found 5; expected of type string`. */
+export const problemText = ({ path, value, expected }: Problem): string =>
+  `${path === '' ? 'the input' : path}: found ${shown(value)}; expected ${expected}`
+
+/** The error codes that catalogue and prices answer (docs/http-api.md, "Errors" and "Catalogue and prices"). */
+export type CatalogRefusalCode =
+  | 'unknown_product'
+  | 'product_unavailable'
+  | 'invalid_quantity'
+  | 'invalid_country'
+  | 'invalid_period'
+  | 'invalid_targeting'
+  | 'no_price_list'
+  | 'no_options'
+
+/** An expected refusal: its code, and a message that names the field and the accepted set. */
+export type CatalogRefusal = {
+  readonly code: CatalogRefusalCode
+  readonly message: string
+  /** Of `product_unavailable` only; null for a parked product. */
+  readonly successorId?: string | null
+}
+
+export type Result<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly refusal: CatalogRefusal }
+
+export const accept = <Value>(value: Value): Result<Value> => ({ ok: true, value })
+
+export const reject = (
+  code: CatalogRefusalCode,
+  message: string,
+): { ok: false; refusal: CatalogRefusal } => ({
+  ok: false,
+  refusal: { code, message },
+})
+
+const centMicros = 10_000
+/** $10 million an order keeps every figure far inside the safe integers. */
+const maxAmountMicros = 10_000_000_000_000
+const minIpv6Quantity = 10
+
+const problem = (path: string, value: unknown, expected: string): Problem => ({ path, value, expected })
+
+const tierProblems = (path: string, tiers: readonly Tier[], product: ProductTerms): Problem[] => {
+  const problems: Problem[] = []
+  const first = tiers[0]!
+  if (first.from !== 1) problems.push(problem(`${path}[0].from`, first.from, '1: the first tier prices all'))
+  for (const [index, tier] of tiers.entries()) {
+    const former = tiers[index - 1]
+    const at = `${path}[${index}]`
+    if (former && tier.from <= former.from)
+      problems.push(problem(`${at}.from`, tier.from, `more than ${former.from}, the tier before it`))
+    if (former && tier.unitPriceMicros > former.unitPriceMicros)
+      problems.push(
+        problem(
+          `${at}.unitPriceMicros`,
+          tier.unitPriceMicros,
+          `at most ${former.unitPriceMicros}, the tier before it: more units never cost more each`,
+        ),
+      )
+    if (tier.unitPriceMicros * product.maxQuantity > maxAmountMicros)
+      problems.push(
+        problem(
+          `${at}.unitPriceMicros`,
+          tier.unitPriceMicros,
+          `at most ${Math.floor(maxAmountMicros / product.maxQuantity)}: an order is at most $10,000,000`,
+        ),
+      )
+    const smallest = Math.max(tier.from, product.minQuantity)
+    if (tier.unitPriceMicros * smallest < centMicros)
+      problems.push(
+        problem(
+          `${at}.unitPriceMicros`,
+          tier.unitPriceMicros,
+          `at least ${Math.ceil(centMicros / smallest)}: the smallest order is at least one cent`,
+        ),
+      )
+  }
+  return problems
+}
+
+/** Names each combination that two rates price, or that one rate names twice. */
+const repeated = (keys: readonly { readonly path: string; readonly key: string }[]): Problem[] => {
+  const first = new Map<string, string>()
+  return keys.flatMap(({ path, key }) => {
+    const former = first.get(key)
+    if (former === undefined) {
+      first.set(key, path)
+      return []
+    }
+    return [problem(path, key, `one price for each combination; ${former} prices this one already`)]
+  })
+}
+
+const rateProblems = (path: string, product: ProductTerms): Problem[] => {
+  if (product.shape === 'addresses')
+    return repeated(
+      product.rates.flatMap((rate, index) =>
+        rate.countries.flatMap((country) =>
+          rate.periodDays.map((days) => ({
+            path: `${path}.rates[${index}]`,
+            key: `${country} ${days} days`,
+          })),
+        ),
+      ),
+    )
+  if (product.shape !== 'addresses_mobile') return []
+  const known = new Set(product.carriers.map((carrier) => carrier.id))
+  const named = new Set(product.rates.flatMap((rate) => rate.carriers))
+  const unknown = product.rates.flatMap((rate, index) =>
+    rate.carriers.flatMap((carrier, at) =>
+      known.has(carrier)
+        ? []
+        : [
+            problem(
+              `${path}.rates[${index}].carriers[${at}]`,
+              carrier,
+              `one of the product's carriers: ${[...known].join(', ')}`,
+            ),
+          ],
+    ),
+  )
+  const unpriced = product.carriers.flatMap((carrier, index) =>
+    named.has(carrier.id)
+      ? []
+      : [problem(`${path}.carriers[${index}].id`, carrier.id, 'a carrier that some rate prices')],
+  )
+  const twice = repeated([
+    ...product.carriers.map((carrier, index) => ({
+      path: `${path}.carriers[${index}]`,
+      key: `carrier ${carrier.id}`,
+    })),
+    ...product.rates.flatMap((rate, index) =>
+      rate.carriers.flatMap((carrier) =>
+        rate.rotationMinutes.flatMap((minutes) =>
+          rate.periodDays.map((days) => ({
+            path: `${path}.rates[${index}]`,
+            key: `${carrier} ${rate.service} ${minutes} minutes ${days} days`,
+          })),
+        ),
+      ),
+    ),
+  ])
+  return [...unknown, ...unpriced, ...twice]
+}
+
+const boundProblems = (path: string, product: ProductTerms): Problem[] => {
+  const problems: Problem[] = []
+  if (product.maxQuantity < product.minQuantity)
+    problems.push(
+      problem(`${path}.maxQuantity`, product.maxQuantity, `at least minQuantity, ${product.minQuantity}`),
+    )
+  const smallest = product.family === 'ipv6' ? minIpv6Quantity : 1
+  if (isDedicated(product) && product.minQuantity < smallest)
+    problems.push(problem(`${path}.minQuantity`, product.minQuantity, `at least ${smallest} for IPv6`))
+  if ((product.family === 'mobile') !== (product.shape === 'addresses_mobile') && isDedicated(product))
+    problems.push(
+      problem(
+        `${path}.shape`,
+        product.shape,
+        'addresses_mobile for dedicated IPs of family mobile, and only for them',
+      ),
+    )
+  if (product.billing.subscription !== product.billing.intervals.length > 0)
+    problems.push(
+      problem(
+        `${path}.billing.intervals`,
+        product.billing.intervals,
+        'month, year or both with a subscription, and none without',
+      ),
+    )
+  return problems
+}
+
+const namesProblems = (products: readonly ProductTerms[]): Problem[] => {
+  const owner = new Map<string, string>()
+  const problems: Problem[] = []
+  const claim = (name: string, path: string) => {
+    const former = owner.get(name)
+    if (former === undefined) owner.set(name, path)
+    else problems.push(problem(path, name, `a name of its own; ${former} has this one`))
+  }
+  products.forEach((product, index) => {
+    claim(product.id, `products[${index}].id`)
+  })
+  products.forEach((product, index) => {
+    product.aliases.forEach((alias, at) => {
+      claim(alias, `products[${index}].aliases[${at}]`)
+    })
+  })
+  return problems
+}
+
+/** Follows successors from a retired product; null when the way ends at a product that is not retired. */
+export const successorProblem = (
+  product: Pick<ProductTerms, 'id' | 'successorId'>,
+  find: (id: string) => Pick<ProductTerms, 'id' | 'state' | 'successorId'> | undefined,
+): string | null => {
+  const seen = new Set([product.id])
+  let id = product.successorId
+  while (id !== null) {
+    const next = find(id)
+    if (next === undefined) return 'the id of a product of this catalogue'
+    if (seen.has(next.id)) return 'a successor that does not lead back to this product'
+    if (next.state !== 'retired') return null
+    seen.add(next.id)
+    id = next.successorId
+  }
+  return 'the product to buy instead: a retired product names one'
+}
+
+const stateProblems = (products: readonly ProductTerms[]): Problem[] => {
+  const byId = new Map(products.map((product) => [product.id, product]))
+  return products.flatMap((product, index) => {
+    const at = `products[${index}]`
+    const problems: Problem[] = []
+    if (product.state === 'retired') {
+      const expected = successorProblem(product, (id) => byId.get(id))
+      if (expected) problems.push(problem(`${at}.successorId`, product.successorId, expected))
+    } else if (product.successorId !== null)
+      problems.push(problem(`${at}.successorId`, product.successorId, 'null: only a retired product has one'))
+    if (product.state !== 'parked' && product.parkedUntil !== null)
+      problems.push(problem(`${at}.parkedUntil`, product.parkedUntil, 'null: only a parked product has one'))
+    return problems
+  })
+}
+
+/** What no single field shows: names that clash, tiers out of order, prices twice, successors that lead nowhere. */
+export const catalogProblems = (products: readonly ProductTerms[]): readonly Problem[] => [
+  ...namesProblems(products),
+  ...stateProblems(products),
+  ...products.flatMap((product, index) => {
+    const path = `products[${index}]`
+    const tables =
+      product.shape === 'addresses' || product.shape === 'addresses_mobile'
+        ? product.rates.map((rate, at) => ({ path: `${path}.rates[${at}].tiers`, tiers: rate.tiers }))
+        : [{ path: `${path}.tiers`, tiers: product.tiers }]
+    return [
+      ...boundProblems(path, product),
+      ...rateProblems(path, product),
+      ...tables.flatMap((table) => tierProblems(table.path, table.tiers, product)),
+    ]
+  }),
+]

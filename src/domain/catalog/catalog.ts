@@ -1,0 +1,157 @@
+import type { Target } from '../shared/order-terms.ts'
+import { type Result, accept, reject } from './catalog-rules.ts'
+import type { CatalogState } from './fold.ts'
+import type { DedicatedProduct, Product, Tier } from './product.ts'
+
+/** The catalogue as it stands, in memory: what every quote and order reads. */
+export type Catalog = {
+  /** SHA-256 of the file that it was imported from; null before the first import. */
+  readonly digest: string | null
+  /** ISO 8601 UTC; null before the first import. */
+  readonly importedAt: string | null
+  /** All products, by family then id. */
+  readonly products: readonly Product[]
+  /** The product with this id, or that used to carry it. */
+  resolve(idOrAlias: string): Product | undefined
+}
+
+const byFamilyThenId = (a: Product, b: Product): number => {
+  if (a.family !== b.family) return a.family < b.family ? -1 : 1
+  return a.id < b.id ? -1 : 1
+}
+
+/** Indexes the products of a catalogue by id and old id. */
+export const createCatalog = ({ digest, importedAt, products }: CatalogState): Catalog => {
+  const byName = new Map<string, Product>()
+  for (const product of products) {
+    for (const alias of product.aliases) byName.set(alias, product)
+    byName.set(product.id, product)
+  }
+  return {
+    digest,
+    importedAt,
+    products: [...products].sort(byFamilyThenId),
+    resolve: (name) => byName.get(name),
+  }
+}
+
+const retired = (product: Product): Result<never> => ({
+  ok: false,
+  refusal: {
+    code: 'product_unavailable',
+    message: `${product.id} is retired; buy ${product.successorId} instead`,
+    successorId: product.successorId,
+  },
+})
+
+/** A product that prices can be asked for: parked ones too. Refusal: product_unavailable with its successor. */
+export const quotable = (product: Product): Result<Product> =>
+  product.state === 'retired' ? retired(product) : accept(product)
+
+/** A product that can be ordered. Refusal: product_unavailable for a parked or retired one. */
+export const orderable = (product: Product): Result<Product> =>
+  product.state === 'parked'
+    ? {
+        ok: false,
+        refusal: {
+          code: 'product_unavailable',
+          message: `${product.id} is parked and cannot be ordered until it is back`,
+          successorId: null,
+        },
+      }
+    : quotable(product)
+
+/** The product that an order names. Refusals: unknown_product, product_unavailable. */
+export const productOfOrder = (catalog: Catalog, productId: string): Result<Product> => {
+  const product = catalog.resolve(productId)
+  return product === undefined
+    ? reject('unknown_product', 'no product has this product_id; GET /api/v1/products lists them')
+    : orderable(product)
+}
+
+/** What is asked for; null where the choice is left open, which only mobile lines know. */
+export type Wanted = {
+  readonly country: string
+  readonly periodDays: number
+  readonly carrierId: string | null
+  readonly service: string | null
+  readonly rotationMinutes: number | null
+}
+
+/** One thing that can be bought: where, how long, on which mobile line, and its prices by quantity. */
+export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
+
+const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
+
+/** What is worked out of a product once, for as long as the product is used: every order asks for it. */
+const oncePerProduct = <Made>(make: (product: DedicatedProduct) => Made) => {
+  const made = new WeakMap<DedicatedProduct, Made>()
+  return (product: DedicatedProduct): Made => {
+    const known = made.get(product)
+    if (known !== undefined) return known
+    const fresh = make(product)
+    made.set(product, fresh)
+    return fresh
+  }
+}
+
+/** The countries that the product has prices for, alpha-3, in order of their codes. */
+export const countriesOf = oncePerProduct((product): readonly string[] =>
+  [
+    ...new Set(
+      product.shape === 'addresses'
+        ? product.rates.flatMap((rate) => rate.countries)
+        : product.carriers.map((carrier) => carrier.country),
+    ),
+  ].sort(),
+)
+
+const ratesByCountry = oncePerProduct(
+  (product): ReadonlyMap<string, readonly Rate[]> =>
+    new Map(countriesOf(product).map((country) => [country, listRates(product, country)])),
+)
+
+/** All rates of a product in one country, in the file's order; none where it is not sold. */
+export const ratesIn = (product: DedicatedProduct, country: string): readonly Rate[] =>
+  ratesByCountry(product).get(country) ?? []
+
+const listRates = (product: DedicatedProduct, country: string): readonly Rate[] => {
+  if (product.shape === 'addresses')
+    return product.rates
+      .filter((rate) => rate.countries.includes(country))
+      .flatMap((rate) =>
+        rate.periodDays.map((periodDays) => ({
+          target: { country, periodDays, carrierId: null, service: null, rotationMinutes: null },
+          tiers: rate.tiers,
+        })),
+      )
+  const local = new Set(product.carriers.filter((c) => c.country === country).map((c) => c.id))
+  return product.rates.flatMap(
+    ({ carriers, service, rotationMinutes: rotations, periodDays: periods, tiers }) =>
+      carriers
+        .filter((carrier) => local.has(carrier))
+        .flatMap((carrierId) =>
+          rotations.flatMap((rotationMinutes) =>
+            periods.map((periodDays) => ({
+              target: { country, periodDays, carrierId, service, rotationMinutes },
+              tiers,
+            })),
+          ),
+        ),
+  )
+}
+
+/** The periods, in days, that the product is rented for in a country, or anywhere. */
+export const periodsOf = (product: DedicatedProduct, country?: string): readonly number[] =>
+  sorted(
+    country === undefined
+      ? product.rates.flatMap((rate) => rate.periodDays)
+      : ratesIn(product, country).map((rate) => rate.target.periodDays),
+  )
+
+/** The price of one unit at a quantity: micro-dollars. Tiers start at 1, so there always is one. */
+export const unitPriceMicros = (tiers: readonly Tier[], quantity: number): number => {
+  const tier = tiers.findLast(({ from }) => from <= quantity)
+  if (tier === undefined) throw new Error(`no tier prices a quantity of ${quantity}`)
+  return tier.unitPriceMicros
+}

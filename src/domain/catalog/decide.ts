@@ -1,0 +1,132 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import type { CatalogFile } from './catalog-file.ts'
+import { type Problem, successorProblem } from './catalog-rules.ts'
+import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
+import { type CatalogState, inState } from './fold.ts'
+import type { Product, ProductState, ProductTerms } from './product.ts'
+
+/** One append holds 1 MiB; the rest is for metadata and growth. */
+export const maxCatalogBytes = 900 * 1024
+
+/** A catalogue, and how many products it has. */
+export type Imported = { readonly digest: string; readonly products: number }
+
+/** Refused with every problem that was found. */
+export type CatalogDecision<Made> = Decision<CatalogEvent, readonly Problem[], Made>
+
+const fixedFields = ['family', 'shape', 'renewal'] as const
+
+/** Orders that stand were placed under an old id, and a retry of theirs must still mean the same product. */
+const aliasProblem = (
+  alias: string,
+  owner: { readonly product: ProductTerms; readonly path: string },
+  takenAt: string | null,
+): Problem =>
+  takenAt === null
+    ? {
+        path: `${owner.path}.aliases`,
+        value: owner.product.aliases,
+        expected: `${alias} to stay: old ids resolve for ever`,
+      }
+    : {
+        path: takenAt,
+        value: alias,
+        expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
+      }
+
+const continuityProblems = (
+  before: readonly Product[],
+  after: readonly ProductTerms[],
+  neverOrdered: ReadonlySet<string>,
+): readonly Problem[] => {
+  const afterById = new Map(after.map((product) => [product.id, product]))
+  const pathOf = new Map(
+    after.flatMap((product, at) => [
+      [product.id, `products[${at}].id`] as const,
+      ...product.aliases.map((alias, n) => [alias, `products[${at}].aliases[${n}]`] as const),
+    ]),
+  )
+  return before.flatMap((product): Problem[] => {
+    const next = afterById.get(product.id)
+    if (next === undefined && neverOrdered.has(product.id)) return []
+    if (next === undefined)
+      return [
+        {
+          path: 'products',
+          value: product.id,
+          expected: `product ${product.id} to stay: what was ordered never vanishes, retire it with a successorId`,
+        },
+      ]
+    const at = `products[${after.indexOf(next)}]`
+    return [
+      ...fixedFields
+        .filter((field) => next[field] !== product[field])
+        .map((field) => ({
+          path: `${at}.${field}`,
+          value: next[field],
+          expected: `${product[field]}, as it was sold; make a new product and retire ${product.id}`,
+        })),
+      ...product.aliases
+        .filter((alias) => !next.aliases.includes(alias))
+        .map((alias) => aliasProblem(alias, { product: next, path: at }, pathOf.get(alias) ?? null)),
+    ]
+  })
+}
+
+/**
+ * Replaces the whole catalogue by a checked file. The same digest again gives no event: states changed since then stay. A product may go only when it is
+ * known that nobody ever ordered it. Refused as a whole when another product, or an old id of one that stays, vanishes,
+ * when an old id names another product, when a product changes its kind, or above 900 KiB.
+ */
+export const decideImport = (
+  state: CatalogState,
+  file: CatalogFile,
+  nowMs: number,
+  neverOrdered: ReadonlySet<string> = new Set(),
+): CatalogDecision<Imported> => {
+  const { digest } = file
+  const imported: Imported = { digest, products: file.products.length }
+  if (state.digest === digest) return { ...decided(), ...imported }
+  const problems = continuityProblems(state.products, file.products, neverOrdered)
+  if (problems.length > 0) return refused(problems)
+  const now = isoTime(nowMs)
+  const before = new Map(state.products.map((product) => [product.id, product]))
+  const products = file.products.map((product): Product => {
+    const former = before.get(product.id)
+    return { ...product, since: former?.state === product.state ? former.since : now }
+  })
+  const event: CatalogImported = { type: 'CatalogImported', data: { digest, importedAt: now, products } }
+  const bytes = Buffer.byteLength(JSON.stringify(event.data))
+  if (bytes > maxCatalogBytes)
+    return refused([
+      { path: '', value: `${bytes} bytes`, expected: `at most ${maxCatalogBytes} bytes in one catalogue` },
+    ])
+  return { ...decided(event), ...imported }
+}
+
+/**
+ * Changes one product's state between imports; the state it has already gives no event. Refused for an unknown product,
+ * and for a retired one without a successor that can be bought.
+ */
+export const decideState = (
+  state: CatalogState,
+  change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
+  nowMs: number,
+): CatalogDecision<{ readonly product: Product }> => {
+  const find = (id: string) => state.products.find((product) => product.id === id)
+  const wrong = (path: string, value: unknown, expected: string) => refused([{ path, value, expected }])
+  const product = find(change.productId)
+  if (product === undefined) return wrong('product', change.productId, 'the id of a product')
+  if (product.state === change.state && product.successorId === change.successorId)
+    return { ...decided(), product }
+  if (change.state === 'retired') {
+    const expected = successorProblem({ id: product.id, successorId: change.successorId }, find)
+    if (expected !== null) return wrong('successor', change.successorId, expected)
+  } else if (change.successorId !== null)
+    return wrong('successor', change.successorId, 'none: only a retired product has one')
+  const { productId, ...to } = change
+  const since = product.state === change.state ? product.since : isoTime(nowMs)
+  const event: ProductStateChanged = { type: 'ProductStateChanged', data: { productId, ...to, since } }
+  return { ...decided(event), product: inState(product, { ...to, since }) }
+}

@@ -1,0 +1,224 @@
+import type { AccountId } from '../../kernel/ids.ts'
+import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../kernel/money.ts'
+import type { OrderDetails, Target } from '../shared/order-terms.ts'
+import { type Result, accept, reject } from './catalog-rules.ts'
+import { type Wanted, unitPriceMicros } from './catalog.ts'
+import { type Product, type Tier, deliveryOf } from './product.ts'
+import { type LineInStock, chooseRate } from './targeting.ts'
+
+/** What a reseller pays and takes for one product. */
+export type ResellerTerms = {
+  /** Off the list price, basis points: 1,250 is 12.5 %. */
+  readonly discountBp: number
+  /** The customer's price as a multiple of the list price, millionths: 1,300,000 is 1.30; null without one. */
+  readonly markupMillionths: number | null
+  /** The reseller's own prices of one unit by `retailKey`, micro-dollars; they come before the markup. */
+  readonly retail: ReadonlyMap<string, number>
+  /** Whether the product stands in the reseller's own catalogue. */
+  readonly sellable: boolean
+  /** The revision of the reseller's terms that these are; null before anything was said of it. */
+  readonly revision: number | null
+}
+
+/** The terms that a caller has for a product; null for who is no reseller. */
+export type TermsOf = (
+  caller: { readonly accountId: AccountId; readonly reseller: boolean },
+  product: Product,
+) => ResellerTerms | null
+
+/** What a retail price of a product stands for: its country and period, where the product has them. */
+export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>
+  target === null ? '' : `${target.country} ${target.periodDays}`
+
+/** A reseller without terms of its own: cost and customer price are the list price. */
+export const plainTerms: ResellerTerms = {
+  discountBp: 0,
+  markupMillionths: null,
+  retail: new Map(),
+  sellable: true,
+  revision: null,
+}
+
+export type QuoteInput = {
+  /** Any value: what is not a whole number within the product's bounds is refused. */
+  readonly quantity: unknown
+  /** From `parseMeta` or `parseQuery`; null for a gateway product. */
+  readonly wanted: Wanted | null
+  /** Null for an account that is no reseller. */
+  readonly terms: ResellerTerms | null
+  /** Which mobile lines may be chosen when the choice is open; all when left out. */
+  readonly inStock?: LineInStock
+  /** The least quantity where it is not the product's own: an extension keeps as few as 1. */
+  readonly minQuantity?: number
+}
+
+/** All whole cents. `amountCents` is what the customer pays; without a reseller it is the list price. */
+export type Figures = {
+  readonly unitPriceCents: number
+  readonly amountCents: number
+  readonly listCents: number
+  /** Null on a key that is no reseller's. */
+  readonly reseller: {
+    readonly yourCostCents: number
+    readonly customerCents: number
+    /** Customer price less cost; may be negative and is shown as it is. */
+    readonly marginCents: number
+  } | null
+}
+
+export type Quote = Figures & {
+  readonly productId: string
+  readonly quantity: number
+  /** The resolved target of a dedicated product; null for a gateway product. */
+  readonly target: Target | null
+  readonly currency: 'USD'
+  readonly billingType: 'PAYG'
+}
+
+/** What is priced: a target of a dedicated product (null for a gateway product), and the list's tiers for it. */
+export type Priced = { readonly target: Target | null; readonly tiers: readonly Tier[] }
+
+/**
+ * The one function that makes figures, for price, price list, order, refund and margin. Each amount is computed exactly
+ * in micro-dollars and rounded half up to a cent once (docs/http-api.md, "Catalogue and prices").
+ */
+export const figuresOf = (
+  { target, tiers }: Priced,
+  quantity: number,
+  terms: ResellerTerms | null,
+): Figures => {
+  const units = { numerator: quantity, denominator: 1 }
+  const listMicros = unitPriceMicros(tiers, quantity)
+  const listCents = multiplyToCents(listMicros, units)
+  const unitPriceCents = (amountCents: number) => shareOfCents(amountCents, 1, quantity)
+  if (terms === null)
+    return { unitPriceCents: unitPriceCents(listCents), amountCents: listCents, listCents, reseller: null }
+  const yourCostCents = multiplyToCents(listMicros, units, basisPoints(10_000 - terms.discountBp))
+  const retailMicros = terms.retail.get(retailKey(target))
+  const customerCents =
+    retailMicros !== undefined
+      ? multiplyToCents(retailMicros, units)
+      : multiplyToCents(listMicros, units, millionths(terms.markupMillionths ?? 1_000_000))
+  return {
+    unitPriceCents: unitPriceCents(customerCents),
+    amountCents: customerCents,
+    listCents,
+    reseller: { yourCostCents, customerCents, marginCents: customerCents - yourCostCents },
+  }
+}
+
+/**
+ * A whole number of units within the product's bounds. Refusal: invalid_quantity, also for text, fractions and a
+ * quantity that is missing (docs/http-api.md, "Orders").
+ */
+export const quantityOf = (
+  product: Product,
+  quantity: unknown,
+  minQuantity = product.minQuantity,
+): Result<number> =>
+  typeof quantity === 'number' &&
+  Number.isInteger(quantity) &&
+  quantity >= minQuantity &&
+  quantity <= product.maxQuantity
+    ? accept(quantity)
+    : reject(
+        'invalid_quantity',
+        `quantity must be a whole number of ${product.unit} from ${minQuantity} to ${product.maxQuantity}`,
+      )
+
+/**
+ * Prices a quantity of a product. It does not look at the product's state: a parked product is quotable.
+ * Refusals: invalid_quantity, invalid_targeting (see also `parseMeta` and `parseQuery`).
+ */
+export const quote = (product: Product, input: QuoteInput): Result<Quote> => {
+  const quantity = quantityOf(product, input.quantity, input.minQuantity)
+  if (!quantity.ok) return quantity
+  const priced = pricedOf(product, quantity.value, input)
+  if (!priced.ok) return priced
+  return accept({
+    productId: product.id,
+    quantity: quantity.value,
+    target: priced.value.target,
+    ...figuresOf(priced.value, quantity.value, input.terms),
+    currency: 'USD',
+    billingType: 'PAYG',
+  })
+}
+
+const pricedOf = (
+  product: Product,
+  quantity: number,
+  { wanted, inStock = () => true }: QuoteInput,
+): Result<Priced> => {
+  if (product.shape === 'gateway_gb' || product.shape === 'gateway_time')
+    return accept({ target: null, tiers: product.tiers })
+  if (wanted === null) throw new Error(`a quote of ${product.id} needs a target`)
+  return chooseRate(product, wanted, quantity, inStock)
+}
+
+/** What an order says of what is sold and what it costs: all of it follows from the product, the terms and what was asked for. */
+export type Sale = Pick<
+  OrderDetails,
+  | 'productId'
+  | 'family'
+  | 'shape'
+  | 'delivery'
+  | 'renewal'
+  | 'unit'
+  | 'quantity'
+  | 'target'
+  | 'bytes'
+  | 'periodDays'
+  | 'unitPriceCents'
+  | 'amountCents'
+  | 'costCents'
+  | 'termsRevision'
+  | 'listCents'
+  | 'currency'
+  | 'billingType'
+>
+
+const bytesPerGb = 1_000_000_000
+
+/**
+ * What is charged: the service's price; a reseller's cost for itself; for its customer the customer's price, and the
+ * cost beside it.
+ */
+const chargesOf = (
+  { amountCents, reseller }: Quote,
+  isForCustomer: boolean,
+  terms: ResellerTerms | null,
+): Pick<Sale, 'amountCents' | 'costCents' | 'termsRevision'> => {
+  if (reseller === null) return { amountCents }
+  const { yourCostCents } = reseller
+  const charges = isForCustomer ? { amountCents, costCents: yourCostCents } : { amountCents: yourCostCents }
+  const revision = terms?.revision ?? null
+  return revision === null ? charges : { ...charges, termsRevision: revision }
+}
+
+/** A quote as an order states it: what is charged, and what is handed out for it. */
+export const saleOf = (
+  product: Product,
+  figures: Quote,
+  { terms, isForCustomer }: { readonly terms: ResellerTerms | null; readonly isForCustomer: boolean },
+): Sale => {
+  const charges = chargesOf(figures, isForCustomer, terms)
+  const { quantity, target, listCents, currency, billingType } = figures
+  return {
+    productId: product.id,
+    family: product.family,
+    shape: product.shape,
+    delivery: deliveryOf(product.shape),
+    renewal: product.renewal,
+    unit: product.unit,
+    quantity,
+    target,
+    bytes: product.shape === 'gateway_gb' ? quantity * bytesPerGb : null,
+    periodDays: product.shape === 'gateway_time' ? product.periodDays : null,
+    unitPriceCents: shareOfCents(charges.amountCents, 1, quantity),
+    ...charges,
+    listCents,
+    currency,
+    billingType,
+  }
+}

@@ -1,0 +1,98 @@
+import type { Delivery, Family, Renewal, Shape } from '../shared/order-terms.ts'
+
+export type { Delivery, Family, Renewal, Shape }
+export type ProductState = 'active' | 'parked' | 'retired'
+export type Service = 'dedicated' | 'shared'
+
+/** From this quantity on, every unit of an order costs this much. Micro-dollars: 1 cent = 10,000. */
+export type Tier = { readonly from: number; readonly unitPriceMicros: number }
+
+/** What one IP costs in each of these countries (alpha-3) for each of these periods. */
+export type AddressRate = {
+  readonly countries: readonly string[]
+  readonly periodDays: readonly number[]
+  readonly tiers: readonly Tier[]
+}
+
+export type Carrier = { readonly id: string; readonly name: string; readonly country: string }
+
+/** What one mobile IP costs at each of these carriers, under each of these rotations, for each of these periods. */
+export type MobileRate = {
+  readonly carriers: readonly string[]
+  readonly service: Service
+  /** Minutes between changes of the address; 0: by link. */
+  readonly rotationMinutes: readonly number[]
+  readonly periodDays: readonly number[]
+  readonly tiers: readonly Tier[]
+}
+
+type Common = {
+  /** Never changes; streams of plans and stock are named by it. */
+  readonly id: string
+  /** Old ids that still resolve. */
+  readonly aliases: readonly string[]
+  readonly name: string
+  readonly description: string
+  readonly features: readonly string[]
+  readonly protocols: readonly string[]
+  readonly family: Family
+  readonly state: ProductState
+  /** The product to buy instead; set on a retired product, null on others. */
+  readonly successorId: string | null
+  /** When a parked product is expected back, ISO 8601; null when not said. */
+  readonly parkedUntil: string | null
+  /** What is counted, e.g. `GB`, `IP`, `100 Mbps`. */
+  readonly unit: string
+  readonly minQuantity: number
+  readonly maxQuantity: number
+  readonly billing: {
+    readonly payg: boolean
+    readonly subscription: boolean
+    readonly intervals: readonly ('month' | 'year')[]
+  }
+}
+
+/** Line generation of a gateway product: the most lines in one call and the targeting that its lines take. */
+export type Generate = { readonly maxCount: number; readonly targeting: readonly string[] }
+
+export type GatewayGbProduct = Common & {
+  readonly shape: 'gateway_gb'
+  readonly renewal: 'topup' | 'repurchase'
+  readonly tiers: readonly Tier[]
+  readonly generate: Generate
+}
+export type GatewayTimeProduct = Common & {
+  readonly shape: 'gateway_time'
+  readonly renewal: 'repurchase'
+  /** How long a plan runs. The quantity counts speed units. */
+  readonly periodDays: number
+  readonly tiers: readonly Tier[]
+  readonly generate: Generate
+}
+export type AddressesProduct = Common & {
+  readonly shape: 'addresses'
+  readonly renewal: 'extend'
+  readonly rates: readonly AddressRate[]
+}
+export type MobileProduct = Common & {
+  readonly shape: 'addresses_mobile'
+  readonly renewal: 'extend'
+  readonly carriers: readonly Carrier[]
+  readonly rates: readonly MobileRate[]
+}
+
+/** A product as the catalogue file says it. */
+export type ProductTerms = GatewayGbProduct | GatewayTimeProduct | AddressesProduct | MobileProduct
+
+/** A product as it stands: its terms, and since when it has been in its state (ISO 8601 UTC). */
+export type Product = ProductTerms & { readonly since: string }
+
+/** Integrations key on it: `lines` are generated from a plan, `addresses` are rented. */
+export const deliveryOf = (shape: Shape): Delivery =>
+  shape === 'gateway_gb' || shape === 'gateway_time' ? 'lines' : 'addresses'
+
+/** The dedicated shapes: what is sold are addresses from stock. */
+export type DedicatedProduct = AddressesProduct | MobileProduct
+
+export const isDedicated = (product: ProductTerms): product is DedicatedProduct =>
+  deliveryOf(product.shape) === 'addresses'

@@ -1,0 +1,171 @@
+import type { Target } from '../shared/order-terms.ts'
+import { type Result, accept, reject } from './catalog-rules.ts'
+import { type Rate, type Wanted, countriesOf, periodsOf, ratesIn, unitPriceMicros } from './catalog.ts'
+import { type DedicatedProduct, type Product, isDedicated } from './product.ts'
+
+/** What `/price` and mobile price lists take when no period is named (docs/http-api.md, "Catalogue and prices"). */
+const standardPeriodDays = 30
+
+const addressFields = ['country', 'period_days']
+const mobileFields = [...addressFields, 'carrier_id', 'service', 'rotation_minutes']
+
+/** The `fulfillment_meta` fields that an order of this product takes; none on a gateway product. */
+export const targetingFields = (product: Product): readonly string[] => {
+  if (!isDedicated(product)) return []
+  return product.shape === 'addresses_mobile' ? mobileFields : addressFields
+}
+
+/** Whether a mobile line has an address to sell: only such lines are chosen when the choice is left open. */
+export type LineInStock = (target: Target) => boolean
+
+const oneOf = (values: Iterable<string | number>): string => [...new Set(values)].join(', ')
+
+const country = (product: Product, value: unknown): Result<string> => {
+  const known = isDedicated(product) ? countriesOf(product) : []
+  const upper = typeof value === 'string' ? value.toUpperCase() : undefined
+  return upper !== undefined && known.includes(upper)
+    ? accept(upper)
+    : reject('invalid_country', `country must be an alpha-3 code, one of ${oneOf(known)}`)
+}
+
+const period = (product: Product, country: string, value: unknown): Result<number> => {
+  const known = isDedicated(product) ? periodsOf(product, country) : []
+  return typeof value === 'number' && known.includes(value)
+    ? accept(value)
+    : reject(
+        'invalid_period',
+        `period_days must be a whole number of days, one of ${oneOf(known)} in ${country}`,
+      )
+}
+
+/**
+ * The `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"): strict; `country` (alpha-3, any case)
+ * and `period_days` are required for dedicated IPs, the mobile fields may be left out. Null for a gateway product.
+ * Refusals: invalid_targeting, invalid_country, invalid_period.
+ */
+export const parseMeta = (
+  product: Product,
+  meta: Readonly<Record<string, unknown>> | undefined,
+): Result<Wanted | null> => {
+  const accepted = targetingFields(product)
+  const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field))
+  if (unknown !== undefined)
+    return reject(
+      'invalid_targeting',
+      accepted.length === 0
+        ? `${product.id} takes no fulfillment_meta (${unknown}): the country is chosen per line of the plan`
+        : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${oneOf(accepted)}`,
+    )
+  const parsed = parseTargeting(product, meta ?? {})
+  return parsed.ok ? parsed : reject(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
+}
+
+/** The fields of `fulfillment_meta` that come from elsewhere; each refusal starts with the name of its field. */
+export const parseTargeting = (
+  product: Product,
+  fields: Readonly<Record<string, unknown>>,
+): Result<Wanted | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
+
+/** A query value as the number that it writes; any other text stays and is refused as such. */
+export const numberOf = (value: unknown): unknown =>
+  typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value
+
+/**
+ * The targeting of a price query: text values, `country` USA and `period_days` 30 when left out (docs/http-api.md,
+ * "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for `parseMeta`.
+ */
+export const parseQuery = (
+  product: Product,
+  query: Readonly<Record<string, unknown>>,
+): Result<Wanted | null> => {
+  if (!isDedicated(product)) return accept(null)
+  return wantedOf(product, {
+    country: query.country ?? 'USA',
+    period_days: numberOf(query.period_days ?? standardPeriodDays),
+    ...(product.shape === 'addresses_mobile' && {
+      carrier_id: query.carrier_id,
+      service: query.service,
+      rotation_minutes: numberOf(query.rotation_minutes),
+    }),
+  })
+}
+
+/**
+ * The country and period of a price list: `country` is required; `period_days`, 30 when left out, is for mobile only
+ * and null for others, whose list has every period. Refusals: invalid_country, invalid_period.
+ */
+export const parseListQuery = (
+  product: Product & DedicatedProduct,
+  query: Readonly<Record<string, unknown>>,
+): Result<{ readonly country: string; readonly periodDays: number | null }> => {
+  const where = country(product, query.country)
+  if (!where.ok) return where
+  if (product.shape !== 'addresses_mobile') return accept({ country: where.value, periodDays: null })
+  const days = period(product, where.value, numberOf(query.period_days ?? standardPeriodDays))
+  return days.ok ? accept({ country: where.value, periodDays: days.value }) : days
+}
+
+const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<Wanted> => {
+  const where = country(product, fields.country)
+  if (!where.ok) return where
+  const days = period(product, where.value, fields.period_days)
+  if (!days.ok) return days
+  const wanted = { country: where.value, periodDays: days.value }
+  if (product.shape !== 'addresses_mobile')
+    return accept({ ...wanted, carrierId: null, service: null, rotationMinutes: null })
+  const { carrier_id: carrierId, service, rotation_minutes: rotationMinutes } = fields
+  const rates = ratesIn(product, where.value).filter((rate) => rate.target.periodDays === days.value)
+  const known = (pick: (target: Target) => string | number | null) =>
+    new Set(rates.flatMap((rate) => pick(rate.target) ?? []))
+  const [carriers, services, rotations] = [
+    known((target) => target.carrierId),
+    known((target) => target.service),
+    known((target) => target.rotationMinutes),
+  ]
+  const at = `in ${where.value} for ${days.value} days`
+  if (carrierId !== undefined && !carriers.has(carrierId as string))
+    return reject('invalid_targeting', `carrier_id must be one of ${oneOf(carriers)} ${at}`)
+  if (service !== undefined && !services.has(service as string))
+    return reject('invalid_targeting', `service must be one of ${oneOf(services)} ${at}`)
+  if (rotationMinutes !== undefined && !rotations.has(rotationMinutes as number))
+    return reject(
+      'invalid_targeting',
+      `rotation_minutes must be one of ${oneOf(rotations)} ${at} (0: by link)`,
+    )
+  return accept({
+    ...wanted,
+    carrierId: (carrierId as string | undefined) ?? null,
+    service: (service as string | undefined) ?? null,
+    rotationMinutes: (rotationMinutes as number | undefined) ?? null,
+  })
+}
+
+const fits = (wanted: Wanted, { target }: Rate): boolean =>
+  target.periodDays === wanted.periodDays &&
+  (wanted.carrierId === null || target.carrierId === wanted.carrierId) &&
+  (wanted.service === null || target.service === wanted.service) &&
+  (wanted.rotationMinutes === null || target.rotationMinutes === wanted.rotationMinutes)
+
+/**
+ * The rate that an order of this quantity takes: what is left open becomes the cheapest line in stock, or the cheapest
+ * at all when none is; at equal price the first of the file. Refusal: invalid_targeting, a combination not sold.
+ */
+export const chooseRate = (
+  product: Product,
+  wanted: Wanted,
+  quantity: number,
+  inStock: LineInStock,
+): Result<Rate> => {
+  const rates = isDedicated(product) ? ratesIn(product, wanted.country) : []
+  const fitting = rates.filter((rate) => fits(wanted, rate))
+  const stocked = fitting.length > 1 ? fitting.filter((rate) => inStock(rate.target)) : fitting
+  const choice = stocked.length > 0 ? stocked : fitting
+  const [first, ...others] = choice
+  if (first === undefined)
+    return reject(
+      'invalid_targeting',
+      `this carrier_id, service and rotation_minutes are not sold together in ${wanted.country} for ${wanted.periodDays} days; see the price list`,
+    )
+  const price = (rate: Rate) => unitPriceMicros(rate.tiers, quantity)
+  return accept(others.reduce((best, rate) => (price(rate) < price(best) ? rate : best), first))
+}

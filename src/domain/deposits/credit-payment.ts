@@ -1,0 +1,112 @@
+import { type Appends, type StatesOf, type StreamRefs, foldedOn } from '../../kernel/decider.ts'
+import type { CustomerId } from '../../kernel/ids.ts'
+import { remembersSince } from '../../kernel/recent-ids.ts'
+import { accountRef } from '../accounts/fold.ts'
+import { decideCustomerCredit } from '../ledger/decide-customer.ts'
+import { decideCredit } from '../ledger/decide.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import { type LedgerState, ledgerFold } from '../ledger/fold.ts'
+import { orderStreams } from '../orders/allocation-owner.ts'
+import { decideAwaited } from '../orders/decide-awaited.ts'
+import type { DepositDetails, PendingOrder } from './events.ts'
+
+/** Money that arrived for a deposit and is to be credited. */
+export type PaymentToCredit = {
+  readonly paymentId: string
+  readonly amountMicros: number
+  /** When the deposit recorded it; null when that happens in the same decision. */
+  readonly recordedAtMs: number | null
+  /** The invoice was closed when it came: it is credited and places no order. */
+  readonly late: boolean
+}
+
+export type Credited =
+  /** `credited`: it moves now. `standing`: the ledger has it already, and only what a crash left after it is done. */
+  | {
+      readonly outcome: 'credited' | 'standing'
+      /** For the ledger, in one append. */
+      readonly payment: readonly LedgerEvent[]
+      /** What is written after it. */
+      readonly appends: Appends
+    }
+  /** Recorded so long ago that the ledger would not remember: an operator must look. */
+  | { readonly outcome: 'unconfirmed' }
+
+/** How money of a deposit reaches a ledger: the further streams that are decided on, and the decision. Pure. */
+export type Crediting<Refs extends StreamRefs = StreamRefs> = {
+  readonly streams: Refs
+  decide(ledger: LedgerState, states: StatesOf<Refs>, payment: PaymentToCredit, nowMs: number): Credited
+}
+
+const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => ({
+  streams: {},
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+    const reference = paymentId
+    const credit = { source: 'deposit', gateway: provider, reference } as const
+    const decision = decideCredit(ledger, {
+      ...credit,
+      depositId,
+      orderId: null,
+      family: null,
+      amountMicros,
+    })
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
+      return { outcome: 'unconfirmed' }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
+  },
+})
+
+const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId: CustomerId): Crediting => ({
+  streams: {},
+  decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
+    const credit = { customerId, reference: paymentId, gateway: gatewayId, depositId, amountMicros }
+    const decision = decideCustomerCredit(ledger, credit)
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
+      return { outcome: 'unconfirmed' }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
+  },
+})
+
+/** Lets a payment that pays an order place it in the same decision, with its debit in the ledger's one append. */
+const placingCrediting = (
+  deposit: DepositDetails & { readonly pending: PendingOrder },
+  orderable: boolean,
+  credit: Crediting,
+): Crediting => {
+  const { depositId, accountId, pending } = deposit
+  const { order } = pending
+  const { ledger: _, ...orderOnly } = orderStreams(order)
+  const streams = { account: accountRef(accountId), ...orderOnly }
+  const crediting: Crediting<typeof streams> = {
+    streams,
+    decide: (ledger, states, payment, nowMs) => {
+      const credited = credit.decide(ledger, {}, payment, nowMs)
+      if (credited.outcome === 'unconfirmed' || payment.late) return credited
+      const ledgerAfter = foldedOn(ledgerFold, ledger, credited.payment, nowMs)
+      const awaited = decideAwaited(
+        { ...states, ledger: ledgerAfter },
+        { order, depositId, orderable },
+        nowMs,
+      )
+      return {
+        outcome: credited.outcome,
+        payment: [...credited.payment, ...awaited.payment],
+        appends: awaited.appends,
+      }
+    },
+  }
+  return crediting as unknown as Crediting
+}
+
+/**
+ * The one place where a received payment becomes a ledger decision. A deposit that carries an order decides credit and
+ * debit here, in one ledger append, and credits only when it is short.
+ * @param orderable Whether the product of the order that it carries can be ordered just now
+ */
+export const creditingOf = (deposit: DepositDetails, orderable: boolean): Crediting => {
+  const { customerId, pending } = deposit
+  const credit = customerId === null ? walletCrediting(deposit) : customerCrediting(deposit, customerId)
+  return pending === null ? credit : placingCrediting({ ...deposit, pending }, orderable, credit)
+}

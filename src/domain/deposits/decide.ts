@@ -1,0 +1,201 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { type CommandDecision, type StatesOf, type StreamRefs, foldedOn } from '../../kernel/decider.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import { depositStream, ledgerStream } from '../../kernel/streams.ts'
+import type { LedgerState } from '../ledger/fold.ts'
+import type { CancelReason } from '../orders/events.ts'
+import type { GatewayPayment, InvoiceStatus } from '../payments/payments.ts'
+import type { Crediting, PaymentToCredit } from './credit-payment.ts'
+import type { DepositDetails, DepositEvent, DepositFailed } from './events.ts'
+import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
+
+/** Why an order is canceled by what became of its invoice; null while that is open. */
+export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
+  if (!deposit) return null
+  switch (deposit.status) {
+    case 'awaiting_payment':
+    case 'processing':
+      return null
+    case 'expired':
+      return 'invoice_expired'
+    case 'failed':
+      return 'payment_failed'
+    case 'partially_paid':
+      return 'underpaid'
+    case 'paid':
+      return 'insufficient_balance'
+    default:
+      return deposit.status satisfies never
+  }
+}
+
+/** What an invoice's provider said, held against the deposit: nothing in it is taken from a callback. */
+export type ReportedInvoice = {
+  readonly status: InvoiceStatus
+  readonly payments: readonly GatewayPayment[]
+}
+
+export type OpenAnswer =
+  | { readonly kind: 'opened' | 'standing'; readonly deposit: Deposit }
+  /** The key names another request. */
+  | { readonly kind: 'conflict' }
+
+const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
+
+const fold = (deposit: DepositState, events: readonly DepositEvent[], nowMs: number): DepositState =>
+  foldedOn(depositFold, deposit, events, nowMs)
+
+/** Opens a deposit, or tells the one that stands under its id. It is logged before the gateway is called. */
+export const decideOpen = (
+  standing: DepositState,
+  details: DepositDetails,
+  nowMs: number,
+): CommandDecision<OpenAnswer> => {
+  if (standing)
+    return {
+      appends: [],
+      answer:
+        standing.details.fingerprint === details.fingerprint
+          ? { kind: 'standing', deposit: standing }
+          : { kind: 'conflict' },
+    }
+  const opened: DepositEvent = { type: 'DepositOpened', data: { ...details, openedAt: isoTime(nowMs) } }
+  const deposit = fold(null, [opened], nowMs) as Deposit
+  return {
+    appends: [{ stream: depositStream(details.depositId), events: [opened] }],
+    answer: { kind: 'opened', deposit },
+  }
+}
+
+/** Records the provider's invoice, once: the first one that is recorded stands. Answers the deposit as it is then. */
+export const decideInvoice = (
+  deposit: DepositState,
+  invoice: DepositInvoice,
+  nowMs: number,
+): CommandDecision<DepositState> => {
+  if (!deposit || deposit.invoice) return { appends: [], answer: deposit }
+  const created: DepositEvent = {
+    type: 'DepositInvoiceCreated',
+    data: { ...named(deposit.details), ...invoice },
+  }
+  return {
+    appends: [{ stream: depositStream(deposit.details.depositId), events: [created] }],
+    answer: fold(deposit, [created], nowMs),
+  }
+}
+
+/** Closes a deposit that can never be paid. Nothing happens to one that has money or is closed. */
+export const decideFailure = (
+  deposit: DepositState,
+  reason: DepositFailed['data']['reason'],
+  nowMs: number,
+): CommandDecision<DepositState> => {
+  if (!deposit || isClosed(deposit) || deposit.payments.size > 0) return { appends: [], answer: deposit }
+  const failed: DepositEvent = {
+    type: 'DepositFailed',
+    data: { ...named(deposit.details), reason, failedAt: isoTime(nowMs) },
+  }
+  return {
+    appends: [{ stream: depositStream(deposit.details.depositId), events: [failed] }],
+    answer: fold(deposit, [failed], nowMs),
+  }
+}
+
+/** The step that the deposit's status takes, given what its wallet has and what the provider says; or none. */
+const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): DepositEvent | null => {
+  const { details, status, creditedMicros } = deposit
+  const at = isoTime(nowMs)
+  const whole = creditedMicros >= centsToMicros(details.amountCents)
+  const over = isClosed(deposit) || ['paid', 'expired', 'failed'].includes(reported)
+  if (creditedMicros > 0 && (whole || over)) {
+    const settled = whole ? 'paid' : 'partially_paid'
+    if (settled === status) return null
+    return {
+      type: 'DepositSettled',
+      data: { ...named(details), status: settled, creditedMicros, settledAt: at },
+    }
+  }
+  if (isClosed(deposit)) return null
+  if (reported === 'expired') return { type: 'DepositExpired', data: { ...named(details), expiredAt: at } }
+  // Paid in words only, such as an invoice that its owner marked by hand: no money, no credit.
+  if (reported === 'failed' || reported === 'paid')
+    return { type: 'DepositFailed', data: { ...named(details), reason: 'payment_failed', failedAt: at } }
+  if (reported === 'processing' && status === 'awaiting_payment')
+    return { type: 'DepositProcessing', data: named(details) }
+  return null
+}
+
+/** The payments that the wallet does not have yet: those that were recorded, then those that are new. */
+const waiting = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
+  const late = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
+  const recorded = [...deposit.payments]
+    .filter(([, { credited }]) => !credited)
+    .map(([paymentId, { amountMicros, receivedAtMs }]) => ({
+      paymentId,
+      amountMicros,
+      recordedAtMs: receivedAtMs,
+      late,
+    }))
+  const fresh = reported.payments
+    .filter(({ paymentId }) => !deposit.payments.has(paymentId))
+    .map((payment) => ({ ...payment, recordedAtMs: null, late }))
+  return [...recorded, ...fresh]
+}
+
+export type ReceiptAnswer = {
+  readonly deposit: DepositState
+  /** More payments wait: decide again. */
+  readonly more: boolean
+  /** Payments that were recorded long ago and never confirmed: an operator must look. */
+  readonly unconfirmed: readonly string[]
+}
+
+/**
+ * Credits at most one payment and takes the status on. Written in this order: the payment is recorded, the ledger
+ * moves, the payment is marked as credited, the status steps. Where the log can lose the end of that, each prefix is
+ * finished by deciding again, as a movement by hand is (docs/decisions/0006).
+ */
+export const decideReceipt = <Refs extends StreamRefs>(
+  states: { readonly deposit: DepositState; readonly ledger: LedgerState } & StatesOf<Refs>,
+  reported: ReportedInvoice,
+  crediting: Crediting<Refs>,
+  nowMs: number,
+): CommandDecision<ReceiptAnswer> => {
+  const { deposit } = states
+  if (!deposit) return { appends: [], answer: { deposit, more: false, unconfirmed: [] } }
+  const { details } = deposit
+  const stream = depositStream(details.depositId)
+  const ledger = ledgerStream(details.accountId)
+  const unconfirmed: string[] = []
+  const payments = waiting(deposit, reported)
+  for (const [index, payment] of payments.entries()) {
+    const credited = crediting.decide(states.ledger, states, payment, nowMs)
+    if (credited.outcome === 'unconfirmed') {
+      unconfirmed.push(payment.paymentId)
+      continue
+    }
+    const data = { ...named(details), paymentId: payment.paymentId, amountMicros: payment.amountMicros }
+    const recorded: DepositEvent[] =
+      payment.recordedAtMs === null ? [{ type: 'DepositPaymentReceived', data }] : []
+    const marked: DepositEvent = { type: 'DepositPaymentCredited', data }
+    const after = fold(deposit, [...recorded, marked], nowMs) as Deposit
+    const more = index + 1 < payments.length
+    const step = more ? null : statusStep(after, reported.status, nowMs)
+    return {
+      appends: [
+        ...(recorded.length > 0 ? [{ stream, events: recorded }] : []),
+        ...(credited.payment.length > 0 ? [{ stream: ledger, events: credited.payment }] : []),
+        ...credited.appends,
+        { stream, events: step ? [marked, step] : [marked] },
+      ],
+      answer: { deposit: step ? fold(after, [step], nowMs) : after, more, unconfirmed },
+    }
+  }
+  // Money whose whereabouts nobody knows is no failed payment: it stays as it is until an operator has looked.
+  const step = unconfirmed.length > 0 ? null : statusStep(deposit, reported.status, nowMs)
+  const events = step ? [step] : []
+  return {
+    appends: step ? [{ stream, events }] : [],
+    answer: { deposit: fold(deposit, events, nowMs), more: false, unconfirmed },
+  }
+}

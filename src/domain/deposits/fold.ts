@@ -1,0 +1,122 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../../kernel/decider.ts'
+import { assertSafe } from '../../kernel/money.ts'
+import type { DepositDetails, DepositEvent } from './events.ts'
+
+/** docs/http-api.md, "Deposits". The last four are closed: they are never paid on purpose again. */
+export const depositStatuses = [
+  'awaiting_payment',
+  'processing',
+  'paid',
+  'partially_paid',
+  'expired',
+  'failed',
+] as const
+export type DepositStatus = (typeof depositStatuses)[number]
+
+export type DepositInvoice = {
+  readonly invoiceId: string
+  readonly expiresAt: string
+  readonly watchUntil: string
+}
+export type ReceivedPayment = {
+  readonly amountMicros: number
+  readonly receivedAtMs: number
+  readonly credited: boolean
+}
+
+export type Deposit = {
+  readonly details: DepositDetails
+  readonly openedAt: string
+  readonly status: DepositStatus
+  readonly invoice: DepositInvoice | null
+  /** By the provider's payment id; a handful. */
+  readonly payments: ImmutableMap<string, ReceivedPayment>
+  /** The sum of the payments that the wallet has. */
+  readonly creditedMicros: number
+}
+/** Null before it was opened. */
+export type DepositState = Deposit | null
+
+export const isClosed = ({ status }: Pick<Deposit, 'status'>): boolean =>
+  status !== 'awaiting_payment' && status !== 'processing'
+
+/** Whether its pay page still takes money: that of a closed or expired invoice is dead, whatever still arrives is credited. */
+export const isPayable = (
+  { status, expiresAt }: Pick<Deposit, 'status'> & { readonly expiresAt: string | null },
+  nowMs: number,
+): boolean => !isClosed({ status }) && (expiresAt === null || Date.parse(expiresAt) > nowMs)
+
+/** A deposit without an invoice is watched for a day; it is closed before. */
+export const withoutInvoiceMs = 24 * 60 * 60 * 1000
+
+/** Until when (milliseconds since the epoch) the provider still notices payments: one look after it must be answered. */
+export const watchedUntilMs = ({ invoice, openedAt }: Pick<Deposit, 'invoice' | 'openedAt'>): number =>
+  invoice ? Date.parse(invoice.watchUntil) : Date.parse(openedAt) + withoutInvoiceMs
+
+const evolveOpen = (
+  deposit: Deposit,
+  event: Exclude<DepositEvent, { type: 'DepositOpened' }>,
+  atMs: number,
+): Deposit => {
+  switch (event.type) {
+    case 'DepositInvoiceCreated': {
+      const { invoiceId, expiresAt, watchUntil } = event.data
+      return { ...deposit, invoice: { invoiceId, expiresAt, watchUntil } }
+    }
+    case 'DepositProcessing':
+      return { ...deposit, status: 'processing' }
+    case 'DepositPaymentReceived': {
+      const { paymentId, amountMicros } = event.data
+      if (deposit.payments.has(paymentId)) throw new Error(`payment ${paymentId} was received twice`)
+      const payment = { amountMicros, receivedAtMs: atMs, credited: false }
+      return { ...deposit, payments: deposit.payments.set(paymentId, payment) }
+    }
+    case 'DepositPaymentCredited': {
+      const { paymentId } = event.data
+      const payment = deposit.payments.get(paymentId)
+      if (!payment || payment.credited) throw new Error(`payment ${paymentId} is not one to credit`)
+      const creditedMicros = deposit.creditedMicros + payment.amountMicros
+      return {
+        ...deposit,
+        payments: deposit.payments.set(paymentId, { ...payment, credited: true }),
+        creditedMicros: assertSafe(creditedMicros, 'what a deposit was credited'),
+      }
+    }
+    case 'DepositSettled':
+      return { ...deposit, status: event.data.status }
+    case 'DepositExpired':
+      return { ...deposit, status: 'expired' }
+    case 'DepositFailed':
+      return { ...deposit, status: 'failed' }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown deposit event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const evolve: Fold<DepositState, DepositEvent>['evolve'] = (before, event) => {
+  if (event.type === 'DepositOpened') {
+    if (before) throw new Error(`deposit ${event.data.depositId} was opened twice`)
+    const { openedAt, ...details } = event.data
+    return {
+      details,
+      openedAt,
+      status: 'awaiting_payment',
+      invoice: null,
+      payments: ImmutableMap(),
+      creditedMicros: 0,
+    }
+  }
+  if (!before) throw new Error(`${event.type} before the deposit was opened`)
+  return evolveOpen(before, event, event.recordedAtMs)
+}
+
+/** One deposit. Never snapshotted: it has a handful of events. */
+export const depositFold: Fold<DepositState, DepositEvent> = {
+  name: 'deposit',
+  version: 1,
+  initial: null,
+  evolve,
+}

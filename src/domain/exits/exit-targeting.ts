@@ -1,0 +1,139 @@
+import { isAlpha2 } from '../../kernel/countries.ts'
+
+/**
+ * A place's name as usernames spell it: `São Paulo` is `sao_paulo`. Empty when it has no Latin letter and no digit.
+ */
+export const slugOf = (name: string): string =>
+  name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[\u0300-\u036f]/g, '')
+    .replaceAll(/[^a-z0-9]+/g, '_')
+    .replaceAll(/^_|_$/g, '')
+
+export const systems = ['windows', 'android', 'ios', 'mac'] as const
+export type System = (typeof systems)[number]
+
+/** Where a line's exit must stand, as its username or its stored set says. Places are slugs of the geo lists: `los_angeles`. */
+export type Targeting = {
+  /** ISO 3166 alpha-2, lower case. */
+  readonly country: string | null
+  readonly state: string | null
+  readonly city: string | null
+  readonly isp: string | null
+  readonly asn: number | null
+  readonly os: System | null
+  /** False: where nothing matches, any exit of the country will do. */
+  readonly strict: boolean
+  readonly udp: boolean
+  readonly not: {
+    readonly countries: readonly string[]
+    readonly states: readonly string[]
+    readonly cities: readonly string[]
+    readonly asns: readonly number[]
+  }
+}
+
+/** A line's username, taken apart. */
+export type Line = {
+  /** Names the plan; 6 to 16 of `[a-z0-9]`. */
+  readonly base: string
+  readonly targeting: Targeting
+  /** Null: another exit for each connection. */
+  readonly session: { readonly id: string; readonly lifetimeMinutes: number } | null
+  /** Megabytes (10^6) that one session may pass; null: no cap. */
+  readonly limitMegabytes: number | null
+  /** Id of a stored targeting, which `parse` cannot resolve by itself; null when everything stood in the name. */
+  readonly set: string | null
+}
+
+/** Any exit at all: what a username without targeting asks for. */
+export const anywhere: Targeting = {
+  country: null,
+  state: null,
+  city: null,
+  isp: null,
+  asn: null,
+  os: null,
+  strict: true,
+  udp: false,
+  not: { countries: [], states: [], cities: [], asns: [] },
+}
+
+/** What is wrong with a targeting: the token that must change, as it stands in a username, and why. */
+export type TokenProblem = { readonly token: string; readonly detail: string }
+
+/** Entries of one exclude list. */
+export const maxExcluded = 20
+export const maxAsn = 4_294_967_295
+/** One place, e.g. a city. */
+export const maxPlaceLength = 64
+
+const place = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
+
+/** Whether this is a place as the geo lists spell it: lower case, `_` for spaces. */
+export const isPlace = (text: string): boolean => text.length <= maxPlaceLength && place.test(text)
+
+export const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
+
+const asPlace = 'a place of the geo lists: lower-case letters and digits with _ between words'
+
+const single = ({ country, state, city, isp, asn, os }: Targeting): TokenProblem | null => {
+  if (country !== null && !isAlpha2(country))
+    return { token: `country-${country}`, detail: 'country takes a two-letter code of ISO 3166 such as us' }
+  for (const [key, value] of Object.entries({ state, city, isp }))
+    if (value !== null && !isPlace(value))
+      return { token: `${key}-${value}`, detail: `${key} takes ${asPlace}` }
+  if (asn !== null && !isAsn(asn))
+    return { token: `asn-${asn}`, detail: `asn takes a whole AS number from 1 to ${maxAsn}` }
+  if (os !== null && !systems.includes(os))
+    return { token: `os-${os}`, detail: `os takes one of ${systems.join(', ')}` }
+  return null
+}
+
+const combined = ({ country, state, city, isp }: Targeting): TokenProblem | null => {
+  if (state !== null && city !== null)
+    return { token: `state-${state}`, detail: 'a state and a city cannot be combined: take one of the two' }
+  for (const [key, value] of Object.entries({ state, city, isp }))
+    if (value !== null && country === null)
+      return { token: `${key}-${value}`, detail: `${key} needs a country: add country- and its code` }
+  return null
+}
+
+/** What a list of excludes is called in usernames, what one entry must be, and the wanted value that it must not name. */
+const lists = (targeting: Targeting) =>
+  [
+    ['not.country', targeting.not.countries, isAlpha2, 'two-letter country codes', targeting.country],
+    ['not.state', targeting.not.states, isPlace, 'states of the geo lists', targeting.state],
+    ['not.city', targeting.not.cities, isPlace, 'cities of the geo lists', targeting.city],
+    [
+      'not.asn',
+      targeting.not.asns.map(String),
+      (text: string) => isAsn(Number(text)),
+      'whole AS numbers',
+      targeting.asn === null ? null : String(targeting.asn),
+    ],
+  ] as const
+
+const excluded = (targeting: Targeting): TokenProblem | null => {
+  for (const [key, entries, fits, what, wanted] of lists(targeting)) {
+    const token = `${key}-${entries.join(',')}`
+    if (entries.length > maxExcluded) return { token, detail: `${key} takes at most ${maxExcluded} entries` }
+    if (!entries.every(fits) || new Set(entries).size < entries.length)
+      return { token, detail: `${key} takes ${what}, each once, with commas between` }
+    if (wanted !== null && entries.includes(wanted))
+      return { token, detail: `${wanted} is both wanted and excluded` }
+  }
+  return null
+}
+
+/**
+ * The rules that hold for every targeting, whether a username, a stored set or a request to generate lines says it. Whether
+ * anything stands at a place is the pool's to know.
+ * @returns the first problem, or null
+ */
+export const targetingProblem = (targeting: Targeting): TokenProblem | null =>
+  single(targeting) ?? combined(targeting) ?? excluded(targeting)
+
+/** A session of a line keeps its exit for at most so many minutes. */
+export const maxStickyMinutes = 1_440

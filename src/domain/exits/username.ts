@@ -1,0 +1,174 @@
+import { type Line, type System, type Targeting, type TokenProblem, anywhere, isAsn, maxStickyMinutes, systems, targetingProblem } from './exit-targeting.ts'
+
+/** What RFC 1929 leaves for a username. */
+const maxUsernameBytes = 255
+/** A line's own targeting stands in its name up to here; what is longer is stored and named by its id. */
+export const maxWrittenBytes = 200
+
+/** Of a session that a hand-written username gives no lifetime. */
+export const defaultLifetimeMinutes = 10
+const maxLimitMegabytes = 1_000_000
+
+export const basePattern = /^[a-z0-9]{6,16}$/
+export const setPattern = /^[a-z0-9]{8}$/
+const sessionPattern = /^[A-Za-z0-9_]{1,32}$/
+
+export type Parsed =
+  | { readonly ok: true; readonly line: Line }
+  | { readonly ok: false; readonly problem: TokenProblem }
+
+/** What names the plan: all before the first `-`, whatever follows. */
+export const baseOf = (username: string): string => username.split('-', 1)[0] ?? ''
+
+const whole = (text: string, max: number): number | null => {
+  const value = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
+  return value >= 1 && value <= max ? value : null
+}
+
+const onOff = (text: string): boolean | null => (text === 'on' ? true : text === 'off' ? false : null)
+const one = (text: string): string | null => (text === '' ? null : text)
+const many = (text: string): readonly string[] | null => {
+  const entries = text.split(',')
+  return entries.includes('') ? null : entries
+}
+const asns = (text: string): readonly number[] | null => {
+  const values = text.split(',').map((entry) => (/^\d{1,10}$/.test(entry) ? Number(entry) : 0))
+  return values.every(isAsn) ? values : null
+}
+
+/** Each key: how its value reads (null: it does not), and what it takes, for the refusal. */
+const keys = {
+  country: [one, 'a two-letter code of ISO 3166 such as us'],
+  state: [one, 'a state of the geo lists'],
+  city: [one, 'a city of the geo lists'],
+  isp: [one, 'an ISP of the geo lists'],
+  asn: [(text: string) => whole(text, 4_294_967_295), 'a whole AS number'],
+  os: [
+    (text: string) => (systems.includes(text as System) ? (text as System) : null),
+    `one of ${systems.join(', ')}`,
+  ],
+  strict: [onOff, 'on or off'],
+  udp: [onOff, 'on or off'],
+  session: [
+    (text: string) => (sessionPattern.test(text) ? text : null),
+    '1 to 32 letters, digits and underscores',
+  ],
+  lifetime: [(text: string) => whole(text, maxStickyMinutes), `whole minutes from 1 to ${maxStickyMinutes}`],
+  limit: [(text: string) => whole(text, maxLimitMegabytes), `whole megabytes from 1 to ${maxLimitMegabytes}`],
+  'not.country': [many, 'country codes with commas between'],
+  'not.state': [many, 'states with commas between'],
+  'not.city': [many, 'cities with commas between'],
+  'not.asn': [asns, 'whole AS numbers with commas between'],
+  set: [(text: string) => (setPattern.test(text) ? text : null), '8 lower-case letters and digits'],
+} as const
+
+type Key = keyof typeof keys
+type Values = { -readonly [Name in Key]?: NonNullable<ReturnType<(typeof keys)[Name][0]>> }
+
+const isKey = (text: string): text is Key => Object.hasOwn(keys, text)
+
+const refuse = (token: string, detail: string): Parsed => ({ ok: false, problem: { token, detail } })
+
+/** The keys that say where the exit stands, which a stored set says as a whole. */
+const placing = new Set<Key>(Object.keys(keys) as Key[])
+for (const key of ['session', 'lifetime', 'limit', 'set'] as const) placing.delete(key)
+
+const targetingOf = (values: Values): Targeting => ({
+  country: values.country ?? null,
+  state: values.state ?? null,
+  city: values.city ?? null,
+  isp: values.isp ?? null,
+  asn: values.asn ?? null,
+  os: values.os ?? null,
+  strict: values.strict ?? true,
+  udp: values.udp ?? false,
+  not: {
+    countries: values['not.country'] ?? [],
+    states: values['not.state'] ?? [],
+    cities: values['not.city'] ?? [],
+    asns: values['not.asn'] ?? [],
+  },
+})
+
+/** Keys that say something of a session only. */
+const ofSession = (values: Values): TokenProblem | null => {
+  for (const key of ['lifetime', 'limit'] as const)
+    if (values[key] !== undefined && values.session === undefined)
+      return { token: `${key}-${values[key]}`, detail: `${key} is of a session: add session- and its id` }
+  return null
+}
+
+const besideSet = (values: Values): TokenProblem | null => {
+  if (values.set === undefined) return null
+  const other = (Object.keys(values) as Key[]).find((key) => placing.has(key))
+  return other === undefined
+    ? null
+    : { token: `set-${values.set}`, detail: `set says the whole targeting: take ${other} out, or set` }
+}
+
+/**
+ * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is
+ * refused and never ignored: the problem names the token.
+ */
+export const parseUsername = (username: string): Parsed => {
+  if (Buffer.byteLength(username) > maxUsernameBytes)
+    return refuse('username', `a username has at most ${maxUsernameBytes} bytes`)
+  const [base = '', ...rest] = username.split('-')
+  if (!basePattern.test(base))
+    return refuse(base, 'a username begins with that of its plan: 6 to 16 lower-case letters and digits')
+  const values: Values = {}
+  for (let at = 0; at < rest.length; at += 2) {
+    const [key = '', value] = [rest[at], rest[at + 1]]
+    if (!isKey(key)) return refuse(key, `no key is called this; the keys are ${Object.keys(keys).join(', ')}`)
+    if (value === undefined) return refuse(key, `${key} has no value`)
+    if (values[key] !== undefined) return refuse(`${key}-${value}`, `${key} stands in the name twice`)
+    const [read, takes] = keys[key]
+    const understood = read(value)
+    if (understood === null) return refuse(`${key}-${value}`, `${key} takes ${takes}`)
+    Object.assign(values, { [key]: understood })
+  }
+  const targeting = targetingOf(values)
+  const problem = ofSession(values) ?? besideSet(values) ?? targetingProblem(targeting)
+  if (problem !== null) return { ok: false, problem }
+  const { session, lifetime = defaultLifetimeMinutes } = values
+  return {
+    ok: true,
+    line: {
+      base,
+      targeting: values.set === undefined ? targeting : anywhere,
+      session: session === undefined ? null : { id: session, lifetimeMinutes: lifetime },
+      limitMegabytes: values.limit ?? null,
+      set: values.set ?? null,
+    },
+  }
+}
+
+const listed = (key: string, entries: readonly (string | number)[]): string =>
+  entries.length === 0 ? '' : `-${key}-${entries.join(',')}`
+
+/** A targeting as it stands in usernames, each token with a `-` before it; empty for `anywhere`. */
+export const writeTargeting = (targeting: Targeting): string => {
+  const { strict, udp, not } = targeting
+  const single = (['country', 'state', 'city', 'isp', 'asn', 'os'] as const)
+    .filter((key) => targeting[key] !== null)
+    .map((key) => `-${key}-${targeting[key]}`)
+    .join('')
+  return [
+    single,
+    strict ? '' : '-strict-off',
+    udp ? '-udp-on' : '',
+    listed('not.country', not.countries),
+    listed('not.state', not.states),
+    listed('not.city', not.cities),
+    listed('not.asn', not.asns),
+  ].join('')
+}
+
+/** The username of a line; `parseUsername` gives the same line back. It may be longer than usernames may be. */
+export const writeUsername = ({ base, targeting, session, limitMegabytes, set }: Line): string =>
+  [
+    base,
+    set === null ? writeTargeting(targeting) : `-set-${set}`,
+    session === null ? '' : `-session-${session.id}-lifetime-${session.lifetimeMinutes}`,
+    limitMegabytes === null ? '' : `-limit-${limitMegabytes}`,
+  ].join('')

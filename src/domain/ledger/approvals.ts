@@ -1,0 +1,136 @@
+import type { Fold, StreamRef } from '../../kernel/decider.ts'
+import { anyId, cents, either, exactly, group, id, list, oneOf, orAbsent, orNull, text, time } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import { fourEyesStream, proposalStream } from '../../kernel/streams.ts'
+import { movement } from './manual-movements.ts'
+
+/** Above which amount movements by hand take two operators; the one stream `foureyes`. */
+const settingStream = 'foureyes'
+/** A `proposal-{id}` stream: what one operator proposes and another approves. */
+const stream = 'proposal-{proposal}'
+
+const limitCents = orNull(
+  cents('0 or more', 'what one operator may move alone at most; null: any amount, four eyes are off'),
+)
+
+export const fourEyesSet = fact('FourEyesSet', {
+  stream: settingStream,
+  means:
+    'From then on credits, adjustments and refunds by hand above this amount are proposed by one operator and approved by another.',
+  fields: {
+    limitCents,
+    from: time('a minute after it was recorded: every process knows of it by then'),
+    proposalId: orNull(
+      id('prp', 'the approved proposal; null for a limit that allows no more than the one before it'),
+    ),
+  },
+})
+export type FourEyesSet = EventOf<typeof fourEyesSet>
+
+const refund = group(
+  {
+    kind: exactly('refund', 'of an order'),
+    accountId: id('acc', 'who bought'),
+    orderId: id('ord', 'the order'),
+    refundId: text('the refund'),
+    amountCents: cents('0 or more', 'what the payer gets back'),
+    costCents: orAbsent(cents('0 or more', "the part of the reseller's cost that comes back with it")),
+    proxyIds: list(id('prx', 'a rental'), 'the rentals that it ends'),
+    reference: text('what it is for'),
+    asked: oneOf(['whole', 'cents', 'proxies'], 'all that is left, an amount, or what these rentals cost'),
+  },
+  'A refund of an order.',
+)
+const setting = group(
+  { kind: exactly('setting', 'of four eyes'), limitCents },
+  'A limit that allows more than the one in force.',
+)
+const proposed = either(
+  [movement, refund, setting],
+  'what is proposed: nothing of it happens before it is approved',
+)
+/** What one operator proposes to another. */
+export type Proposed = (typeof proposed)['_output']
+export type ProposedRefund = Extract<Proposed, { readonly kind: 'refund' }>
+
+const proposalId = id('prp', 'the proposal')
+const by = anyId('who: `stf_…` of the console, or `operator:` and a name at the command line')
+
+export const proposalMade = fact('ProposalMade', {
+  stream,
+  means:
+    'An operator asked for what takes two, and nothing happened yet. Said again when the one before it was closed or is over.',
+  fields: { proposalId, what: proposed, by, expiresAt: time('until then it may be approved') },
+})
+export const proposalApproved = fact('ProposalApproved', {
+  stream,
+  means: 'Another operator approved it: what was proposed stands behind it in the log, once.',
+  fields: { proposalId, by },
+})
+export const proposalClosed = fact('ProposalClosed', {
+  stream,
+  means: 'It is not to be approved any more.',
+  fields: {
+    proposalId,
+    by,
+    reason: oneOf(['declined', 'withdrawn'], 'by another operator, or by whoever proposed it'),
+    note: orNull(text('why, as it was typed: it names no person; null: nothing was said')),
+  },
+})
+export type ProposalMade = EventOf<typeof proposalMade>
+export type ProposalEvent = EventOf<typeof proposalMade | typeof proposalApproved | typeof proposalClosed>
+
+export const approvalFacts = [fourEyesSet, proposalMade, proposalApproved, proposalClosed] as const
+
+type Limit = { readonly limitCents: number | null; readonly fromMs: number }
+
+/** The limits by when they hold, the last one last; those that hold no more are forgotten. */
+export type FourEyes = readonly Limit[]
+
+/** What one operator may move alone at this moment, in cents; null: any amount. */
+export const limitAt = (limits: FourEyes, atMs: number): number | null =>
+  limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
+
+export const fourEyesFold: Fold<FourEyes, FourEyesSet> = {
+  name: 'four-eyes',
+  version: 1,
+  initial: [],
+  evolve: (limits, { data, recordedAtMs }) => {
+    const current = limits.findLastIndex(({ fromMs }) => fromMs <= recordedAtMs)
+    return [
+      ...limits.slice(Math.max(current, 0)),
+      { limitCents: data.limitCents, fromMs: Date.parse(data.from) },
+    ]
+  },
+}
+
+/** A proposal as its stream has it; null for one that was never made. */
+export type Proposal = {
+  readonly proposalId: string
+  readonly what: Proposed
+  /** Who proposed it. */
+  readonly by: string
+  readonly proposedAtMs: number
+  readonly expiresAtMs: number
+  readonly status: 'open' | 'approved' | 'declined' | 'withdrawn'
+} | null
+
+export const proposalFold: Fold<Proposal, ProposalEvent> = {
+  name: 'proposal',
+  version: 1,
+  initial: null,
+  evolve: (state, event) => {
+    if (event.type === 'ProposalMade') {
+      const { expiresAt, ...made } = event.data
+      return { ...made, proposedAtMs: event.recordedAtMs, expiresAtMs: Date.parse(expiresAt), status: 'open' }
+    }
+    if (!state) throw new Error(`${event.type} on a proposal that was never made`)
+    return { ...state, status: event.type === 'ProposalApproved' ? 'approved' : event.data.reason }
+  },
+}
+
+export const fourEyesRef: StreamRef<FourEyes> = { stream: fourEyesStream, fold: fourEyesFold }
+export const proposalRef = (proposalId: string): StreamRef<Proposal> => ({
+  stream: proposalStream(proposalId),
+  fold: proposalFold,
+})

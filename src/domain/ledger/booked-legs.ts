@@ -1,0 +1,122 @@
+import type { LedgerEvent } from './events.ts'
+import type { StatementLineBooked } from './statement-lines.ts'
+
+/**
+ * What each money event means in the books, as data: docs/events.md shows it, and a program can book from it alone. The
+ * service itself books by `postings.ts`; a test holds both to the same postings.
+ */
+export type BookedLeg = {
+  /** The service's book, or the reseller's own: only where the ledger's owner is a reseller. */
+  readonly book: 'service' | 'reseller'
+  /** `{field}` stands for the event's field, `{owner}` for the account that the ledger is of. */
+  readonly account: string
+  /** The debit is the sum of these fields, each times its number, an absent one 0; below zero it is a credit, 0 is no leg. */
+  readonly debit: Readonly<Record<string, 1 | -1>>
+  /** Only where these fields have one of these values. */
+  readonly when?: Readonly<Record<string, readonly string[]>>
+}
+
+const amount = { amountMicros: 1 } as const
+const minusAmount = { amountMicros: -1 } as const
+const cost = { costMicros: 1 } as const
+const minusCost = { costMicros: -1 } as const
+
+const service = (account: string, debit: BookedLeg['debit'], when?: BookedLeg['when']): BookedLeg =>
+  when ? { book: 'service', account, debit, when } : { book: 'service', account, debit }
+const reseller = (account: string, debit: BookedLeg['debit'], when?: BookedLeg['when']): BookedLeg =>
+  when ? { book: 'reseller', account, debit, when } : { book: 'reseller', account, debit }
+
+const wallet = 'liabilities:wallet:{owner}'
+const holds = 'liabilities:holds:{owner}'
+const debt = 'assets:receivable:{owner}'
+const gateway = 'assets:gateway:{gateway}'
+const adjustments = 'expenses:adjustments:{reason}'
+const mirror = 'assets:service-wallet'
+const serviceDebt = 'liabilities:service-debt'
+const given = 'revenue:adjustments:{reason}'
+const ownUse = 'expenses:own-use'
+const costOfSales = 'expenses:cost-of-sales'
+const funding = 'equity:funding'
+const sales = 'revenue:sales'
+const credit = 'liabilities:customer:{customerId}'
+const customerDebt = 'assets:receivable:customer:{customerId}'
+
+const refund = { source: ['refund'] }
+const arrived = { source: ['deposit', 'manual'] }
+const chargeback = { reason: ['chargeback'] }
+const byHand = { reason: ['correction', 'goodwill'] }
+
+type Booked = (LedgerEvent | StatementLineBooked)['type']
+
+export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
+  WalletCredited: [
+    service(gateway, amount, arrived),
+    service('revenue:orders:{family}', amount, refund),
+    service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    service(debt, { debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: 1 }),
+    reseller(funding, minusAmount, arrived),
+    reseller(ownUse, minusAmount, refund),
+  ],
+  WalletAdjusted: [
+    service(gateway, amount, chargeback),
+    service(adjustments, amount, byHand),
+    service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
+    service(debt, { debtChangeMicros: 1, receivableMicros: 1 }),
+    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
+    reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: -1 }),
+    reseller(funding, minusAmount, chargeback),
+    reseller(given, minusAmount, byHand),
+  ],
+  WalletDebited: [
+    service(wallet, amount),
+    service('revenue:orders:{order.family}', minusAmount),
+    reseller(ownUse, amount),
+    reseller(mirror, minusAmount),
+  ],
+  FundsHeld: [service(wallet, amount), service(holds, minusAmount)],
+  HoldCaptured: [
+    service(holds, amount),
+    service('revenue:scrapes:{platform}', minusAmount),
+    reseller(ownUse, amount),
+    reseller(mirror, minusAmount),
+  ],
+  HoldReleased: [service(holds, amount), service(wallet, minusAmount)],
+  CustomerCredited: [
+    reseller(gateway, amount),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: -1 }),
+  ],
+  CustomerCharged: [
+    service(wallet, cost),
+    service('revenue:orders:{order.family}', minusCost),
+    reseller(credit, amount),
+    reseller(sales, minusAmount),
+    reseller(costOfSales, cost),
+    reseller(mirror, minusCost),
+  ],
+  CustomerRefunded: [
+    service('revenue:orders:{family}', cost),
+    service(wallet, { costMicros: -1, walletDebtChangeMicros: -1, walletReceivableMicros: 1 }),
+    service(debt, { walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
+    reseller(sales, amount),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(mirror, { costMicros: 1, walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
+    reseller(serviceDebt, { walletDebtChangeMicros: -1, walletReceivableMicros: 1 }),
+    reseller(costOfSales, minusCost),
+  ],
+  CustomerAdjusted: [
+    reseller('assets:gateway:manual', amount, { reason: ['payment'] }),
+    reseller(gateway, amount, chargeback),
+    reseller(adjustments, amount, byHand),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: 1 }),
+  ],
+  StatementLineBooked: [
+    service(gateway, { feeMicros: -1, payoutMicros: -1 }),
+    service('expenses:gateway-fees:{gateway}', { feeMicros: 1 }),
+    service('assets:bank', { payoutMicros: 1 }),
+  ],
+}

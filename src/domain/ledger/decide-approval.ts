@@ -1,0 +1,233 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { type Appends, type CommandDecision, type Refused, refused } from '../../kernel/decider.ts'
+import type { Actor } from '../../kernel/event.ts'
+import { deriveId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import { fourEyesStream, proposalStream } from '../../kernel/streams.ts'
+import { type FourEyes, type FourEyesSet, type Proposal, type ProposalEvent, type Proposed, type ProposedRefund, limitAt } from './approvals.ts'
+import { manualStream } from './decide-manual.ts'
+import type { ManualMovement } from './manual-movements.ts'
+
+/** How long a proposal may be approved. */
+export const proposalStandsMs = 7 * 86_400_000
+/** A new limit holds after this: a decision that is under way does not know of it. */
+export const limitHoldsAfterMs = 60_000
+
+/** Who acts for the service, in one word; null for keys, accounts and the service itself, which propose and approve nothing. */
+export const operatorOf = (actor: Actor): string | null => {
+  if (actor.kind === 'operator') return `operator:${actor.name}`
+  return actor.kind === 'session' && actor.subjectId.startsWith('stf_') ? actor.subjectId : null
+}
+
+/** The same movement or refund is the same proposal; one of a setting has an id of its own. A refund's id is the order's. */
+export const proposalIdOf = (what: ManualMovement | Pick<ProposedRefund, 'kind' | 'refundId'>): string =>
+  what.kind === 'refund'
+    ? deriveId('prp', [what.refundId])
+    : deriveId('prp', [what.accountId, manualStream(what)])
+
+/** The whole of what is proposed, in an order of its own, so that two can be compared. */
+export const proposedText = (what: Proposed): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(what).sort(([a], [b]) => (a < b ? -1 : 1))))
+
+/** The larger side of what is moved, in micro-dollars; null for a setting. */
+export const sizeMicros = (what: Proposed): number | null => {
+  if (what.kind === 'setting') return null
+  if (what.kind !== 'refund') return Math.abs(what.amountMicros)
+  return centsToMicros(Math.max(what.amountCents, what.costCents ?? 0))
+}
+
+export const isOpen = (proposal: Proposal, nowMs: number): proposal is NonNullable<Proposal> =>
+  proposal?.status === 'open' && nowMs < proposal.expiresAtMs
+
+/** Nothing moved: it waits for another operator. */
+export type ProposedAnswer = {
+  readonly outcome: 'proposed'
+  readonly proposal: NonNullable<Proposal>
+  /** It was proposed by this command, not before. */
+  readonly now: boolean
+}
+/** The same reference waits for approval with another amount or another reason; nothing moved and nothing was proposed. */
+export type OtherProposed = { readonly outcome: 'other_proposed'; readonly proposal: NonNullable<Proposal> }
+export type FourEyesAnswer = ProposedAnswer | OtherProposed
+
+type Moment = { readonly actor: Actor; readonly nowMs: number }
+type States = { readonly fourEyes: FourEyes; readonly proposal: Proposal }
+
+const append = (event: ProposalEvent): Appends[number] => ({
+  stream: proposalStream(event.data.proposalId),
+  events: [event],
+})
+
+const propose = (
+  proposal: Proposal,
+  proposalId: string,
+  what: Proposed,
+  { actor, nowMs }: Moment,
+): CommandDecision<FourEyesAnswer> => {
+  const by = operatorOf(actor)
+  if (by === null) throw new Error(`${JSON.stringify(actor)} is no operator, and moves by hand`)
+  if (isOpen(proposal, nowMs)) {
+    const same = proposedText(proposal.what) === proposedText(what)
+    return {
+      appends: [],
+      answer: same ? { outcome: 'proposed', proposal, now: false } : { outcome: 'other_proposed', proposal },
+    }
+  }
+  const expiresAtMs = nowMs + proposalStandsMs
+  const made = { proposalId, what, by } as const
+  return {
+    appends: [append({ type: 'ProposalMade', data: { ...made, expiresAt: isoTime(expiresAtMs) } })],
+    answer: {
+      outcome: 'proposed',
+      proposal: { ...made, proposedAtMs: nowMs, expiresAtMs, status: 'open' },
+      now: true,
+    },
+  }
+}
+
+/**
+ * What an operator asks for: done where one operator may, else proposed. What the service does by itself is done: it is
+ * no movement by hand. So is what would move nothing, such as a refusal, and what was recorded before and is finished.
+ * @param whatOf what a decision newly moves by hand; null: nothing
+ */
+export const decideFourEyes = <Answer>(
+  { fourEyes, proposal }: States,
+  moment: Moment,
+  decision: CommandDecision<Answer>,
+  whatOf: (appends: Appends) => Exclude<Proposed, { readonly kind: 'setting' }> | null,
+): CommandDecision<Answer | FourEyesAnswer> => {
+  const { actor, nowMs } = moment
+  const limitCents = limitAt(fourEyes, nowMs)
+  const what = actor.kind === 'system' || limitCents === null ? null : whatOf(decision.appends)
+  if (what === null || limitCents === null || (sizeMicros(what) ?? 0) <= centsToMicros(limitCents))
+    return decision
+  return propose(proposal, proposalIdOf(what), what, moment)
+}
+
+export type ApprovalRefusal =
+  | { readonly code: 'unknown_proposal' }
+  /** Only staff and operators of the command line approve. */
+  | { readonly code: 'not_an_operator' }
+  /** Whoever proposed it does not approve or decline it. */
+  | { readonly code: 'own_proposal' }
+  /** Only whoever proposed it withdraws it. */
+  | { readonly code: 'not_own_proposal' }
+  | { readonly code: 'proposal_closed'; readonly status: 'approved' | 'declined' | 'withdrawn' | 'expired' }
+  /** What it comes to now is not what was proposed: something of it moved meanwhile. It is to be proposed anew. */
+  | { readonly code: 'proposal_outdated' }
+
+const refusedApproval = (
+  code: ApprovalRefusal,
+): { readonly appends: []; readonly answer: Refused<ApprovalRefusal> } => ({
+  appends: [],
+  answer: refused(code),
+})
+
+/**
+ * Approves and carries out in one decision, so that each is carried out at most once: the stream of the movement or of the
+ * order refuses the second. Where a log lost what came behind the approval, another approval finishes it. What cannot be
+ * carried out now leaves the proposal open; its answer says why.
+ * @param carryOut decides what was proposed, as if one operator might
+ */
+export const decideApproval = <Answer>(
+  proposal: Proposal,
+  { actor, nowMs }: Moment,
+  carryOut: (what: Proposed) => CommandDecision<Answer>,
+  whatOf: (appends: Appends) => Proposed | null,
+): CommandDecision<Answer | Refused<ApprovalRefusal>> => {
+  if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
+  const by = operatorOf(actor)
+  if (by === null) return refusedApproval({ code: 'not_an_operator' })
+  if (by === proposal.by) return refusedApproval({ code: 'own_proposal' })
+  const { status, proposalId } = proposal
+  if (status === 'declined' || status === 'withdrawn')
+    return refusedApproval({ code: 'proposal_closed', status })
+  if (status === 'open' && !isOpen(proposal, nowMs))
+    return refusedApproval({ code: 'proposal_closed', status: 'expired' })
+  const decision = carryOut(proposal.what)
+  const what = whatOf(decision.appends)
+  // What was recorded before anybody approved it, by one operator while one might, is finished and not approved.
+  if (what === null) return decision
+  if (proposedText(what) !== proposedText(proposal.what))
+    return refusedApproval({ code: 'proposal_outdated' })
+  if (status === 'approved') return decision
+  return {
+    appends: [append({ type: 'ProposalApproved', data: { proposalId, by } }), ...decision.appends],
+    answer: decision.answer,
+  }
+}
+
+export type ClosingAnswer = { readonly outcome: 'closed'; readonly now: boolean } | Refused<ApprovalRefusal>
+
+/** Declined by another operator, withdrawn by whoever proposed it. */
+export const decideClosing = (
+  proposal: Proposal,
+  { reason, note }: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
+  { actor, nowMs }: Moment,
+): CommandDecision<ClosingAnswer> => {
+  if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
+  const by = operatorOf(actor)
+  if (by === null) return refusedApproval({ code: 'not_an_operator' })
+  const own = by === proposal.by
+  if (reason === 'declined' && own) return refusedApproval({ code: 'own_proposal' })
+  if (reason === 'withdrawn' && !own) return refusedApproval({ code: 'not_own_proposal' })
+  const { status, proposalId } = proposal
+  if (status === reason) return { appends: [], answer: { outcome: 'closed', now: false } }
+  if (status !== 'open') return refusedApproval({ code: 'proposal_closed', status })
+  if (!isOpen(proposal, nowMs)) return refusedApproval({ code: 'proposal_closed', status: 'expired' })
+  return {
+    appends: [append({ type: 'ProposalClosed', data: { proposalId, by, reason, note } })],
+    answer: { outcome: 'closed', now: true },
+  }
+}
+
+/** `fromMs`: from then on it holds. */
+export type SettingAnswer = { readonly outcome: 'set'; readonly changed: boolean; readonly fromMs: number }
+
+const setting = (limits: FourEyes, limitCents: number | null, proposalId: string | null, nowMs: number) => {
+  const last = limits.at(-1) ?? { limitCents: null, fromMs: 0 }
+  const fromMs = nowMs + limitHoldsAfterMs
+  const event: FourEyesSet = { type: 'FourEyesSet', data: { limitCents, from: isoTime(fromMs), proposalId } }
+  const changed = last.limitCents !== limitCents
+  const decision: CommandDecision<SettingAnswer> = {
+    appends: changed ? [{ stream: fourEyesStream, events: [event] }] : [],
+    answer: { outcome: 'set', changed, fromMs: changed ? fromMs : last.fromMs },
+  }
+  const allowsMore =
+    changed && last.limitCents !== null && (limitCents === null || limitCents > last.limitCents)
+  return { decision, allowsMore }
+}
+
+/** A limit that allows no more than the last one is set by one operator; a higher one, or none, takes two. */
+export const decideLimit = (
+  { fourEyes, proposal }: States,
+  { limitCents, proposalId }: { readonly limitCents: number | null; readonly proposalId: string },
+  moment: Moment,
+): CommandDecision<SettingAnswer | FourEyesAnswer> => {
+  const { decision, allowsMore } = setting(fourEyes, limitCents, null, moment.nowMs)
+  return allowsMore ? propose(proposal, proposalId, { kind: 'setting', limitCents }, moment) : decision
+}
+
+export const decideLimitApproval = (
+  { fourEyes, proposal }: States,
+  moment: Moment,
+): CommandDecision<SettingAnswer | Refused<ApprovalRefusal>> => {
+  // No stream remembers that it was set: a second time it would undo what was set since.
+  if (proposal?.status === 'approved') return refusedApproval({ code: 'proposal_closed', status: 'approved' })
+  return decideApproval<SettingAnswer>(
+    proposal,
+    moment,
+    (what) => {
+      if (what.kind !== 'setting' || !proposal) throw new Error('a proposal of a movement sets no limit')
+      return setting(fourEyes, what.limitCents, proposal.proposalId, moment.nowMs).decision
+    },
+    limitIn,
+  )
+}
+
+const limitIn = (appends: Appends): Proposed | null => {
+  const set = appends.flatMap(({ events }) => events).find(({ type }) => type === 'FourEyesSet')
+  return set === undefined
+    ? null
+    : { kind: 'setting', limitCents: (set.data as FourEyesSet['data']).limitCents }
+}

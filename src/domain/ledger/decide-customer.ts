@@ -1,0 +1,145 @@
+import { refused } from '../../kernel/decider.ts'
+import { assertSafe, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
+import type { CustomerOrder } from '../shared/order-terms.ts'
+import { type AlreadyApplied, type AlreadyDebited, type InsufficientBalance, type LedgerDecision, type SpendCapReached, insufficientBalance, landedBefore, moves, positive, spendCapReached } from './decide.ts'
+import type { CustomerAdjusted, CustomerCharged, CustomerCredited, CustomerRefunded } from './events.ts'
+import { type LedgerState, customerPurse } from './fold.ts'
+import { movementKey, recallMovement } from './movements.ts'
+import { type DebtFields, adjust, credit, take } from './purse.ts'
+import { capKeyOf } from './spend-cap.ts'
+
+/** The customer's credit does not cover the price; whole cents, rounded up. */
+export type CustomerCreditInsufficient = {
+  readonly code: 'customer_credit_insufficient'
+  readonly creditCents: number
+  readonly amountCents: number
+  readonly shortfallCents: number
+}
+
+export type CustomerCreditInput = Omit<
+  CustomerCredited['data'],
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
+>
+export type CustomerAdjustmentInput = Omit<
+  CustomerAdjusted['data'],
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
+>
+export type CustomerRefundInput = Omit<
+  CustomerRefunded['data'],
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
+>
+
+const notNegative = (amountMicros: number): number => {
+  if (assertSafe(amountMicros, 'an amount') < 0) throw new RangeError(`an amount of ${amountMicros}`)
+  return amountMicros
+}
+
+/** A payment at the reseller's gateway lands once. What the customer owes is paid from it first. */
+export const decideCustomerCredit = (
+  state: LedgerState,
+  input: CustomerCreditInput,
+): LedgerDecision<CustomerCredited, AlreadyApplied> => {
+  const before = landedBefore(state, movementKey.customerCredit(input))
+  if (before) return before
+  const purse = customerPurse(state, input.customerId)
+  const { debtChangeMicros, afterMicros } = credit(purse, positive(input.amountMicros))
+  const { availableMicros: availableAfterMicros } = state
+  return moves({
+    type: 'CustomerCredited',
+    data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
+  })
+}
+
+/**
+ * Moves a signed amount once. A customer's credit never goes below zero: what a chargeback misses becomes the
+ * customer's debt to the reseller; any other reason is refused with `insufficient_balance`.
+ */
+export const decideCustomerAdjustment = (
+  state: LedgerState,
+  input: CustomerAdjustmentInput,
+): LedgerDecision<CustomerAdjusted, AlreadyApplied | InsufficientBalance> => {
+  const before = landedBefore(state, movementKey.customerAdjustment(input))
+  if (before) return before
+  const purse = customerPurse(state, input.customerId)
+  const size = positive(Math.abs(input.amountMicros))
+  const adjusted = adjust(purse, input)
+  if (!adjusted) return refused(insufficientBalance(purse.availableMicros, size))
+  const { debtChangeMicros, afterMicros } = adjusted
+  const { availableMicros: availableAfterMicros } = state
+  return moves({
+    type: 'CustomerAdjusted',
+    data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
+  })
+}
+
+/** What an order for a customer takes on both sides, whole cents. */
+export type CustomerChargeInput = {
+  readonly order: CustomerOrder
+  /** The key's cap in any 24 hours; null for none. It counts the cost: that is what leaves the wallet. */
+  readonly capCents: number | null
+}
+
+/**
+ * Pays an order for a customer once, on both sides at once. Refusals in their order (docs/http-api.md, "Resellers and
+ * finance"): `already_debited` with what stands, `spend_cap_reached`, `insufficient_balance` (the reseller's wallet),
+ * `customer_credit_insufficient`.
+ */
+export const decideCustomerCharge = (
+  state: LedgerState,
+  { order, capCents }: CustomerChargeInput,
+  nowMs: number,
+): LedgerDecision<
+  CustomerCharged,
+  AlreadyDebited | SpendCapReached | InsufficientBalance | CustomerCreditInsufficient
+> => {
+  const debit = recallMovement(state, movementKey.debit(order.orderId))
+  if (debit) return refused({ code: 'already_debited', ...debit })
+  const amountMicros = notNegative(centsToMicros(order.amountCents))
+  const costMicros = notNegative(centsToMicros(order.costCents))
+  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros: costMicros, capCents }, nowMs)
+  if (capped) return refused(capped)
+  const wallet = take(state, costMicros)
+  if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))
+  const { customerId, amountCents } = order
+  const purse = customerPurse(state, customerId)
+  const customer = take(purse, amountMicros)
+  if (!customer) {
+    const creditCents = microsToCentsFloor(purse.availableMicros)
+    const shortfallCents = amountCents - creditCents
+    return refused({ code: 'customer_credit_insufficient', creditCents, amountCents, shortfallCents })
+  }
+  return moves({
+    type: 'CustomerCharged',
+    data: {
+      customerId,
+      order,
+      amountMicros,
+      costMicros,
+      creditAfterMicros: customer.afterMicros,
+      availableAfterMicros: wallet.afterMicros,
+    },
+  })
+}
+
+/** A refund of an order for a customer lands once, on both sides; each side's debt is paid from its part first. */
+export const decideCustomerRefund = (
+  state: LedgerState,
+  input: CustomerRefundInput,
+): LedgerDecision<CustomerRefunded, AlreadyApplied> => {
+  const before = landedBefore(state, movementKey.customerRefund(input))
+  if (before) return before
+  const { customerId, amountMicros, costMicros } = input
+  positive(notNegative(amountMicros) + notNegative(costMicros))
+  const customer = credit(customerPurse(state, customerId), amountMicros)
+  const wallet = credit(state, costMicros)
+  return moves({
+    type: 'CustomerRefunded',
+    data: {
+      ...input,
+      debtChangeMicros: customer.debtChangeMicros,
+      walletDebtChangeMicros: wallet.debtChangeMicros,
+      creditAfterMicros: customer.afterMicros,
+      availableAfterMicros: wallet.afterMicros,
+    },
+  })
+}

@@ -1,0 +1,221 @@
+import { type Decision, type Refused, decided, refused } from '../../kernel/decider.ts'
+import { assertSafe, centsToMicros, micros, microsToCentsFloor } from '../../kernel/money.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import type { FundsHeld, HoldCaptured, HoldReleased, LedgerEvent, WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
+import type { LedgerState } from './fold.ts'
+import { type Movement, movementKey, recallMovement } from './movements.ts'
+import { type DebtFields, adjust, credit, take } from './purse.ts'
+import { capKeyOf, spentMicros } from './spend-cap.ts'
+
+/** What a decision on a wallet gives: the one fact that happens, or why nothing does. */
+export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<Event, Refusal, Moves<Event>>
+
+type Moves<Event extends LedgerEvent> = {
+  readonly events: readonly [Event]
+  /** What the fact leaves in the wallet, less open holds. */
+  readonly availableAfterMicros: number
+}
+
+export const moves = <Event extends LedgerEvent>(event: Event): LedgerDecision<Event, never> => ({
+  ...decided(event),
+  events: [event],
+  availableAfterMicros: event.data.availableAfterMicros,
+})
+
+/** The movement landed before; these are its figures. */
+export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
+/** Whole cents; `balanceCents` is the floor of what is available (docs/http-api.md, "Errors"). */
+export type InsufficientBalance = {
+  readonly code: 'insufficient_balance'
+  readonly balanceCents: number
+  readonly amountCents: number
+  readonly shortfallCents: number
+}
+export type SpendCapReached = {
+  readonly code: 'spend_cap_reached'
+  readonly capCents: number
+  readonly spentCents: number
+  readonly amountCents: number
+}
+/** The order's debit stands already: whoever decides goes on with the order instead of paying it again. */
+export type AlreadyDebited = { readonly code: 'already_debited' } & Movement
+export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalance
+
+export type CreditInput = Omit<WalletCredited['data'], DebtFields | 'availableAfterMicros'>
+export type AdjustmentInput = Omit<WalletAdjusted['data'], DebtFields | 'availableAfterMicros'>
+
+export const positive = (amountMicros: number): number => {
+  if (assertSafe(amountMicros, 'an amount') <= 0)
+    throw new RangeError(`an amount of ${amountMicros} moves nothing`)
+  return amountMicros
+}
+
+/** Why the wallet cannot pay, in whole cents; an amount that is no whole number of cents is rounded up. */
+export const insufficientBalance = (availableMicros: number, amountMicros: number): InsufficientBalance => {
+  const balanceCents = microsToCentsFloor(availableMicros)
+  const amountCents = -microsToCentsFloor(-amountMicros)
+  return {
+    code: 'insufficient_balance',
+    balanceCents,
+    amountCents,
+    shortfallCents: Math.max(amountCents - balanceCents, 0),
+  }
+}
+
+/** Why a movement does not land again; null when it never did, as far as the ledger remembers. */
+export const landedBefore = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
+  const movement = recallMovement(state, key)
+  return movement ? refused({ code: 'already_applied', ...movement }) : null
+}
+
+/**
+ * A deposit, an operator's credit or a refund lands once. What the account owes is paid from it first.
+ * A credit older than seven days is not remembered here: streams of their own guard deposits and manual credits, and
+ * refunds that are finished so late are looked up (src/market/orders/refund-evidence.ts).
+ */
+export const decideCredit = (
+  state: LedgerState,
+  input: CreditInput,
+): LedgerDecision<WalletCredited, AlreadyApplied> => {
+  const before = landedBefore(state, movementKey.credit(input))
+  if (before) return before
+  const { debtChangeMicros, afterMicros } = credit(state, positive(input.amountMicros))
+  return moves({
+    type: 'WalletCredited',
+    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
+  })
+}
+
+/**
+ * Moves a signed amount once. Up, it pays what the account owes first. Down, the wallet never goes below zero: what a
+ * chargeback misses becomes a debt; any other reason is refused with `insufficient_balance`.
+ */
+export const decideAdjustment = (
+  state: LedgerState,
+  input: AdjustmentInput,
+): LedgerDecision<WalletAdjusted, AlreadyApplied | InsufficientBalance> => {
+  const before = landedBefore(state, movementKey.adjustment(input))
+  if (before) return before
+  const size = positive(Math.abs(input.amountMicros))
+  const adjusted = adjust(state, input)
+  if (!adjusted) return refused(insufficientBalance(state.availableMicros, size))
+  const { debtChangeMicros, afterMicros } = adjusted
+  return moves({
+    type: 'WalletAdjusted',
+    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
+  })
+}
+
+/** Why the key may not spend this much now; null when it may, also when it reaches its cap exactly. */
+export const spendCapReached = (
+  state: LedgerState,
+  spending: {
+    readonly keyId: string | null
+    readonly amountMicros: number
+    readonly capCents: number | null
+  },
+  nowMs: number,
+): SpendCapReached | null => {
+  const { keyId, amountMicros, capCents } = spending
+  if (capCents === null || keyId === null) return null
+  const spent = spentMicros(state.spend, keyId, nowMs)
+  if (spent + amountMicros <= centsToMicros(capCents)) return null
+  return {
+    code: 'spend_cap_reached',
+    capCents,
+    spentCents: microsToCentsFloor(spent),
+    amountCents: microsToCentsFloor(amountMicros),
+  }
+}
+
+export type DebitInput = {
+  readonly order: OrderDetails
+  /** The key's cap in any 24 hours; null for none. */
+  readonly capCents: number | null
+}
+
+/**
+ * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with what
+ * stands, `spend_cap_reached` (reaching the cap exactly passes), `insufficient_balance`.
+ */
+export const decideDebit = (
+  state: LedgerState,
+  { order, capCents }: DebitInput,
+  nowMs: number,
+): LedgerDecision<WalletDebited, DebitRefusal> => {
+  const debit = recallMovement(state, movementKey.debit(order.orderId))
+  if (debit) return refused({ code: 'already_debited', ...debit })
+  const amountMicros = positive(centsToMicros(order.amountCents))
+  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
+  if (capped) return refused(capped)
+  const taken = take(state, amountMicros)
+  if (!taken) return refused(insufficientBalance(state.availableMicros, amountMicros))
+  return moves({
+    type: 'WalletDebited',
+    data: { order, amountMicros, availableAfterMicros: taken.afterMicros },
+  })
+}
+
+export type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
+/** The hold stands already, unresolved. */
+export type AlreadyHeld = { readonly code: 'already_held' }
+/** The hold was resolved in this way; that stays. */
+export type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: 'captured' | 'released' }
+export type UnknownHold = { readonly code: 'unknown_hold' }
+
+const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved> | null => {
+  if (recallMovement(state, movementKey.capture(holdId)))
+    return refused({ code: 'hold_resolved', resolution: 'captured' })
+  if (recallMovement(state, movementKey.release(holdId)))
+    return refused({ code: 'hold_resolved', resolution: 'released' })
+  return null
+}
+
+/**
+ * Reserves micro-dollars for a call that is billed when it succeeds. A hold id is used once.
+ * Refusals: `already_held`, `hold_resolved`, `insufficient_balance`.
+ */
+export const decideHold = (
+  state: LedgerState,
+  hold: HoldInput,
+): LedgerDecision<FundsHeld, AlreadyHeld | HoldResolved | InsufficientBalance> => {
+  if (state.holds.has(hold.holdId)) return refused({ code: 'already_held' })
+  const resolved = resolutionOf(state, hold.holdId)
+  if (resolved) return resolved
+  if (micros(hold.amountMicros) <= 0) throw new RangeError(`a hold of ${hold.amountMicros} reserves nothing`)
+  const taken = take(state, hold.amountMicros)
+  if (!taken) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
+  return moves({
+    type: 'FundsHeld',
+    data: { ...hold, availableAfterMicros: taken.afterMicros },
+  })
+}
+
+const notOpen = (state: LedgerState, holdId: string): Refused<HoldResolved | UnknownHold> =>
+  resolutionOf(state, holdId) ?? refused({ code: 'unknown_hold' })
+
+/** Bills an open hold, whole. Each hold is resolved at most once, by a capture or a release. */
+export const decideCapture = (
+  state: LedgerState,
+  { holdId }: { readonly holdId: string },
+): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
+  const hold = state.holds.get(holdId)
+  if (!hold) return notOpen(state, holdId)
+  return moves({
+    type: 'HoldCaptured',
+    data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
+  })
+}
+
+/** Gives an open hold back to the wallet, whole. */
+export const decideRelease = (
+  state: LedgerState,
+  { holdId }: { readonly holdId: string },
+): LedgerDecision<HoldReleased, HoldResolved | UnknownHold> => {
+  const hold = state.holds.get(holdId)
+  if (!hold) return notOpen(state, holdId)
+  return moves({
+    type: 'HoldReleased',
+    data: { holdId, ...hold, availableAfterMicros: state.availableMicros + hold.amountMicros },
+  })
+}

@@ -1,0 +1,198 @@
+import { type ShapeValue, anyId, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import { wholeOrder } from '../shared/order-terms.ts'
+import { adjustmentReasons, customerAdjustmentReasons } from './manual-movements.ts'
+import { debtFields, walletDebtFields } from './purse.ts'
+
+/**
+ * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
+ * wallet and a customer's credit move in one append.
+ */
+const customerStream = 'ledger-{account}'
+
+const customer = { customerId: anyId("the reseller's customer") }
+const customerAfter = {
+  creditAfterMicros: micros('0 or more', "the customer's credit right after the event"),
+  availableAfterMicros: micros(
+    '0 or more',
+    "the reseller's wallet less its open holds right after the event: an auditor checks it",
+  ),
+}
+const debt = "the customer's debt to the reseller"
+
+export const customerCredited = fact('CustomerCredited', {
+  stream: customerStream,
+  means: "A customer paid the reseller's own gateway. What it owes from a chargeback is paid first.",
+  fields: {
+    ...customer,
+    reference: text(
+      "the payment's id at the provider: with `gateway` it is credited once, whichever customer it is for",
+    ),
+    gateway: text("the reference of the reseller's credentials, `crd_…`"),
+    depositId: id('dep', 'the deposit that the payment is of'),
+    amountMicros: micros('above 0', 'what the customer paid'),
+    ...debtFields(debt, 'paid'),
+    ...customerAfter,
+  },
+})
+export type CustomerCredited = EventOf<typeof customerCredited>
+
+export const customerCharged = fact('CustomerCharged', {
+  stream: customerStream,
+  means:
+    "An order for a customer was paid: its price from the customer's credit, the cost from the reseller's wallet.",
+  fields: {
+    ...customer,
+    order: wholeOrder,
+    amountMicros: micros('0 or more', "the customer's price; 0 when the reseller gives it away"),
+    costMicros: micros('0 or more', "what left the reseller's wallet"),
+    ...customerAfter,
+  },
+})
+export type CustomerCharged = EventOf<typeof customerCharged>
+
+export const customerRefunded = fact('CustomerRefunded', {
+  stream: customerStream,
+  means: 'A part of an order for a customer came back, on both sides; either part may be 0, not both.',
+  fields: {
+    ...customer,
+    reference: text("the refund's id"),
+    orderId: id('ord', 'the order'),
+    family: text('whose revenue the service gives back'),
+    amountMicros: micros('0 or more', "what came back to the customer's credit, its debt included"),
+    ...debtFields(debt, 'paid'),
+    costMicros: micros('0 or more', "what came back to the reseller's wallet, its debt included"),
+    ...walletDebtFields,
+    ...customerAfter,
+  },
+})
+export type CustomerRefunded = EventOf<typeof customerRefunded>
+
+export const customerAdjusted = fact('CustomerAdjusted', {
+  stream: customerStream,
+  means: "A customer's credit was moved by hand, or taken back by a chargeback.",
+  fields: {
+    ...customer,
+    reference: text("what the operator wrote, or the chargeback's id: it moves a customer's credit once"),
+    reason: oneOf(customerAdjustmentReasons, 'why'),
+    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    depositId: orAbsent(
+      id(
+        'dep',
+        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+      ),
+    ),
+    amountMicros: micros('either sign', 'above zero raises the credit, below lowers it'),
+    ...debtFields(debt, 'change'),
+    ...customerAfter,
+  },
+})
+export type CustomerAdjusted = EventOf<typeof customerAdjusted>
+
+export const customerFacts = [customerCredited, customerCharged, customerRefunded, customerAdjusted] as const
+export type CustomerEvent = EventOf<(typeof customerFacts)[number]>
+
+/** The money events of a `ledger-{account}` stream. */
+const stream = 'ledger-{account}'
+
+const after = {
+  availableAfterMicros: micros(
+    '0 or more',
+    'the wallet less open holds right after the event: an auditor checks it',
+  ),
+}
+
+export const walletCredited = fact('WalletCredited', {
+  stream,
+  means: "A deposit, an operator's credit or a refund landed. A debt from a chargeback is paid first.",
+  fields: {
+    source: oneOf(['deposit', 'manual', 'refund'], 'where the money comes from'),
+    reference: text(
+      "what makes it unique in the account: the provider's payment id, the operator's reference, the refund's id",
+    ),
+    gateway: orNull(
+      text("the gateway that holds the money; `manual` for an operator's credit, null for a refund"),
+    ),
+    depositId: orNull(id('dep', 'the deposit; null for other sources')),
+    orderId: orNull(id('ord', 'the order that a refund is of; null for other sources')),
+    family: orNull(text('the family whose revenue a refund takes back; null for other sources')),
+    amountMicros: micros('above 0', 'what arrived, the paid part of a debt included'),
+    ...debtFields("the account's debt", 'paid'),
+    ...after,
+  },
+})
+export type WalletCredited = EventOf<typeof walletCredited>
+
+export const walletAdjusted = fact('WalletAdjusted', {
+  stream,
+  means: 'A wallet was moved by hand, or taken back by a chargeback.',
+  fields: {
+    reference: text("what the operator wrote, or the chargeback's id: it moves the wallet once"),
+    reason: oneOf(adjustmentReasons, 'why'),
+    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    depositId: orAbsent(
+      id(
+        'dep',
+        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+      ),
+    ),
+    amountMicros: micros('either sign', 'above zero raises the wallet, below lowers it'),
+    ...debtFields("the account's debt", 'change'),
+    ...after,
+  },
+})
+export type WalletAdjusted = EventOf<typeof walletAdjusted>
+
+export const walletDebited = fact('WalletDebited', {
+  stream,
+  means: 'An order was paid from the wallet; it carries the whole order.',
+  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'what left the wallet'), ...after },
+})
+export type WalletDebited = EventOf<typeof walletDebited>
+
+const heldForFields = {
+  platform: text('whose revenue a capture is: `revenue:scrapes:{platform}`'),
+  operation: orAbsent(text('what is called of the platform, e.g. `profile`')),
+  requestId: orAbsent(text('the `X-Request-Id` of the call')),
+}
+/** What a hold reserves money for. */
+export type HeldFor = ShapeValue<typeof heldForFields>
+
+const hold = {
+  ...heldForFields,
+  holdId: text('the hold: a scrape and its try, `scr_….1`'),
+  amountMicros: micros('above 0', 'what is reserved; a hold ends whole'),
+  ...after,
+}
+
+export const fundsHeld = fact('FundsHeld', {
+  stream,
+  means: 'A reserve for a call that is billed when it succeeds.',
+  fields: { ...hold, keyId: orNull(id('key', 'the key that asked; null where no key did')) },
+})
+export type FundsHeld = EventOf<typeof fundsHeld>
+
+export const holdCaptured = fact('HoldCaptured', {
+  stream,
+  means: 'The call was billed: what was reserved is revenue.',
+  fields: hold,
+})
+export type HoldCaptured = EventOf<typeof holdCaptured>
+
+export const holdReleased = fact('HoldReleased', {
+  stream,
+  means: 'The call was not billed: what was reserved is back in the wallet.',
+  fields: hold,
+})
+export type HoldReleased = EventOf<typeof holdReleased>
+
+export const ledgerFacts = [
+  walletCredited,
+  walletAdjusted,
+  walletDebited,
+  fundsHeld,
+  holdCaptured,
+  holdReleased,
+  ...customerFacts,
+] as const
+export type LedgerEvent = EventOf<(typeof ledgerFacts)[number]>

@@ -1,0 +1,199 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../../kernel/decider.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { objectText } from '../../kernel/json-text.ts'
+import { assertSafe } from '../../kernel/money.ts'
+import { type Remembered, type RememberedJson, emptyRemembered, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import { ledgerStream } from '../../kernel/streams.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import type { CustomerEvent, HeldFor, LedgerEvent } from './events.ts'
+import { type Movements, customerMovementOf, movementOf, movementsAfter } from './movements.ts'
+import { type Purse, emptyPurse } from './purse.ts'
+import { type Spend, type SpendJson, capKeyOf, emptySpend, forgetSpend, recordSpend, spendFromJson, spendToJson } from './spend-cap.ts'
+
+type Snapshot = Purse & {
+  readonly heldMicros: number
+  readonly holds: readonly (readonly [string, OpenHold])[]
+  readonly movements: Movements extends Remembered<infer Value> ? RememberedJson<Value> : never
+  readonly spend: SpendJson
+  readonly customers: readonly (readonly [string, Purse])[]
+}
+
+const toText = (state: LedgerState): string =>
+  objectText(
+    {
+      availableMicros: state.availableMicros,
+      heldMicros: state.heldMicros,
+      receivableMicros: state.receivableMicros,
+      holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
+      spend: spendToJson(state.spend),
+      customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
+    },
+    { movements: rememberedText(state.movements) },
+  )
+
+const fromJson = (snapshot: Snapshot): LedgerState => ({
+  ...snapshot,
+  holds: ImmutableMap(snapshot.holds),
+  movements: rememberedFromJson(snapshot.movements),
+  spend: spendFromJson(snapshot.spend),
+  customers: ImmutableMap(snapshot.customers),
+})
+
+export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
+  toText,
+  fromText: (text) => fromJson(JSON.parse(text)),
+  agrees: ({ availableMicros }, event) =>
+    (event as LedgerEvent).data.availableAfterMicros === availableMicros,
+  entries: (state) =>
+    state.holds.size + rememberedCount(state.movements) + state.spend.queue.size + state.customers.size,
+}
+
+export type OpenHold = HeldFor & { readonly amountMicros: number }
+
+/** A wallet, which is a purse itself, and the purses of its customers (docs/architecture.md, "Invariants"). */
+export type LedgerState = Purse & {
+  /** The sum of the open holds. */
+  readonly heldMicros: number
+  readonly holds: ImmutableMap<string, OpenHold>
+  /** What happened to the wallet and to its customers' credit. */
+  readonly movements: Movements
+  readonly spend: Spend
+  /** By customer id: a reseller's customers, from their first money on. */
+  readonly customers: ImmutableMap<string, Purse>
+}
+
+/** What a customer has with its reseller. */
+export const customerPurse = ({ customers }: Pick<LedgerState, 'customers'>, customerId: string): Purse =>
+  customers.get(customerId) ?? emptyPurse
+
+export const emptyLedger: LedgerState = {
+  ...emptyPurse,
+  heldMicros: 0,
+  holds: ImmutableMap(),
+  movements: emptyRemembered(),
+  spend: emptySpend(),
+  customers: ImmutableMap(),
+}
+
+const notNegative = (value: number, what: string): number => {
+  if (assertSafe(value, what) < 0) throw new RangeError(`${what} would be ${value}`)
+  return value
+}
+
+/**
+ * A purse after an event moved it, which says what that left.
+ * @throws when its figures do not add up
+ */
+const purseAfter = (
+  purse: Purse,
+  moved: Purse,
+  saidMicros: number,
+  event: LedgerEvent & { readonly revision: number },
+  whose: string,
+): Purse => {
+  const availableMicros = notNegative(
+    purse.availableMicros + moved.availableMicros,
+    `what is available ${whose}`,
+  )
+  if (availableMicros !== saidMicros)
+    throw new Error(
+      `${event.type} at revision ${event.revision} says ${saidMicros} micro-dollars are left ${whose}, the fold says ${availableMicros}`,
+    )
+  const receivableMicros = notNegative(
+    purse.receivableMicros + moved.receivableMicros,
+    `what is owed ${whose}`,
+  )
+  return { availableMicros, receivableMicros }
+}
+
+const customersAfter = (
+  before: LedgerState,
+  event: CustomerEvent & { readonly revision: number },
+): LedgerState['customers'] => {
+  const { customerId, creditAfterMicros } = event.data
+  const purse = customerPurse(before, customerId)
+  const after = purseAfter(
+    purse,
+    customerMovementOf(event),
+    creditAfterMicros,
+    event,
+    "of the customer's credit",
+  )
+  return before.customers.set(customerId, after)
+}
+
+const spendAfter = ({ spend }: LedgerState, order: OrderDetails, micros: number, atMs: number): Spend => {
+  const keyId = capKeyOf(order)
+  return keyId === null ? spend : recordSpend(spend, keyId, micros, atMs)
+}
+
+const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
+  const atMs = event.recordedAtMs
+  const moved = movementOf(event)
+  const { availableMicros, receivableMicros } = purseAfter(
+    before,
+    moved,
+    event.data.availableAfterMicros,
+    event,
+    'in the wallet',
+  )
+  const state: LedgerState = {
+    availableMicros,
+    receivableMicros,
+    heldMicros: notNegative(before.heldMicros + moved.heldMicros, 'the sum of holds'),
+    holds: before.holds,
+    movements: movementsAfter(before.movements, event),
+    spend: forgetSpend(before.spend, atMs),
+    customers: before.customers,
+  }
+  switch (event.type) {
+    case 'WalletCredited':
+    case 'WalletAdjusted':
+      return state
+    case 'WalletDebited': {
+      const { order, amountMicros } = event.data
+      return { ...state, spend: spendAfter(state, order, amountMicros, atMs) }
+    }
+    case 'FundsHeld': {
+      const { holdId, keyId: _, availableAfterMicros: __, ...hold } = event.data
+      if (state.holds.has(holdId)) throw new Error(`hold ${holdId} was opened twice`)
+      return { ...state, holds: state.holds.set(holdId, hold) }
+    }
+    case 'HoldCaptured':
+    case 'HoldReleased': {
+      const { holdId, amountMicros } = event.data
+      if (state.holds.get(holdId)?.amountMicros !== amountMicros)
+        throw new Error(`${event.type} does not match an open hold ${holdId}`)
+      return { ...state, holds: state.holds.delete(holdId) }
+    }
+    case 'CustomerCharged': {
+      const { order, costMicros } = event.data
+      const customers = customersAfter(state, event)
+      return { ...state, customers, spend: spendAfter(state, order, costMicros, atMs) }
+    }
+    case 'CustomerCredited':
+    case 'CustomerRefunded':
+    case 'CustomerAdjusted':
+      return { ...state, customers: customersAfter(state, event) }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/**
+ * The wallet of a `ledger-{account}` stream. `evolve` throws on what no decision can have written: a negative balance, a
+ * figure that does not add up, an id twice. A wallet like that must not be decided on.
+ */
+export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
+  name: 'ledger',
+  version: 4,
+  initial: emptyLedger,
+  evolve,
+  snapshot: ledgerSnapshot,
+}
+
+/** The ledger of an account, as a command names it. */
+export const ledgerRef = (account: AccountId) => ({ stream: ledgerStream(account), fold: ledgerFold })

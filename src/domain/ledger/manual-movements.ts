@@ -1,0 +1,120 @@
+import type { Fold } from '../../kernel/decider.ts'
+import { anyId, either, exactly, group, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
+import { type EventOf, fact, factOf } from '../../kernel/event.ts'
+
+/** Why money of a wallet is adjusted: by an operator's word, or because a payer's bank took a payment back. */
+export const adjustmentReasons = ['correction', 'goodwill', 'chargeback'] as const
+export type AdjustmentReason = (typeof adjustmentReasons)[number]
+
+/** Why a customer's credit is: for the same reasons, or a `payment` that reached the reseller outside of any gateway. */
+export const customerAdjustmentReasons = ['payment', ...adjustmentReasons] as const
+export type CustomerAdjustmentReason = (typeof customerAdjustmentReasons)[number]
+
+const stream = 'deposit-{deposit}'
+
+const reference = text('what the operator wrote: spent for ever, within the account and the kind of movement')
+const gateway = orNull(text('the gateway that a chargeback takes the money from; null for other reasons'))
+const depositId = orAbsent(id('dep', 'the deposit whose payment went back; absent where it is moved by hand'))
+const signed = micros('either sign', 'above zero raises what it moves, below lowers it')
+
+/** As `ManualMovementRecorded` has it. */
+export const movement = either(
+  [
+    group(
+      {
+        kind: exactly('credit', 'a credit of the wallet'),
+        accountId: id('acc', 'whose wallet'),
+        reference,
+        amountMicros: micros('above 0', 'what is credited'),
+      },
+      'A credit.',
+    ),
+    group(
+      {
+        kind: exactly('adjustment', 'a correction, goodwill or chargeback of the wallet'),
+        accountId: id('acc', 'whose wallet'),
+        reference,
+        reason: oneOf(adjustmentReasons, 'why'),
+        gateway,
+        depositId,
+        amountMicros: signed,
+      },
+      'An adjustment of the wallet.',
+    ),
+    group(
+      {
+        kind: exactly('customer', "of the credit of a reseller's customer"),
+        accountId: id('acc', 'the reseller'),
+        customerId: anyId('the customer'),
+        reference,
+        reason: oneOf(customerAdjustmentReasons, 'why'),
+        gateway,
+        depositId,
+        amountMicros: signed,
+      },
+      "An adjustment of a customer's credit.",
+    ),
+  ],
+  'what is moved by hand',
+)
+/** What an operator moves by hand. `amountMicros` is above zero for a credit, signed for what adjusts. */
+export type ManualMovement = (typeof movement)['_output']
+
+const named = { accountId: id('acc', 'whose wallet'), reference }
+
+/** The `deposit-{id}` stream of a movement by hand, which spends its reference for ever. */
+export const manualMovementRecorded = factOf('ManualMovementRecorded', {
+  stream,
+  means: 'An operator moves money by hand: recorded with all that is to move, before anything moves.',
+  data: movement,
+})
+export type ManualMovementRecorded = EventOf<typeof manualMovementRecorded>
+
+export const manualMovementApplied = fact('ManualMovementApplied', {
+  stream,
+  means:
+    'The ledger has the movement: `WalletCredited`, `WalletAdjusted` or `CustomerAdjusted` stands before it.',
+  fields: named,
+})
+export type ManualMovementApplied = EventOf<typeof manualMovementApplied>
+
+export const manualMovementWithdrawn = fact('ManualMovementWithdrawn', {
+  stream,
+  means: 'The wallet refused the movement after it was recorded; nothing moved.',
+  fields: named,
+})
+export type ManualMovementWithdrawn = EventOf<typeof manualMovementWithdrawn>
+
+export const manualFacts = [manualMovementRecorded, manualMovementApplied, manualMovementWithdrawn] as const
+export type ManualMovementEvent = EventOf<(typeof manualFacts)[number]>
+
+/** Where a movement by hand stands; null for a reference that was never used. */
+export type ManualState = {
+  readonly status: 'recorded' | 'applied' | 'withdrawn'
+  readonly movement: ManualMovement
+  readonly recordedAtMs: number
+} | null
+
+const evolve: Fold<ManualState, ManualMovementEvent>['evolve'] = (state, event) => {
+  if (event.type === 'ManualMovementRecorded')
+    return { status: 'recorded', movement: event.data, recordedAtMs: event.recordedAtMs }
+  if (!state) throw new Error(`${event.type} on a movement that was never recorded`)
+  switch (event.type) {
+    case 'ManualMovementApplied':
+      return { ...state, status: 'applied' }
+    case 'ManualMovementWithdrawn':
+      return { ...state, status: 'withdrawn' }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown event of a movement by hand ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Never snapshotted: a reference has a handful of events. */
+export const manualFold: Fold<ManualState, ManualMovementEvent> = {
+  name: 'manual-movement',
+  version: 1,
+  initial: null,
+  evolve,
+}

@@ -1,0 +1,218 @@
+import type { AccountId } from '../../kernel/ids.ts'
+import { assertSafe } from '../../kernel/money.ts'
+import type { CustomerEvent, LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
+import { customerMovementOf, movementOf } from './movements.ts'
+import type { StatementLineBooked } from './statement-lines.ts'
+
+/**
+ * One leg of a double entry. `book` is `service` or `reseller:{account}`. Exactly one of the two amounts is above zero.
+ */
+export type Posting = {
+  readonly book: string
+  readonly account: string
+  readonly debitMicros: number
+  readonly creditMicros: number
+}
+
+export type LedgerOwner = { readonly accountId: AccountId; readonly reseller: boolean }
+
+export const serviceBook = 'service'
+export const resellerBook = (reseller: AccountId): string => `reseller:${reseller}`
+
+/** The accounts that a wallet's events touch: the service's own, and those of a reseller's mirror book. */
+export const walletAccount = (account: AccountId): string => `liabilities:wallet:${account}`
+export const holdsAccount = (account: AccountId): string => `liabilities:holds:${account}`
+export const receivableAccount = (account: AccountId): string => `assets:receivable:${account}`
+/** What a payment gateway owes: the service's by its name, a reseller's by the reference of its credentials, `crd_…`. */
+export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
+/** What providers kept, by gateway, and where they pay out to. */
+export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
+export const bankAccount = 'assets:bank'
+export const serviceWalletAccount = 'assets:service-wallet'
+/** What a reseller owes to the service after a chargeback, in its own book. */
+export const serviceDebtAccount = 'liabilities:service-debt'
+/** What a reseller's owner put in: deposits and manual credits, less what chargebacks took back. */
+export const fundingAccount = 'equity:funding'
+/** What the service gave a reseller by hand, or took; in the service's book it is an expense. */
+export const givenAccount = (reason: string): string => `revenue:adjustments:${reason}`
+/** The accounts of a customer, in its reseller's book. */
+export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
+export const customerReceivableAccount = (customer: string): string =>
+  `assets:receivable:customer:${customer}`
+
+/** A leg as a signed debit: below zero it is a credit. */
+type Leg = readonly [account: string, debitMicros: number]
+
+const required = (name: string | null, what: string): string => {
+  if (name === null) throw new Error(`a money event without its ${what} cannot be booked`)
+  return name
+}
+
+/** Where a credit comes from, seen from the service: a gateway's account, or the revenue that a refund takes back. */
+const sourceAccount = ({ source, gateway, family }: WalletCredited['data']): string =>
+  source === 'refund'
+    ? `revenue:orders:${required(family, 'family')}`
+    : gatewayAccount(required(gateway, 'gateway'))
+
+const adjustmentAccount = ({
+  reason,
+  gateway,
+}: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
+  reason === 'chargeback' ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
+
+/** The other side of the service's entry: what the event's amount comes from (a debit) or goes to (a credit). */
+const counterpart = (event: LedgerEvent): Leg | null => {
+  switch (event.type) {
+    case 'WalletCredited':
+      return [sourceAccount(event.data), event.data.amountMicros]
+    case 'WalletAdjusted':
+      return [adjustmentAccount(event.data), event.data.amountMicros]
+    case 'WalletDebited':
+      return [`revenue:orders:${event.data.order.family}`, -event.data.amountMicros]
+    case 'HoldCaptured':
+      return [`revenue:scrapes:${event.data.platform}`, -event.data.amountMicros]
+    case 'CustomerCharged':
+      return [`revenue:orders:${event.data.order.family}`, -event.data.costMicros]
+    case 'CustomerRefunded':
+      return [`revenue:orders:${event.data.family}`, event.data.costMicros]
+    case 'FundsHeld':
+    case 'HoldReleased':
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
+      return null
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const serviceLegs = (event: LedgerEvent, account: AccountId): Leg[] => {
+  const moved = movementOf(event)
+  const other = counterpart(event)
+  return [
+    ...(other ? [other] : []),
+    [walletAccount(account), -moved.availableMicros],
+    [holdsAccount(account), -moved.heldMicros],
+    [receivableAccount(account), moved.receivableMicros],
+  ]
+}
+
+/** What the reseller bought at the service: above zero for a purchase, below for a refund of one. */
+const bought = (event: LedgerEvent): Leg => {
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'HoldCaptured':
+      return ['expenses:own-use', event.data.amountMicros]
+    case 'WalletCredited':
+      return ['expenses:own-use', event.data.source === 'refund' ? -event.data.amountMicros : 0]
+    case 'CustomerCharged':
+      return ['expenses:cost-of-sales', event.data.costMicros]
+    case 'CustomerRefunded':
+      return ['expenses:cost-of-sales', -event.data.costMicros]
+    case 'WalletAdjusted':
+    case 'FundsHeld':
+    case 'HoldReleased':
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
+      return ['expenses:own-use', 0]
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Where a reseller books what it neither bought nor got back: a gift of the service is no money of its owner's. */
+const fundedBy = (event: LedgerEvent): string =>
+  event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
+    ? givenAccount(event.data.reason)
+    : fundingAccount
+
+/**
+ * The mirror in the reseller's own book: its `assets:service-wallet` moves as the service's wallet and holds do, and its
+ * `liabilities:service-debt` as what the service says it is owed. What is neither bought nor given back is funding.
+ */
+const mirrorLegs = (event: LedgerEvent): Leg[] => {
+  const { availableMicros, heldMicros, receivableMicros } = movementOf(event)
+  const walletMicros = availableMicros + heldMicros
+  const purchase = bought(event)
+  return [
+    [serviceWalletAccount, walletMicros],
+    [serviceDebtAccount, 0 - receivableMicros],
+    purchase,
+    [fundedBy(event), receivableMicros - walletMicros - purchase[1]],
+  ]
+}
+
+/** The other side of what moves a customer's credit, in the reseller's book. */
+const customerCounterpart = (event: CustomerEvent): string => {
+  switch (event.type) {
+    case 'CustomerCredited':
+      return gatewayAccount(event.data.gateway)
+    case 'CustomerCharged':
+    case 'CustomerRefunded':
+      return 'revenue:sales'
+    case 'CustomerAdjusted': {
+      const { reason, gateway } = event.data
+      return reason === 'payment' ? gatewayAccount('manual') : adjustmentAccount({ reason, gateway })
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown customer event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const customerLegs = (event: CustomerEvent): Leg[] => {
+  const { customerId } = event.data
+  const { availableMicros: creditMicros, receivableMicros } = customerMovementOf(event)
+  return [
+    [customerCounterpart(event), creditMicros - receivableMicros],
+    [customerAccount(customerId), -creditMicros],
+    [customerReceivableAccount(customerId), receivableMicros],
+  ]
+}
+
+const isCustomerEvent = (event: LedgerEvent): event is CustomerEvent => 'customerId' in event.data
+
+const resellerLegs = (event: LedgerEvent): Leg[] =>
+  isCustomerEvent(event) ? [...customerLegs(event), ...mirrorLegs(event)] : mirrorLegs(event)
+
+const toPostings = (book: string, legs: readonly Leg[]): Posting[] => {
+  const sum = legs.reduce((total, [, debit]) => total + BigInt(assertSafe(debit, 'a posting')), 0n)
+  if (sum !== 0n) throw new Error(`an entry in the book ${book} is off by ${sum} micro-dollars`)
+  return legs
+    .filter(([, debit]) => debit !== 0)
+    .map(([account, debit]) => ({
+      book,
+      account,
+      debitMicros: Math.max(debit, 0),
+      creditMicros: Math.max(-debit, 0),
+    }))
+}
+
+/**
+ * The double entries of a money event, in the service's book and, for a reseller's wallet, in the reseller's own. Each
+ * book sums to zero. This is the only place that knows the chart of accounts.
+ * @throws when the event lacks what an account's name needs, its entry does not balance, or an account that is no
+ * reseller's has customers.
+ */
+export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOwner): readonly Posting[] => {
+  if (!reseller && isCustomerEvent(event))
+    throw new Error(`${event.type} in the ledger of ${accountId}, which is no reseller`)
+  return [
+    ...toPostings(serviceBook, serviceLegs(event, accountId)),
+    ...(reseller ? toPostings(resellerBook(accountId), resellerLegs(event)) : []),
+  ]
+}
+
+/** The entry of a statement's line, in the service's book: what left the gateway, as a fee or for the bank. */
+export const statementPostings = ({ data }: StatementLineBooked): readonly Posting[] => {
+  const { gateway, feeMicros, payoutMicros } = data
+  return toPostings(serviceBook, [
+    [gatewayAccount(gateway), 0 - feeMicros - payoutMicros],
+    [gatewayFeesAccount(gateway), feeMicros],
+    [bankAccount, payoutMicros],
+  ])
+}

@@ -1,0 +1,60 @@
+import { type Decided, type Fold, decided } from '../../kernel/decider.ts'
+import { micros, text, time } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import { deriveId } from '../../kernel/ids.ts'
+import { type StreamName, statementStream } from '../../kernel/streams.ts'
+
+/** A line that a statement names, as it is to be booked. */
+export type StatementBooking = StatementLineBooked['data']
+
+/** The stream of a line: its name spends the provider's id for ever. */
+export const streamOfLine = ({
+  gateway,
+  reference,
+}: Pick<StatementBooking, 'gateway' | 'reference'>): StreamName =>
+  statementStream(deriveId('stl', ['service', gateway, reference]))
+
+/** What was booked of a line; null for nothing yet. */
+export type StatementState = StatementBooking | null
+
+export const statementFold: Fold<StatementState, StatementLineBooked> = {
+  name: 'statement',
+  version: 1,
+  initial: null,
+  evolve: (before, event) => {
+    if (before) throw new Error(`line ${event.data.reference} of ${event.data.gateway} was booked twice`)
+    return event.data
+  },
+}
+
+/** `booked` before with the same amounts is `standing`, with others `other`: nothing is booked then. */
+export type StatementAnswer = { readonly became: 'booked' | 'standing' | 'other' }
+
+/** Books a line once. */
+export const decideStatement = (
+  standing: StatementState,
+  line: StatementBooking,
+): Decided<StatementLineBooked> & StatementAnswer => {
+  if (standing === null)
+    return { ...decided({ type: 'StatementLineBooked', data: line } as const), became: 'booked' }
+  const same = standing.feeMicros === line.feeMicros && standing.payoutMicros === line.payoutMicros
+  return { ...decided<StatementLineBooked>(), became: same ? 'standing' : 'other' }
+}
+
+/** What a provider's statement says of the service's own gateways, beside the payments that the ledgers have. */
+export const statementLineBooked = fact('StatementLineBooked', {
+  stream: 'statement-{line}',
+  means:
+    "A line of a provider's statement was booked: what the provider kept as a fee, paid out to the bank, or took back.",
+  fields: {
+    gateway: text("the service's gateway in the books, e.g. `stripe`"),
+    reference: text("the line's id at the provider: with the gateway it is booked once"),
+    category: text("the provider's own word for it, e.g. `payout`"),
+    feeMicros: micros('either sign', 'above zero: the provider kept it; below: it gave it back'),
+    payoutMicros: micros('either sign', 'above zero: it left the gateway for the bank; below: it came back'),
+    happenedAt: time('when, by the statement'),
+  },
+})
+export type StatementLineBooked = EventOf<typeof statementLineBooked>
+
+export const statementFacts = [statementLineBooked] as const

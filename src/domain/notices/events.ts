@@ -1,0 +1,87 @@
+import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+
+/** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
+export const noticeKinds = [
+  'INFO',
+  'MAINTENANCE',
+  'INCIDENT',
+  'RELEASE',
+  'PRICING',
+  'ACTION_REQUIRED',
+] as const
+export type NoticeKind = (typeof noticeKinds)[number]
+
+/** Who a notice is for (docs/http-api.md, "Webhooks and notices"). */
+export const audiences = ['ALL', 'CUSTOMERS', 'PARTNERS', 'DEVELOPERS'] as const
+export type Audience = (typeof audiences)[number]
+
+/** What of an account says which audiences it belongs to. */
+export type Member = {
+  readonly reseller: boolean
+  /** One of its keys is not revoked. */
+  readonly hasActiveKey: boolean
+}
+
+/**
+ * Whether an account belongs to an audience: `PARTNERS` is a reseller, `CUSTOMERS` is not one, `DEVELOPERS` has an
+ * active key (docs/http-api.md, "Webhooks and notices"). A blocked account belongs to what it belonged to before.
+ */
+export const belongsTo = (audience: Audience, member: Member): boolean => {
+  switch (audience) {
+    case 'ALL':
+      return true
+    case 'PARTNERS':
+      return member.reseller
+    case 'CUSTOMERS':
+      return !member.reseller
+    case 'DEVELOPERS':
+      return member.hasActiveKey
+    default:
+      return audience satisfies never
+  }
+}
+
+/** Every audience that the account belongs to. */
+export const audiencesOf = (member: Member): readonly Audience[] =>
+  audiences.filter((audience) => belongsTo(audience, member))
+
+/** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. */
+const stream = 'notice-{notice}'
+
+const noticeId = id('ntc', 'the notice')
+
+export const noticePublished = fact('NoticePublished', {
+  stream,
+  means: 'The notice stands in the feed, and its webhooks are due.',
+  fields: {
+    noticeId,
+    title: text('in one line'),
+    body: text('the whole of it'),
+    kind: oneOf(noticeKinds, 'what it is about'),
+    audience: oneOf(audiences, 'who it is for'),
+    accountId: orAbsent(
+      id(
+        'acc',
+        'only this account sees it and is told of it, whatever the audience; absent: the audience does',
+      ),
+    ),
+    publishedAt: pastTime('when'),
+    expiresAt: orNull(
+      time('when it drops out of the feed by itself; null: it stands until it is expired by hand'),
+    ),
+    linkHref: orNull(text("relative to the service's site, or absolute; null: none")),
+    linkLabel: orNull(text('what the link says; null: none')),
+  },
+})
+export type NoticePublished = EventOf<typeof noticePublished>
+
+export const noticeExpired = fact('NoticeExpired', {
+  stream,
+  means: 'It drops out of the feed now.',
+  fields: { noticeId, expiredAt: pastTime('when') },
+})
+export type NoticeExpired = EventOf<typeof noticeExpired>
+
+export const noticeFacts = [noticePublished, noticeExpired] as const
+export type NoticeEvent = EventOf<(typeof noticeFacts)[number]>

@@ -1,0 +1,50 @@
+import { isTime, isoTime } from '../../kernel/clock.ts'
+
+const months = 'january february march april may june july august september october november december'.split(
+  ' ',
+)
+const monthWords = months.map((name) => `${name}|${name.slice(0, 3)}`).join('|')
+
+/** How a date may be written in a notice, for refusals and help. */
+export const dateForms = '2026-12-01, 1 December 2026 or December 1, 2026'
+
+const patterns = [
+  { form: /(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)/g, parts: [1, 2, 3] },
+  {
+    form: new RegExp(
+      `(?<!\\d)(\\d{1,2})(?:st|nd|rd|th)? (?:of )?(${monthWords})\\.?,? (\\d{4})(?!\\d)`,
+      'gi',
+    ),
+    parts: [3, 2, 1],
+  },
+  {
+    form: new RegExp(`\\b(${monthWords})\\.? (\\d{1,2})(?:st|nd|rd|th)?,? (\\d{4})(?!\\d)`, 'gi'),
+    parts: [3, 1, 2],
+  },
+] as const
+
+const monthNumber = (text: string): number => {
+  const word = text.toLowerCase().slice(0, 3)
+  return /^\d/.test(text) ? Number(text) : months.findIndex((name) => name.startsWith(word)) + 1
+}
+
+const exists = (year: number, month: number, day: number): boolean => {
+  const date = new Date(Date.UTC(year, month - 1, day))
+  return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
+}
+
+/** Whether a text names a day of the calendar, written as one of `dateForms`. */
+export const namesDate = (text: string): boolean =>
+  patterns.some(({ form, parts: [year, month, day] }) =>
+    [...text.matchAll(form)].some((found) =>
+      exists(Number(found[year]), monthNumber(found[month] ?? ''), Number(found[day])),
+    ),
+  )
+
+/** A date or an instant in UTC as the one text of an instant; null for anything else. */
+export const instantOf = (text: string): string | null => {
+  const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN
+  return isTime(ms) ? isoTime(ms) : null
+}

@@ -1,0 +1,95 @@
+import { isoTime } from '../../kernel/clock.ts'
+import type { CommandDecision } from '../../kernel/decider.ts'
+import { deriveId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import { orderStream } from '../../kernel/streams.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import { type Arbiter, arbiterOf } from './allocation-owner.ts'
+import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './decide-placement.ts'
+import type { OrderEvent } from './events.ts'
+import { type NeedsEvidence, type RefundEvidence, noEvidence } from './extended-rentals.ts'
+import { type Order, orderAfter } from './fold.ts'
+import { landRefund } from './land-refund.ts'
+
+/** The one refund of an order that failed after it was paid. */
+const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
+
+/** The order as it is after this step. */
+export type CompletionAnswer = { readonly kind: 'completed'; readonly order: Order } | NeedsEvidence
+
+const completed = (order: Order): CompletionAnswer => ({ kind: 'completed', order })
+
+const finishRefunds = (
+  states: OrderStates & { readonly order: Order },
+  nowMs: number,
+  evidence: RefundEvidence,
+): CommandDecision<CompletionAnswer> => {
+  const open = states.order.refunds.find((refund) => !refund.landed)
+  if (!open) return { appends: [], answer: completed(states.order) }
+  const landing = landRefund(states, open, nowMs, evidence)
+  if (landing.kind === 'needs') return { appends: [], answer: landing }
+  return { appends: landing.appends, answer: completed(landing.order) }
+}
+
+/**
+ * The next steps of an order that was paid: whatever a crash or a lost race left, calling it again and again ends in
+ * the one final state (the table in docs/architecture.md). The arbiter's first answer stands; a paid order that it
+ * refuses is failed and refunded whole.
+ * @param debit The order as the debit carries it, and the wallet's available micro-dollars right after it.
+ */
+export const decideCompletion = (
+  states: OrderStates,
+  debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
+  nowMs: number,
+  evidence: RefundEvidence = noEvidence,
+): CommandDecision<CompletionAnswer> => {
+  const standing = states.order
+  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
+  const { order } = debit
+  const { orderId, accountId } = order
+  const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
+  const arbiter = arbiterOf(order) as Arbiter<unknown>
+  const ruling = arbiter.rule(states.arbiter, nowMs)
+  const { verdict } = ruling
+  // Failed or canceled before its debit was known: the whole debit is refunded (docs/architecture.md, "An order").
+  const given = standing === null || standing.status === 'awaiting_payment'
+  if (given && verdict.outcome === 'fulfilled') {
+    const events = placedEvents(order, balanceCents, verdict, standing !== null)
+    return {
+      appends: withoutEmpty([
+        { stream: arbiter.stream, events: ruling.events },
+        { stream: orderStream(orderId), events },
+      ]),
+      answer: completed(orderAfter(standing, events)),
+    }
+  }
+  const reason = verdict.outcome === 'refused' ? verdict.reason : 'out_of_stock'
+  const whole = {
+    refundId: failureRefundId(orderId),
+    amountCents: order.amountCents,
+    ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
+    proxyIds: verdict.outcome === 'fulfilled' && ruling.standing ? verdict.proxyIds : [],
+  }
+  const events: readonly OrderEvent[] = [
+    paidEvent(standing !== null, order, balanceCents),
+    ...(given
+      ? [{ type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } } as const]
+      : []),
+    { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
+  ]
+  const landing = landRefund(
+    { ...states, order: orderAfter(standing, events, nowMs) },
+    { ...whole, decidedAtMs: nowMs, landed: false },
+    nowMs,
+    evidence,
+  )
+  if (landing.kind === 'needs') return { appends: [], answer: landing }
+  return {
+    appends: [
+      ...(ruling.standing ? [] : [{ stream: arbiter.stream, events: [arbiter.recordRefusal(reason)] }]),
+      { stream: orderStream(orderId), events },
+      ...landing.appends,
+    ],
+    answer: completed(landing.order),
+  }
+}

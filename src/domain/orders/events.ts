@@ -1,0 +1,170 @@
+import { cents, flag, id, list, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { wholeOrder } from '../shared/order-terms.ts'
+import { stockRefusals } from '../stock/events.ts'
+
+/** An `order-{id}` stream: the life of one order. */
+const stream = 'order-{order}'
+
+const balanceCents = cents('0 or more', "the floor of the wallet's available cents right after the debit")
+const proxyIds = list(id<ProxyId>('prx', 'a rental'), 'the rentals that it got; empty for a plan')
+const orderId = id('ord', 'the order')
+const named = { orderId, accountId: id('acc', 'who bought') }
+const fulfilledAt = pastTime('when its goods were there')
+
+/**
+ * The first event of nearly every order, and mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say
+ * together (docs/decisions/0040-orders-in-one-event.md).
+ */
+export const orderCompleted = fact('OrderCompleted', {
+  stream,
+  means: 'Paid by what was there and fulfilled, in the one decision that placed it.',
+  fields: { order: wholeOrder, balanceCents, proxyIds, fulfilledAt },
+})
+export const orderPlaced = fact('OrderPlaced', {
+  stream,
+  means: 'Paid by what was there. Logs from before `OrderCompleted` have it for fulfilled orders too.',
+  fields: { order: wholeOrder, balanceCents },
+})
+export const orderFulfilled = fact('OrderFulfilled', {
+  stream,
+  means: 'The order got its goods.',
+  fields: {
+    ...named,
+    planId: orNull(id('pln', 'the plan that it opened or added to; null for addresses')),
+    proxyIds,
+    fulfilledAt,
+  },
+})
+export const orderAwaitingPayment = fact('OrderAwaitingPayment', {
+  stream,
+  means:
+    "The order's invoice is open: its own key stands for it from here on, at this price. Said again when the invoice closed unpaid and the next one is open.",
+  fields: {
+    order: wholeOrder,
+    depositId: id('dep', 'the invoice'),
+    balanceCents: cents(
+      '0 or more',
+      "the floor of the wallet's available cents at that moment; nothing left it",
+    ),
+  },
+})
+export const orderPaid = fact('OrderPaid', {
+  stream,
+  means:
+    'An awaited order was paid, in the same append as the payment that came for it, or by what was there by then.',
+  fields: {
+    ...named,
+    /** The price may have changed between two invoices. */
+    order: wholeOrder,
+    balanceCents,
+  },
+})
+export const orderHeld = fact('OrderHeld', {
+  stream,
+  means:
+    "The customer's payment is there and the reseller's wallet is short: tried again on each of its credits until then.",
+  fields: { ...named, until: time('then it fails') },
+})
+/**
+ * What became of the invoice that a canceled order waited for: nothing arrived in its time, its payment failed (or its
+ * gateway was removed), it closed short, or it was paid while the wallet owed more than that.
+ */
+export const cancelReasons = [
+  'invoice_expired',
+  'payment_failed',
+  'underpaid',
+  'insufficient_balance',
+] as const
+export type CancelReason = (typeof cancelReasons)[number]
+export const orderCanceled = fact('OrderCanceled', {
+  stream,
+  means: 'An own order whose invoice closed before it was paid. Money that still comes is credited.',
+  fields: {
+    ...named,
+    canceledAt: pastTime('when'),
+    reason: orAbsent(
+      oneOf(cancelReasons, 'what became of the invoice; absent in logs from before it was written'),
+    ),
+  },
+})
+/** Why the arbiter refused. */
+const arbiterRefusals = [...stockRefusals, 'plan_expired'] as const
+export type ArbiterRefusal = (typeof arbiterRefusals)[number]
+/** The others stop an order whose payment came: nothing of it is charged, and the money stays where it was credited. */
+const failureReasons = [
+  ...arbiterRefusals,
+  'insufficient_balance',
+  'spend_cap_reached',
+  'account_blocked',
+  'product_unavailable',
+] as const
+export type OrderFailureReason = (typeof failureReasons)[number]
+export const orderFailed = fact('OrderFailed', {
+  stream,
+  means: 'The order gets nothing; what was paid comes back by a refund.',
+  fields: { ...named, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
+})
+
+const refundId = text('the refund')
+const costCents = orAbsent(
+  cents(
+    '0 or more',
+    "the part of the reseller's cost that comes back with it; on an order for a customer only",
+  ),
+)
+export const refundDecided = fact('RefundDecided', {
+  stream,
+  means: 'So much of the order goes back to who paid it. Nothing moved yet.',
+  fields: {
+    orderId,
+    refundId,
+    amountCents: cents('0 or more', 'what the payer gets back'),
+    costCents,
+    proxyIds: list(
+      id<ProxyId>('prx', 'a rental'),
+      'the rentals that it ends, unless an extension has paid for them; empty for a refund of money only',
+    ),
+    reason: oneOf(['order_failed', 'operator'], 'why'),
+    reference: orAbsent(text('what the operator gave; absent where there is none')),
+  },
+})
+export const orderRefunded = fact('OrderRefunded', {
+  stream,
+  means: 'A decided refund reached the wallet, and the credit of the customer who paid.',
+  fields: {
+    ...named,
+    refundId,
+    amountCents: cents('0 or more', 'of this refund'),
+    costCents,
+    refundedCents: cents('0 or more', 'the sum of all refunds of the order so far'),
+    complete: flag('nothing of the order is left: its status becomes `refunded`'),
+    refundedAt: pastTime('when'),
+  },
+})
+
+export type OrderCompleted = EventOf<typeof orderCompleted>
+export type OrderPlaced = EventOf<typeof orderPlaced>
+export type OrderFulfilled = EventOf<typeof orderFulfilled>
+export type OrderAwaitingPayment = EventOf<typeof orderAwaitingPayment>
+export type OrderPaid = EventOf<typeof orderPaid>
+export type OrderHeld = EventOf<typeof orderHeld>
+export type OrderCanceled = EventOf<typeof orderCanceled>
+export type OrderFailed = EventOf<typeof orderFailed>
+export type RefundDecided = EventOf<typeof refundDecided>
+export type OrderRefunded = EventOf<typeof orderRefunded>
+
+export const orderFacts = [
+  orderCompleted,
+  orderPlaced,
+  orderAwaitingPayment,
+  orderPaid,
+  orderHeld,
+  orderFulfilled,
+  orderFailed,
+  orderCanceled,
+  refundDecided,
+  orderRefunded,
+] as const
+export type OrderEvent = EventOf<(typeof orderFacts)[number]>

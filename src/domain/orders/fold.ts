@@ -1,0 +1,176 @@
+import { type Fold, foldedOn } from '../../kernel/decider.ts'
+import type { OrderId, ProxyId } from '../../kernel/ids.ts'
+import { orderStream } from '../../kernel/streams.ts'
+import type { OrderDetails, ShownDetails } from '../shared/order-terms.ts'
+import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
+
+/** The public vocabulary (docs/http-api.md, "Orders"); webhooks and reads use the same words. */
+export const orderStatuses = [
+  'awaiting_payment',
+  'processing',
+  'completed',
+  'failed',
+  'refunded',
+  'canceled',
+] as const
+export type OrderStatus = (typeof orderStatuses)[number]
+
+export type Refund = {
+  readonly refundId: string
+  readonly amountCents: number
+  /** The reseller's part, on an order for a customer. */
+  readonly costCents?: number
+  readonly proxyIds: readonly ProxyId[]
+  /** What the operator gave as the reference. */
+  readonly reference?: string
+  readonly decidedAtMs: number
+  /** The money is back. */
+  readonly landed: boolean
+}
+
+/** The invoice that an order waits for. */
+export type Awaiting = {
+  readonly depositId: string
+  /** Until when the order is tried again, ISO 8601 UTC: its payment came and the reseller's wallet was short; else null. */
+  readonly heldUntil: string | null
+}
+
+/** One order as its stream tells it. */
+export type Order = {
+  readonly details: OrderDetails
+  readonly status: OrderStatus
+  /** Whether it was paid for; an order that was not has nothing to give back. */
+  readonly paid: boolean
+  /** The last invoice that was opened for it; null for an order that was paid at once. */
+  readonly awaiting: Awaiting | null
+  readonly balanceCents: number
+  readonly planId: string | null
+  readonly proxyIds: readonly ProxyId[]
+  readonly fulfilledAt: string | null
+  readonly failedAt: string | null
+  readonly failureReason: OrderFailureReason | null
+  readonly canceledAt: string | null
+  /** Null also where it was canceled before reasons were written. */
+  readonly cancelReason: CancelReason | null
+  readonly refundedAt: string | null
+  readonly refundedCents: number
+  /** The same of the reseller's cost; 0 on an order that is not for a customer. */
+  readonly refundedCostCents: number
+  readonly refunds: readonly Refund[]
+}
+
+/** An order as reads show it: without the refunds that only the log decides on, and the digests that only it keeps. */
+export type ShownOrder = Omit<Order, 'refunds' | 'details'> & { readonly details: ShownDetails }
+
+/** Null: the order does not exist. */
+export type OrderState = Order | null
+
+/** What all decided refunds of an order take, whether or not they have landed. */
+export const decidedRefundCents = (order: Order): number =>
+  order.refunds.reduce((sum, refund) => sum + refund.amountCents, 0)
+
+/** The same of the reseller's cost; 0 on an order that is not for a customer. */
+export const decidedRefundCostCents = (order: Order): number =>
+  order.refunds.reduce((sum, { costCents = 0 }) => sum + costCents, 0)
+
+const fresh = (order: OrderDetails, balanceCents: number): Order => ({
+  details: order,
+  status: 'processing',
+  paid: true,
+  awaiting: null,
+  balanceCents,
+  planId: order.planId,
+  proxyIds: [],
+  fulfilledAt: null,
+  failedAt: null,
+  failureReason: null,
+  canceledAt: null,
+  cancelReason: null,
+  refundedAt: null,
+  refundedCents: 0,
+  refundedCostCents: 0,
+  refunds: [],
+})
+
+const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
+  if (event.type === 'OrderPlaced') return fresh(event.data.order, event.data.balanceCents)
+  if (event.type === 'OrderCompleted') {
+    const { order, balanceCents, proxyIds, fulfilledAt } = event.data
+    return { ...fresh(order, balanceCents), status: 'completed', proxyIds, fulfilledAt }
+  }
+  if (event.type === 'OrderAwaitingPayment') {
+    const { order, depositId, balanceCents } = event.data
+    const awaiting = { depositId, heldUntil: null }
+    const unpaid = { status: 'awaiting_payment', paid: false, planId: null } as const
+    return { ...fresh(order, balanceCents), ...unpaid, awaiting }
+  }
+  if (!state) throw new Error(`${event.type} on an order that was never placed`)
+  switch (event.type) {
+    case 'OrderPaid': {
+      const { order, balanceCents } = event.data
+      const unpaid = state.failedAt === null && state.canceledAt === null
+      const status = unpaid ? 'processing' : state.status
+      return { ...state, details: order, status, paid: true, balanceCents, planId: order.planId }
+    }
+    case 'OrderHeld': {
+      if (!state.awaiting) throw new Error('an order that waits for no invoice is not held')
+      return { ...state, awaiting: { ...state.awaiting, heldUntil: event.data.until } }
+    }
+    case 'OrderCanceled':
+      return {
+        ...state,
+        status: 'canceled',
+        canceledAt: event.data.canceledAt,
+        cancelReason: event.data.reason ?? null,
+      }
+    case 'OrderFulfilled': {
+      const { planId, proxyIds, fulfilledAt } = event.data
+      return { ...state, status: 'completed', planId, proxyIds, fulfilledAt }
+    }
+    case 'OrderFailed': {
+      const { reason, failedAt } = event.data
+      return { ...state, status: 'failed', failureReason: reason, failedAt }
+    }
+    case 'RefundDecided': {
+      const { orderId: _orderId, reason: _reason, ...refund } = event.data
+      const decided = { ...refund, decidedAtMs: event.recordedAtMs, landed: false }
+      return { ...state, refunds: [...state.refunds, decided] }
+    }
+    case 'OrderRefunded': {
+      const { refundId, refundedCents, costCents = 0, complete, refundedAt } = event.data
+      return {
+        ...state,
+        status: complete ? 'refunded' : state.status,
+        refundedCents,
+        refundedCostCents: state.refundedCostCents + costCents,
+        refundedAt,
+        refunds: state.refunds.map((refund) =>
+          refund.refundId === refundId ? { ...refund, landed: true } : refund,
+        ),
+      }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown order event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** The order after facts that were just decided, at `atMs`; only refunds look at it. */
+export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
+  const after = foldedOn(orderFold, state, events, atMs)
+  if (!after) throw new Error('no event makes no order')
+  return after
+}
+
+/** The state of `order-{id}`. An order has few events, so it is never snapshotted. */
+export const orderFold: Fold<OrderState, OrderEvent> = {
+  name: 'order',
+  version: 1,
+  initial: null,
+  usedOnce: true,
+  evolve,
+}
+
+/** The stream of an order, as a command names it. */
+export const orderRef = (order: OrderId) => ({ stream: orderStream(order), fold: orderFold })

@@ -1,0 +1,113 @@
+import { isoTime } from '../../kernel/clock.ts'
+import type { Appends } from '../../kernel/decider.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import { remembersSince } from '../../kernel/recent-ids.ts'
+import { ledgerStream, orderStream } from '../../kernel/streams.ts'
+import { decideCustomerRefund } from '../ledger/decide-customer.ts'
+import { decideCredit } from '../ledger/decide.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import type { LedgerState } from '../ledger/fold.ts'
+import { isCustomerOrder } from '../shared/order-terms.ts'
+import { type Arbiter, arbiterOf } from './allocation-owner.ts'
+import { type OrderStates, withoutEmpty } from './decide-placement.ts'
+import type { OrderEvent } from './events.ts'
+import { type NeedsEvidence, type RefundEvidence, needs, paidExtensions } from './extended-rentals.ts'
+import { type Order, type Refund, orderAfter } from './fold.ts'
+
+/**
+ * The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there, null
+ * when the wallet does not remember and nobody has looked it up.
+ */
+const moneyBack = (
+  ledger: LedgerState,
+  { details }: Order,
+  refund: Refund,
+  evidence: RefundEvidence,
+): readonly LedgerEvent[] | null => {
+  const { orderId, family } = details
+  const common = { reference: refund.refundId, orderId, family }
+  const amountMicros = centsToMicros(refund.amountCents)
+  const decision = isCustomerOrder(details)
+    ? decideCustomerRefund(ledger, {
+        ...common,
+        customerId: details.customerId,
+        amountMicros,
+        costMicros: centsToMicros(refund.costCents ?? 0),
+      })
+    : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
+  if (decision.outcome !== 'decided') return []
+  if (remembersSince(ledger.movements, refund.decidedAtMs)) return decision.events
+  // What was looked up before this decision stays true: whatever moved since then is remembered.
+  const moved = evidence.get(refund.refundId)
+  if (moved === undefined) return null
+  return moved ? [] : decision.events
+}
+
+/** Whether the order got goods: as its own stream says, or its arbiter where a crash left the order behind it. */
+const gotGoods = (
+  { order, arbiter: state }: OrderStates & { readonly order: Order },
+  arbiter: Arbiter<unknown>,
+  nowMs: number,
+): boolean => {
+  if (order.fulfilledAt !== null) return true
+  const { standing, verdict } = arbiter.rule(state, nowMs)
+  return standing && verdict.outcome === 'fulfilled'
+}
+
+export type Landing = {
+  readonly kind: 'landed'
+  readonly appends: Appends
+  readonly order: Order
+  /** Rentals that go on: extensions have paid for them. */
+  readonly keptProxyIds: readonly ProxyId[]
+}
+
+/**
+ * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
+ * that every prefix of it is finished by calling it again. A rental that an extension has paid for meanwhile goes on.
+ */
+export const landRefund = (
+  states: OrderStates & { readonly order: Order },
+  refund: Refund,
+  nowMs: number,
+  evidence: RefundEvidence,
+): Landing | NeedsEvidence => {
+  const { order } = states
+  const { details } = order
+  const refundedCents = order.refundedCents + refund.amountCents
+  const complete = refundedCents === details.amountCents
+  const arbiter = arbiterOf(details) as Arbiter<unknown>
+  const refunded: OrderEvent = {
+    type: 'OrderRefunded',
+    data: {
+      orderId: details.orderId,
+      accountId: details.accountId,
+      refundId: refund.refundId,
+      amountCents: refund.amountCents,
+      ...(refund.costCents === undefined ? {} : { costCents: refund.costCents }),
+      refundedCents,
+      complete,
+      refundedAt: isoTime(nowMs),
+    },
+  }
+  const extended = paidExtensions(arbiter, states.arbiter, refund, evidence, nowMs)
+  if (extended.kind === 'needs') return extended
+  const money = moneyBack(states.ledger, order, refund, evidence)
+  if (money === null) return needs({ refundIds: [refund.refundId] })
+  const { paid } = extended
+  const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !paid.has(id)) }
+  const takenBack = gotGoods(states, arbiter, nowMs)
+    ? arbiter.takeBack(states.arbiter, ended, complete, nowMs)
+    : []
+  return {
+    kind: 'landed',
+    appends: withoutEmpty([
+      { stream: ledgerStream(details.accountId), events: money },
+      { stream: arbiter.stream, events: takenBack },
+      { stream: orderStream(details.orderId), events: [refunded] },
+    ]),
+    order: orderAfter(order, [refunded]),
+    keptProxyIds: [...paid.keys()],
+  }
+}

@@ -1,0 +1,52 @@
+import type { CommandDecision } from '../../kernel/decider.ts'
+import { type Period, closingDelayMs, endOfPeriodMs } from '../../kernel/months.ts'
+import { periodStream } from '../../kernel/streams.ts'
+import type { PeriodClosed, PeriodCutOff, PeriodState } from './events.ts'
+
+export type CutOffAnswer =
+  | { readonly outcome: 'cut off' }
+  | { readonly outcome: 'closed'; readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
+  /** It can be closed from `fromMs` on. */
+  | { readonly outcome: 'not over'; readonly fromMs: number }
+
+/** The first step of a closing. `nowMs` is the service's clock; a month that is cut off or closed stays so. */
+export const decideCutOff = (
+  state: PeriodState,
+  period: Period,
+  nowMs: number,
+): CommandDecision<CutOffAnswer> => {
+  if (state.status === 'closed') {
+    const { closed, closedAtMs } = state
+    return { appends: [], answer: { outcome: 'closed', closed, closedAtMs } }
+  }
+  if (state.status === 'cut off') return { appends: [], answer: { outcome: 'cut off' } }
+  const endMs = endOfPeriodMs(period)
+  const fromMs = endMs + closingDelayMs
+  if (nowMs < fromMs) return { appends: [], answer: { outcome: 'not over', fromMs } }
+  const event: PeriodCutOff = {
+    type: 'PeriodCutOff',
+    data: { period, endedAt: new Date(endMs).toISOString() },
+  }
+  return {
+    appends: [{ stream: periodStream(period), events: [event] }],
+    answer: { outcome: 'cut off' },
+  }
+}
+
+export type CloseAnswer = { readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
+
+/** The second step: what was booked through the cut-off. Somebody who closed it meanwhile came to the same. */
+export const decideClose = (
+  state: PeriodState,
+  closed: PeriodClosed['data'],
+  nowMs: number,
+): CommandDecision<CloseAnswer> => {
+  if (state.status === 'closed')
+    return { appends: [], answer: { closed: state.closed, closedAtMs: state.closedAtMs } }
+  if (state.status === 'open') throw new Error(`period ${closed.period} is closed before it was cut off`)
+  const event: PeriodClosed = { type: 'PeriodClosed', data: closed }
+  return {
+    appends: [{ stream: periodStream(closed.period as Period), events: [event] }],
+    answer: { closed, closedAtMs: nowMs },
+  }
+}

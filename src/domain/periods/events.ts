@@ -1,0 +1,74 @@
+import type { Fold } from '../../kernel/decider.ts'
+import { anyId, hex, orAbsent, orNull, pastTime, text, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+
+/** The `period-{yyyy-mm}` stream. The cut-off comes first. */
+const stream = 'period-{yyyy-mm}'
+
+const period = text('the month, `yyyy-mm`')
+
+export const periodCutOff = fact('PeriodCutOff', {
+  stream,
+  means:
+    'From here on the month cannot change: this event lies past it, accounting time never runs back, and whatever the log takes later is booked later.',
+  fields: { period, endedAt: pastTime('when the month ended') },
+})
+export type PeriodCutOff = EventOf<typeof periodCutOff>
+
+export const periodClosed = fact('PeriodClosed', {
+  stream,
+  means: "The month's books as of the cut-off: docs/periods.md has the report that the digest is over.",
+  fields: {
+    period,
+    throughOrdinal: whole(
+      'events',
+      '0 or more',
+      'how many events of the log were booked through its end: ordinal 1 to this one; 0 before any',
+    ),
+    throughEventId: orNull(anyId('the last of them; null before any')),
+    entries: whole('entries', '0 or more', 'of the journal, in the month itself'),
+    accounts: whole('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
+    chart: orAbsent(
+      whole(
+        'number',
+        'above 0',
+        "the chart of accounts that it was closed in; absent before resellers' books had debts",
+      ),
+    ),
+    digest: hex(32, 'SHA-256 of the report as CSV'),
+  },
+})
+export type PeriodClosed = EventOf<typeof periodClosed>
+
+export const periodFacts = [periodCutOff, periodClosed] as const
+export type PeriodEvent = EventOf<(typeof periodFacts)[number]>
+
+/** A month that nobody closes yet, one that was cut off (a closing that was interrupted, or goes on), or a closed one. */
+export type PeriodState =
+  | { readonly status: 'open' }
+  | { readonly status: 'cut off' }
+  | { readonly status: 'closed'; readonly closed: PeriodClosed['data']; readonly closedAtMs: number }
+
+const evolve: Fold<PeriodState, PeriodEvent>['evolve'] = (state, event) => {
+  switch (event.type) {
+    case 'PeriodCutOff':
+      if (state.status !== 'open') throw new Error(`period ${event.data.period} was cut off twice`)
+      return { status: 'cut off' }
+    case 'PeriodClosed':
+      if (state.status !== 'cut off')
+        throw new Error(`period ${event.data.period} was closed while ${state.status}`)
+      return { status: 'closed', closed: event.data, closedAtMs: event.recordedAtMs }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown period event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** The state of a `period-{yyyy-mm}` stream. */
+export const periodFold: Fold<PeriodState, PeriodEvent> = {
+  name: 'period',
+  version: 1,
+  initial: { status: 'open' },
+  evolve,
+}

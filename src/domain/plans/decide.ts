@@ -1,0 +1,171 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { recall } from '../../kernel/recent-ids.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import type { PlanEvent } from './events.ts'
+import { type PlanAnswer, type PlanState, isLow, thresholdPct } from './fold.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+
+export type PlanDecision = { readonly events: readonly PlanEvent[]; readonly answer: PlanAnswer }
+
+/** A plan that runs out of time is over from its end on, whether or not anything recorded that yet. */
+const isExpired = (state: PlanState, nowMs: number): boolean =>
+  state.plan !== null && state.plan.expiresAtMs !== null && state.plan.expiresAtMs <= nowMs
+
+/** Bytes left to use, never below 0; null for a plan that is sold by time. */
+export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | null =>
+  plan.totalBytes === null ? null : Math.max(0, plan.totalBytes - plan.usedBytes)
+
+/**
+ * Activates the plan with the order's units, or adds them to it; refuses with `plan_expired`. A refusal gives no event; an
+ * order that is paid already needs it on record and appends `recordRefusal`. An order that was answered before gets that
+ * answer.
+ */
+export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
+  const known = recall(state.answers, order.orderId)
+  if (known) return { events: [], answer: known }
+  const fulfilled: PlanAnswer = { outcome: 'fulfilled', at: isoTime(nowMs) }
+  const { plan } = state
+  if (plan) {
+    const foreign = plan.accountId !== order.accountId || plan.customerId !== order.customerId
+    if (foreign) throw new Error(`order ${order.orderId} names the plan of another account`)
+    if (isExpired(state, nowMs)) return { events: [], answer: { outcome: 'refused', reason: 'plan_expired' } }
+    if (order.bytes === null) throw new Error(`order ${order.orderId} adds no traffic to a held plan`)
+    return {
+      events: [{ type: 'PlanToppedUp', data: { orderId: order.orderId, bytes: order.bytes } }],
+      answer: fulfilled,
+    }
+  }
+  if (order.planId === null) throw new Error(`order ${order.orderId} names no plan`)
+  if (order.shape !== 'gateway_gb' && order.shape !== 'gateway_time')
+    throw new Error(`a ${order.shape} product has no plan`)
+  if (order.renewal === 'extend') throw new Error('a plan is topped up or bought again, never extended')
+  return {
+    events: [
+      {
+        type: 'PlanActivated',
+        data: {
+          planId: order.planId,
+          orderId: order.orderId,
+          accountId: order.accountId,
+          customerId: order.customerId,
+          productId: order.productId,
+          shape: order.shape,
+          renewal: order.renewal,
+          bytes: order.bytes,
+          speedUnits: order.shape === 'gateway_time' ? order.quantity : null,
+          startedAt: isoTime(nowMs),
+          expiresAt: order.periodDays === null ? null : isoTime(nowMs + order.periodDays * dayMs),
+        },
+      },
+    ],
+    answer: fulfilled,
+  }
+}
+
+/** Puts a refusal on record, so that no later attempt fulfils an order that is being refunded. */
+export const recordRefusal = (orderId: string): PlanEvent => ({
+  type: 'PlanOrderRefused',
+  data: { orderId, reason: 'plan_expired' },
+})
+
+/** A plan's counter is written to the log at most this often while nothing happens to it. */
+export const meteringIntervalMs = 5 * 60 * 1000
+
+/** When the log is to hear of the plan at once: used bytes, and an instant. Null: at no figure. */
+export type Alarms = { readonly bytes: number | null; readonly atMs: number | null }
+
+type Held = NonNullable<PlanState['plan']>
+
+/** The fewest used bytes at which a plan of this total is low. */
+const lowFromBytes = (totalBytes: number): number =>
+  totalBytes - Math.floor((totalBytes * thresholdPct) / 100)
+
+/** What a plan's counter is to look out for. */
+export const alarmsOf = (
+  { plan }: { readonly plan: Pick<Held, 'totalBytes' | 'usedBytes' | 'expiresAtMs'> | null },
+  nowMs: number,
+): Alarms => {
+  if (!plan) return { bytes: null, atMs: null }
+  const { totalBytes, usedBytes, expiresAtMs } = plan
+  const steps = totalBytes === null ? [] : [lowFromBytes(totalBytes), totalBytes]
+  return {
+    bytes: steps.find((step) => step > usedBytes) ?? null,
+    atMs: expiresAtMs !== null && expiresAtMs > nowMs ? expiresAtMs : null,
+  }
+}
+
+const ranLow = (plan: Held): PlanEvent => ({
+  type: 'PlanRanLow',
+  data: {
+    planId: plan.planId,
+    accountId: plan.accountId,
+    customerId: plan.customerId,
+    productId: plan.productId,
+    totalBytes: plan.totalBytes ?? 0,
+    usedBytes: plan.usedBytes,
+    expiresAt: plan.expiresAtMs === null ? null : isoTime(plan.expiresAtMs),
+  },
+})
+
+/** The plan has just passed to 10 % or less; one that is over runs low no more. */
+const lowEvents = (plan: Held, nowMs: number): readonly PlanEvent[] => {
+  const over = plan.expiresAtMs !== null && plan.expiresAtMs <= nowMs
+  return !over && !plan.low && isLow(plan.totalBytes, plan.usedBytes) ? [ranLow(plan)] : []
+}
+
+/**
+ * Writes a plan's counter to the log: when five minutes have passed since the last time, and at once when the plan has
+ * become low, exhausted or expired since. `anyway` writes it before something is decided on what is left. A counter
+ * that the log has already adds nothing. What passes the total is counted too.
+ */
+export const decideMetering = (
+  state: PlanState,
+  counted: { readonly usedBytes: number; readonly anyway?: boolean },
+  nowMs: number,
+): readonly PlanEvent[] => {
+  const { plan } = state
+  if (!plan) return []
+  const { usedBytes, anyway = false } = counted
+  // A plan that ran low under release 0.1.0, which did not record that, is low without any more traffic.
+  const low = lowEvents({ ...plan, usedBytes: Math.max(usedBytes, plan.usedBytes) }, nowMs)
+  const { expiresAtMs, meteredAtMs } = plan
+  const expired = expiresAtMs !== null && expiresAtMs <= nowMs && (meteredAtMs ?? 0) < expiresAtMs
+  const waited = meteredAtMs === null || nowMs - meteredAtMs >= meteringIntervalMs
+  const more = usedBytes > plan.usedBytes
+  const exhausted = more && plan.totalBytes !== null && usedBytes >= plan.totalBytes && !plan.exhausted
+  if (!(low.length > 0 || exhausted || (more && (anyway || waited || expired)))) return []
+  return [
+    ...(more
+      ? [{ type: 'TrafficMetered', data: { bytes: usedBytes - plan.usedBytes, usedBytes } } as const]
+      : []),
+    ...(exhausted ? [{ type: 'PlanExhausted', data: { usedBytes } } as const] : []),
+    ...low,
+  ]
+}
+
+/** Gives the plan's lines another password; null on a plan that was never activated. */
+export const decideRotation = ({ plan }: PlanState): PlanEvent | null =>
+  plan && { type: 'PlanCredentialRotated', data: { generation: plan.generation + 1 } }
+
+/**
+ * Takes back the units of a refunded order as far as they are unused: traffic by its bytes, a plan sold by time by
+ * ending it. Once per refund.
+ */
+export const decideWithdrawal = (
+  state: PlanState,
+  withdrawal: { readonly order: OrderDetails; readonly refundId: string },
+  nowMs: number,
+): readonly PlanEvent[] => {
+  const { plan } = state
+  const { order, refundId } = withdrawal
+  if (!plan || state.withdrawn.has(refundId)) return []
+  if (plan.totalBytes === null)
+    return isExpired(state, nowMs) ? [] : [{ type: 'PlanExpired', data: { expiredAt: isoTime(nowMs) } }]
+  const bytes = Math.min(order.bytes ?? 0, remainingBytes(plan) ?? 0)
+  if (bytes === 0) return []
+  return [
+    { type: 'PlanUnitsWithdrawn', data: { orderId: order.orderId, refundId, bytes } },
+    ...lowEvents({ ...plan, totalBytes: plan.totalBytes - bytes }, nowMs),
+  ]
+}

@@ -1,0 +1,164 @@
+import { Map as ImmutableMap } from 'immutable'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Fold } from '../../kernel/decider.ts'
+import { objectText } from '../../kernel/json-text.ts'
+import { type Remembered, type RememberedJson, emptyRemembered, forget, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import type { PlanActivated, PlanEvent } from './events.ts'
+
+/** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */
+export const thresholdPct = 10
+
+/**
+ * Whether that little of a plan's traffic remains; bytes. False for a plan that is sold by time, and for one whose traffic
+ * refunds took back whole.
+ */
+export const isLow = (totalBytes: number | null, usedBytes: number): boolean =>
+  totalBytes !== null && totalBytes > 0 && (totalBytes - usedBytes) * 100 <= totalBytes * thresholdPct
+
+/** What an order was told by its plan. The first answer stands. */
+export type PlanAnswer =
+  | { readonly outcome: 'fulfilled'; readonly at: string }
+  | { readonly outcome: 'refused'; readonly reason: 'plan_expired' }
+
+/** The arbiter of gateway orders: `plan` is null until the first order activates it. Bytes are integers. */
+export type PlanState = {
+  readonly plan:
+    | (Pick<
+        PlanActivated['data'],
+        'planId' | 'accountId' | 'customerId' | 'productId' | 'shape' | 'renewal'
+      > & {
+        readonly totalBytes: number | null
+        readonly usedBytes: number
+        readonly expiresAtMs: number | null
+        readonly exhausted: boolean
+        /** It is on record that it ran low, and nothing has lifted it since. */
+        readonly low: boolean
+        /** Milliseconds of the last `TrafficMetered`; null before the first. */
+        readonly meteredAtMs: number | null
+        readonly generation: number
+      })
+    | null
+  /** The bytes that each order of the last seven days added, for a refund that takes back what is unused. */
+  readonly answers: Remembered<PlanAnswer>
+  /** Traffic reports of the last seven days that release 0.1.0 counted, by their id. */
+  readonly reports: Remembered<true>
+  readonly withdrawn: ImmutableMap<string, true>
+}
+
+const initial: PlanState = {
+  plan: null,
+  answers: emptyRemembered(),
+  reports: emptyRemembered(),
+  withdrawn: ImmutableMap(),
+}
+
+const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
+  const at = event.recordedAtMs
+  const state = {
+    ...before,
+    answers: forget(before.answers, at),
+    reports: forget(before.reports, at),
+  }
+  const fulfilled = (orderId: string) =>
+    remember(state.answers, orderId, { outcome: 'fulfilled', at: isoTime(at) }, at)
+  if (event.type === 'PlanActivated') {
+    const { planId, orderId, accountId, customerId, productId, shape, renewal, bytes, expiresAt } = event.data
+    return {
+      ...state,
+      plan: {
+        planId,
+        accountId,
+        customerId,
+        productId,
+        shape,
+        renewal,
+        totalBytes: bytes,
+        usedBytes: 0,
+        expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
+        exhausted: false,
+        low: false,
+        meteredAtMs: null,
+        generation: 0,
+      },
+      answers: fulfilled(orderId),
+    }
+  }
+  if (event.type === 'PlanOrderRefused') {
+    const { orderId, reason } = event.data
+    return { ...state, answers: remember(state.answers, orderId, { outcome: 'refused', reason }, at) }
+  }
+  const { plan } = state
+  if (!plan) throw new Error(`${event.type} on a plan that was never activated`)
+  const totalAfter = (bytes: number) => (plan.totalBytes === null ? null : plan.totalBytes + bytes)
+  switch (event.type) {
+    case 'PlanToppedUp': {
+      const totalBytes = totalAfter(event.data.bytes)
+      const low = plan.low && isLow(totalBytes, plan.usedBytes)
+      return {
+        ...state,
+        plan: { ...plan, totalBytes, exhausted: false, low },
+        answers: fulfilled(event.data.orderId),
+      }
+    }
+    case 'PlanUnitsWithdrawn':
+      return {
+        ...state,
+        plan: { ...plan, totalBytes: totalAfter(-event.data.bytes) },
+        withdrawn: state.withdrawn.set(event.data.refundId, true),
+      }
+    case 'TrafficMetered':
+      return {
+        ...state,
+        plan: { ...plan, usedBytes: event.data.usedBytes, meteredAtMs: at },
+        reports:
+          event.data.reportId === undefined
+            ? state.reports
+            : remember(state.reports, event.data.reportId, true, at),
+      }
+    case 'PlanRanLow':
+      return { ...state, plan: { ...plan, low: true } }
+    case 'PlanExhausted':
+      return { ...state, plan: { ...plan, exhausted: true } }
+    case 'PlanExpired':
+      return { ...state, plan: { ...plan, expiresAtMs: Date.parse(event.data.expiredAt) } }
+    case 'PlanCredentialRotated':
+      return { ...state, plan: { ...plan, generation: event.data.generation } }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown plan event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+type Snapshot = {
+  plan: PlanState['plan']
+  answers: RememberedJson<PlanAnswer>
+  reports: RememberedJson<true>
+  withdrawn: string[]
+}
+
+/** The state of `plan-{id}`. */
+export const planFold: Fold<PlanState, PlanEvent> = {
+  name: 'plan',
+  version: 2,
+  initial,
+  evolve,
+  snapshot: {
+    toText: ({ plan, withdrawn, answers, reports }) =>
+      objectText(
+        { plan, withdrawn: [...withdrawn.keys()] },
+        { answers: rememberedText(answers), reports: rememberedText(reports) },
+      ),
+    fromText: (text): PlanState => {
+      const snapshot = JSON.parse(text) as Snapshot
+      return {
+        plan: snapshot.plan,
+        answers: rememberedFromJson(snapshot.answers),
+        reports: rememberedFromJson(snapshot.reports),
+        withdrawn: ImmutableMap(snapshot.withdrawn.map((id) => [id, true as const])),
+      }
+    },
+    entries: (state) =>
+      rememberedCount(state.answers) + rememberedCount(state.reports) + state.withdrawn.size,
+  },
+}

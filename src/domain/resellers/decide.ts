@@ -1,0 +1,221 @@
+import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import type { AccountState } from '../accounts/fold.ts'
+import { countriesOf, createCatalog, periodsOf } from '../catalog/catalog.ts'
+import type { CatalogState } from '../catalog/fold.ts'
+import { type Product, isDedicated } from '../catalog/product.ts'
+import type { ResellerRail } from '../payments/payments.ts'
+import type { RetailPrice, Shop, TermsEvent } from './events.ts'
+import { type BotRef, type GatewayRef, type Terms, samePriced } from './fold.ts'
+
+/** Off the list price, in basis points: at 10,000 nothing would be left to pay. */
+export const maxDiscountBp = 9_999
+/** The largest order at the largest markup is still a safe integer of micro-dollars. */
+export const maxMarkupMillionths = 100_000_000
+/** $10,000 for one unit. */
+export const maxRetailMicros = 10_000_000_000
+/** Prices of one reseller. */
+const maxRetailPrices = 5_000
+
+/** What commits to the credentials as they are sealed. */
+type Committed = { readonly commitment?: string }
+
+/** What an operator changes of a reseller; what is left out stays. Null takes a thing away. */
+export type TermsChange = {
+  readonly discountBp?: number
+  readonly markupMillionths?: number | null
+  /** Product ids, old ones too; null: every product. */
+  readonly sellable?: readonly string[] | null
+  readonly shop?: Partial<Shop>
+  readonly gateway?: { readonly rail: ResellerRail; readonly to: (GatewayRef & Committed) | null }
+  readonly bot?: (BotRef & Committed) | null
+  readonly retail?: {
+    readonly productId: string
+    /** Alpha-3; for dedicated IPs one or more, else none. */
+    readonly countries: readonly string[]
+    /** Days; for dedicated IPs one or more, else none. */
+    readonly periods: readonly number[]
+    /** Micro-dollars a unit; null: no price of its own any more. */
+    readonly unitPriceMicros: number | null
+  }
+}
+
+export type TermsRefusal = {
+  readonly code:
+    | 'unknown_account'
+    | 'not_a_reseller'
+    | 'unknown_product'
+    | 'invalid_country'
+    | 'invalid_period'
+    | 'too_many_prices'
+  /** Names the accepted set. */
+  readonly message: string
+}
+
+export type TermsDecision = Decision<TermsEvent, TermsRefusal>
+
+export type TermsStates = {
+  readonly account: AccountState
+  readonly catalog: CatalogState
+  readonly terms: Terms
+}
+
+/** Thrown within this file: any part of a change refuses all of it. */
+class TermsRefused extends Error {
+  readonly refusal: TermsRefusal
+  constructor(code: TermsRefusal['code'], message: string) {
+    super(message)
+    this.refusal = { code, message }
+  }
+}
+
+const productOf = (catalog: CatalogState, id: string): Product => {
+  const product = createCatalog(catalog).resolve(id)
+  if (product) return product
+  const known = catalog.products.map((one) => one.id).sort()
+  throw new TermsRefused(
+    'unknown_product',
+    known.length === 0
+      ? `no product has the id ${id}: the catalogue is empty, "catalog import" fills it`
+      : `no product has the id ${id}; the products are ${known.join(', ')}`,
+  )
+}
+
+/** What a retail price stands for: a product alone, or each of its countries and periods that were named. */
+const pricedThings = (
+  product: Product,
+  { countries, periods }: NonNullable<TermsChange['retail']>,
+): readonly Omit<RetailPrice, 'unitPriceMicros'>[] => {
+  const productId = product.id
+  if (!isDedicated(product)) {
+    if (countries.length > 0)
+      throw new TermsRefused('invalid_country', `${productId} has one price for all countries; name none`)
+    if (periods.length > 0)
+      throw new TermsRefused('invalid_period', `${productId} has one price for all periods; name none`)
+    return [{ productId, country: null, periodDays: null }]
+  }
+  const sold = countriesOf(product)
+  const wrong = countries.find((country) => !sold.includes(country))
+  if (wrong !== undefined || countries.length === 0)
+    throw new TermsRefused(
+      'invalid_country',
+      `the country of ${productId} must be some of ${sold.join(', ')}`,
+    )
+  return countries.flatMap((country) => {
+    const known = periodsOf(product, country)
+    if (periods.length === 0 || periods.some((days) => !known.includes(days)))
+      throw new TermsRefused(
+        'invalid_period',
+        `the period of ${productId} in ${country} must be some of ${known.join(', ')} days`,
+      )
+    return periods.map((periodDays) => ({ productId, country, periodDays }))
+  })
+}
+
+const retailEvents = (
+  catalog: CatalogState,
+  terms: Terms,
+  change: NonNullable<TermsChange['retail']>,
+): TermsEvent[] => {
+  const product = productOf(catalog, change.productId)
+  const { unitPriceMicros } = change
+  const events = pricedThings(product, change).flatMap((priced): TermsEvent[] => {
+    const stands = terms.retail.find((price) => samePriced(price, priced))
+    if (unitPriceMicros === null) return stands ? [{ type: 'RetailPriceRemoved', data: priced }] : []
+    if (stands?.unitPriceMicros === unitPriceMicros) return []
+    return [{ type: 'RetailPriceSet', data: { ...priced, unitPriceMicros } }]
+  })
+  const fresh = events.filter(
+    ({ type, data }) =>
+      type === 'RetailPriceSet' && !terms.retail.some((price) => samePriced(price, data as RetailPrice)),
+  )
+  if (terms.retail.length + fresh.length > maxRetailPrices)
+    throw new TermsRefused(
+      'too_many_prices',
+      `a reseller has at most ${maxRetailPrices} retail prices; a markup prices the rest`,
+    )
+  return events
+}
+
+const sellableEvents = (
+  catalog: CatalogState,
+  terms: Terms,
+  wanted: readonly string[] | null,
+): TermsEvent[] => {
+  const productIds =
+    wanted === null ? null : [...new Set(wanted.map((id) => productOf(catalog, id).id))].sort()
+  const same = JSON.stringify(productIds) === JSON.stringify(terms.sellable)
+  return same ? [] : [{ type: 'SellableChanged', data: { productIds } }]
+}
+
+const shopEvents = (terms: Terms, change: Partial<Shop>): TermsEvent[] => {
+  const shop = { ...terms.shop, ...change }
+  const same = (Object.keys(shop) as (keyof Shop)[]).every((field) => shop[field] === terms.shop[field])
+  return same ? [] : [{ type: 'ShopChanged', data: shop }]
+}
+
+const gatewayEvents = (
+  terms: Terms,
+  { rail, to }: NonNullable<TermsChange['gateway']>,
+): readonly TermsEvent[] => {
+  if (to !== null) return [{ type: 'GatewaySet', data: { rail, ...to } }]
+  return terms.gateways[rail] === null ? [] : [{ type: 'GatewayRemoved', data: { rail } }]
+}
+
+const botEvents = (terms: Terms, bot: (BotRef & Committed) | null): readonly TermsEvent[] => {
+  if (bot !== null) return [{ type: 'MessagingBotSet', data: bot }]
+  return terms.bot === null ? [] : [{ type: 'MessagingBotRemoved', data: {} }]
+}
+
+const within = (value: number, min: number, max: number, what: string): number => {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return value
+  throw new RangeError(`${value} is no ${what}: a whole number from ${min} to ${max}`)
+}
+
+const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEvent[] => {
+  const events: TermsEvent[] = []
+  const { discountBp, markupMillionths } = change
+  if (discountBp !== undefined && discountBp !== terms.discountBp)
+    events.push({
+      type: 'DiscountChanged',
+      data: { discountBp: within(discountBp, 0, maxDiscountBp, 'discount in basis points') },
+    })
+  if (markupMillionths !== undefined && markupMillionths !== terms.markupMillionths) {
+    if (markupMillionths !== null) within(markupMillionths, 1, maxMarkupMillionths, 'markup in millionths')
+    events.push({ type: 'MarkupChanged', data: { markupMillionths } })
+  }
+  if (change.retail) {
+    const { unitPriceMicros } = change.retail
+    if (unitPriceMicros !== null) within(unitPriceMicros, 1, maxRetailMicros, 'price in micro-dollars')
+    events.push(...retailEvents(catalog, terms, change.retail))
+  }
+  if (change.sellable !== undefined) events.push(...sellableEvents(catalog, terms, change.sellable))
+  if (change.shop) events.push(...shopEvents(terms, change.shop))
+  if (change.gateway) events.push(...gatewayEvents(terms, change.gateway))
+  if (change.bot !== undefined) events.push(...botEvents(terms, change.bot))
+  return events
+}
+
+/**
+ * Changes a reseller's terms, all of a change or nothing. Refusals: `unknown_account`, `not_a_reseller`,
+ * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`.
+ * @throws RangeError for figures outside their bounds: the caller checks them first
+ */
+export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision => {
+  const { account } = states
+  if (!account)
+    return refused({
+      code: 'unknown_account',
+      message: 'no account has this id; "accounts create --reseller" makes one',
+    })
+  if (!account.reseller)
+    return refused({
+      code: 'not_a_reseller',
+      message: 'the account is no reseller\'s; "accounts create --reseller" makes one that is',
+    })
+  try {
+    return decided(...eventsOf(states, change))
+  } catch (error) {
+    if (error instanceof TermsRefused) return refused(error.refusal)
+    throw error
+  }
+}

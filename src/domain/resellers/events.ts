@@ -1,0 +1,116 @@
+import { type ShapeValue, commitment, exactly, list, micros, oneOf, orNull, text, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import { providers, resellerRails } from '../payments/payments.ts'
+
+/** A `terms-{reseller}` stream: what a reseller pays, asks and shows. Credentials stand in the vault, under `reference`. */
+const stream = 'terms-{reseller}'
+
+const priced = {
+  productId: text('the product of the catalogue'),
+  country: orNull(text('ISO 3166 alpha-3; null for a product that has no countries')),
+  periodDays: orNull(whole('days', 'above 0', 'null for a product that is not rented by the period')),
+}
+const retailFields = {
+  ...priced,
+  unitPriceMicros: micros('0 or more', 'what customers pay for one unit; 1 cent is 10,000'),
+}
+/** The price of one unit that a reseller asks. Micro-dollars: 1 cent is 10,000. */
+export type RetailPrice = ShapeValue<typeof retailFields>
+
+const shopFields = {
+  merchantName: orNull(text('stands on the pay page; null: none')),
+  website: orNull(text('https; where a customer lands after paying; null: none')),
+  storefrontLink: orNull(text('https; the shop in a messaging app, where there is no website; null: none')),
+}
+/** What customers see of a reseller; null where it has none. */
+export type Shop = ShapeValue<typeof shopFields>
+
+const rail = oneOf(resellerRails, 'what it serves')
+const reference = text('names the credentials in the vault')
+const committed = { reference, commitment: commitment('the sealed credentials') }
+
+export const discountChanged = fact('DiscountChanged', {
+  stream,
+  means: 'The reseller pays another price from here on.',
+  fields: {
+    discountBp: whole('basis points', '0 or more', 'off the list price: 1,250 is 12.5 %'),
+  },
+})
+export const markupChanged = fact('MarkupChanged', {
+  stream,
+  means: 'Customers pay another price from here on, where no retail price is set.',
+  fields: {
+    markupMillionths: orNull(
+      whole(
+        'millionths',
+        '0 or more',
+        'a multiple of the list price: 1,300,000 is 1.30; null: customers pay the list price',
+      ),
+    ),
+  },
+})
+export const retailPriceSet = fact('RetailPriceSet', {
+  stream,
+  means: 'Customers pay this for the product.',
+  fields: retailFields,
+})
+export const retailPriceRemoved = fact('RetailPriceRemoved', {
+  stream,
+  means: 'Customers pay for the product by the markup again.',
+  fields: priced,
+})
+export const sellableChanged = fact('SellableChanged', {
+  stream,
+  means: 'Customers may order other products.',
+  fields: { productIds: orNull(list(text('a product'), 'what they may order; null: every product')) },
+})
+export const shopChanged = fact('ShopChanged', {
+  stream,
+  means: 'What customers see of the reseller.',
+  fields: shopFields,
+})
+export const gatewaySet = fact('GatewaySet', {
+  stream,
+  means: "Customers pay on the reseller's own gateway.",
+  fields: { rail, provider: oneOf(providers, 'whose'), ...committed },
+})
+export const gatewayRemoved = fact('GatewayRemoved', {
+  stream,
+  means: 'The gateway takes no more payments.',
+  fields: { rail },
+})
+export const messagingBotSet = fact('MessagingBotSet', {
+  stream,
+  means: "Customers are told by the reseller's bot.",
+  fields: { provider: exactly('telegram', 'of the bot'), ...committed },
+})
+export const messagingBotRemoved = fact('MessagingBotRemoved', {
+  stream,
+  means: 'Customers are told nothing by a bot.',
+  fields: {},
+})
+
+export type DiscountChanged = EventOf<typeof discountChanged>
+export type MarkupChanged = EventOf<typeof markupChanged>
+export type RetailPriceSet = EventOf<typeof retailPriceSet>
+export type RetailPriceRemoved = EventOf<typeof retailPriceRemoved>
+export type SellableChanged = EventOf<typeof sellableChanged>
+export type ShopChanged = EventOf<typeof shopChanged>
+export type GatewaySet = EventOf<typeof gatewaySet>
+export type GatewayRemoved = EventOf<typeof gatewayRemoved>
+export type MessagingBotSet = EventOf<typeof messagingBotSet>
+export type MessagingBotRemoved = EventOf<typeof messagingBotRemoved>
+
+export const termsFacts = [
+  discountChanged,
+  markupChanged,
+  retailPriceSet,
+  retailPriceRemoved,
+  sellableChanged,
+  shopChanged,
+  gatewaySet,
+  gatewayRemoved,
+  messagingBotSet,
+  messagingBotRemoved,
+] as const
+export type TermsEvent = EventOf<(typeof termsFacts)[number]>

@@ -1,0 +1,116 @@
+import type { Fold } from '../../kernel/decider.ts'
+import { type ShapeValue, id, micros, text, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
+import { scrapeBatchStream } from '../../kernel/streams.ts'
+
+export type AcceptDecision =
+  | { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchAccepted[]; readonly isNew: boolean }
+  | { readonly outcome: 'refused'; readonly refusal: { readonly code: 'idempotency_conflict' } }
+
+/** Takes a batch on, once an id for ever; the same request again changes nothing. */
+export const decideAccept = (state: ScrapeBatchState, asked: ScrapeBatchAccepted['data']): AcceptDecision => {
+  if (state === null)
+    return { outcome: 'decided', events: [{ type: 'ScrapeBatchAccepted', data: asked }], isNew: true }
+  return state.accepted.fingerprint === asked.fingerprint
+    ? { outcome: 'decided', events: [], isNew: false }
+    : { outcome: 'refused', refusal: { code: 'idempotency_conflict' } }
+}
+
+/**
+ * Ends a batch whose calls are all over, once. One whose process died before it said that it had taken it on is taken on here.
+ * @throws when the calls are not as many as were accepted
+ */
+export const decideFinish = (
+  state: ScrapeBatchState,
+  asked: ScrapeBatchAccepted['data'],
+  { chargedMicros, ...tally }: BatchTally & { readonly chargedMicros: number },
+): { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchEvent[] } => {
+  if (state?.finished) return { outcome: 'decided', events: [] }
+  const { batchId, accountId, platform, operation, inputs } = state?.accepted ?? asked
+  const sum = Object.values(tally).reduce((all, one) => all + one, 0)
+  if (sum !== inputs) throw new Error(`batch ${batchId} has ${inputs} calls, and ${sum} of them are over`)
+  const data = { batchId, accountId, platform, operation, inputs, ...tally, chargedMicros }
+  const finished: ScrapeBatchEvent = { type: 'ScrapeBatchFinished', data }
+  return {
+    outcome: 'decided',
+    events: state === null ? [{ type: 'ScrapeBatchAccepted', data: asked }, finished] : [finished],
+  }
+}
+
+const stream = 'batch-{batch}'
+
+/** What both events of a `batch-{id}` stream say. */
+const batch = {
+  batchId: id<ScrapeBatchId>('scb', 'the batch'),
+  accountId: id<AccountId>('acc', 'who pays'),
+  platform: text('e.g. `tiktok`'),
+  operation: text('e.g. `profile`'),
+  inputs: whole('calls', 'above 0', 'how many calls it is'),
+}
+
+export const scrapeBatchAccepted = fact('ScrapeBatchAccepted', {
+  stream,
+  means: 'Calls were taken on. What they ask for stands outside the log: it may name people.',
+  fields: {
+    ...batch,
+    keyId: id<KeyId>('key', 'the key that asked'),
+    requestId: text('the `X-Request-Id`'),
+    fingerprint: text('SHA-256 of scraper and inputs: what a retry must ask for again'),
+  },
+})
+export type ScrapeBatchAccepted = EventOf<typeof scrapeBatchAccepted>
+
+const tallyFields = {
+  found: whole('calls', '0 or more', 'that found what they asked for'),
+  empty: whole('calls', '0 or more', 'that found nothing there'),
+  notFound: whole('calls', '0 or more', 'whose target does not exist'),
+  restricted: whole('calls', '0 or more', 'whose target is not public'),
+  failed: whole('calls', '0 or more', 'that came to no result, also for want of money'),
+}
+/** How many of the calls came to what. */
+export type BatchTally = ShapeValue<typeof tallyFields>
+
+export const scrapeBatchFinished = fact('ScrapeBatchFinished', {
+  stream,
+  means: 'Every call is over. What each cost stands in its own stream and in the ledger.',
+  fields: { ...batch, ...tallyFields, chargedMicros: micros('0 or more', 'what all of them cost') },
+})
+export type ScrapeBatchFinished = EventOf<typeof scrapeBatchFinished>
+
+export const scrapeBatchFacts = [scrapeBatchAccepted, scrapeBatchFinished] as const
+export type ScrapeBatchEvent = EventOf<(typeof scrapeBatchFacts)[number]>
+
+/** A batch; `finished` is null while calls of it run. */
+export type ScrapeBatch = {
+  readonly accepted: ScrapeBatchAccepted['data']
+  readonly finished: ScrapeBatchFinished['data'] | null
+}
+/** Null: none was accepted. */
+export type ScrapeBatchState = ScrapeBatch | null
+
+const scrapeBatchFold: Fold<ScrapeBatchState, ScrapeBatchEvent> = {
+  name: 'scrape-batch',
+  version: 1,
+  initial: null,
+  usedOnce: true,
+  evolve: (state, event) => {
+    switch (event.type) {
+      case 'ScrapeBatchAccepted':
+        return { accepted: event.data, finished: null }
+      case 'ScrapeBatchFinished':
+        if (state === null) throw new Error(`batch ${event.data.batchId} ended and was never accepted`)
+        return { ...state, finished: event.data }
+      default: {
+        const unknown: never = event
+        throw new Error(`unknown event of a batch ${JSON.stringify(unknown)}`)
+      }
+    }
+  },
+}
+
+/** The stream of a batch, as a command names it. */
+export const scrapeBatchRef = (batch: ScrapeBatchId) => ({
+  stream: scrapeBatchStream(batch),
+  fold: scrapeBatchFold,
+})

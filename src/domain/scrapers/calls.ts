@@ -1,0 +1,152 @@
+import { type Fold, foldedOn } from '../../kernel/decider.ts'
+import { type ShapeValue, flag, group, hex, id, micros, number, oneOf, orAbsent, orNull, text, time, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import type { AccountId, ScrapeId } from '../../kernel/ids.ts'
+import { scrapeStream } from '../../kernel/streams.ts'
+
+/**
+ * What came of a call. The first four are results: a retry gets them again. The others are failures, after which the
+ * same `X-Request-Id` is tried anew; `interrupted` is a call whose process ended before it had a result.
+ */
+const scrapeOutcomes = [
+  'found',
+  'empty',
+  'target_not_found',
+  'target_restricted',
+  'bad_input',
+  'provider_failed',
+  'upstream_credits_exhausted',
+  'upstream_auth_rejected',
+  'scraper_unavailable',
+  'overloaded',
+  'interrupted',
+] as const
+export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
+
+/** Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost us nothing. */
+export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
+  (outcome === 'found' && !cached) || outcome === 'target_not_found'
+
+/** Whether a retry gets this outcome again instead of another try. */
+export const isResult = (outcome: ScrapeOutcome): boolean =>
+  outcome === 'found' ||
+  outcome === 'target_not_found' ||
+  outcome === 'empty' ||
+  outcome === 'target_restricted'
+
+const stream = 'scrape-{scrape}'
+
+/** What both events of a `scrape-{id}` stream say of the call. */
+const call = {
+  scrapeId: id<ScrapeId>('scr', 'the call'),
+  accountId: id<AccountId>('acc', 'who pays'),
+  attempt: whole('tries', 'above 0', 'counts the tries under one `X-Request-Id`, from 1'),
+  platform: text('e.g. `tiktok`'),
+  operation: text('e.g. `profile`'),
+  keyId: orNull(id('key', 'the key that asked; null where no key did')),
+}
+
+export const scrapeStarted = fact('ScrapeStarted', {
+  stream,
+  means: 'Money is held for the call from here on, and a process is at work for it until the lease ends.',
+  fields: {
+    ...call,
+    requestId: text('the `X-Request-Id`'),
+    fingerprint: text('SHA-256 of platform, operation and body: what a retry must ask for again'),
+    priceMicros: micros('0 or more', 'what the call costs when it is billed'),
+    leaseUntil: time('then another process may take it'),
+    pricesDigest: orAbsent(
+      hex(32, 'the table of prices that it goes by (`ScraperPricesSet`); old events name none'),
+    ),
+  },
+})
+export type ScrapeStarted = EventOf<typeof scrapeStarted>
+
+const bodyFields = {
+  hash: text('SHA-256, lower-case hex'),
+  bytes: whole('bytes', '0 or more', 'its length'),
+}
+/** The body of a result, which is kept outside the log for a day. */
+export type ResultBody = ShapeValue<typeof bodyFields>
+
+export const scrapeFinished = fact('ScrapeFinished', {
+  stream,
+  means: 'The call is over; its hold is captured when it is billed, else released.',
+  fields: {
+    ...call,
+    outcome: oneOf(
+      scrapeOutcomes,
+      'the first four are results, which a retry gets again; the others are failures, after which the same `X-Request-Id` is tried anew',
+    ),
+    billed: flag('whether it is charged'),
+    amountMicros: micros('0 or more', 'what is charged: the price, or 0'),
+    body: orNull(
+      group(
+        bodyFields,
+        'null for an outcome without a body, and where nobody knows it; kept outside the log',
+      ),
+    ),
+    cached: flag('whether the provider answered from a cache of its own'),
+    creditsCharged: orNull(
+      number('credits of the provider', '0 or more', 'what the provider charged; null where it did not say'),
+    ),
+  },
+})
+export type ScrapeFinished = EventOf<typeof scrapeFinished>
+
+export const scrapeFacts = [scrapeStarted, scrapeFinished] as const
+export type ScrapeEvent = EventOf<(typeof scrapeFacts)[number]>
+
+/** The hold of a try, in the ledger of its account. */
+export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scrapeId}.${attempt}`
+
+const holdForm = /^(scr_[0-9a-f]{32})\.([1-9]\d{0,3})$/
+
+/** The try that a hold is for; null for a hold of something else. */
+export const tryOf = (holdId: string): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
+  const [, scrapeId, attempt] = holdForm.exec(holdId) ?? []
+  return scrapeId === undefined ? null : { scrapeId: scrapeId as ScrapeId, attempt: Number(attempt) }
+}
+
+/** The last try under an `X-Request-Id`, and how it ended; `finished` is null while it runs. */
+export type Scrape = {
+  readonly started: ScrapeStarted['data']
+  readonly leaseUntilMs: number
+  readonly finished: ScrapeFinished['data'] | null
+}
+/** Null: no call under the id was started. */
+export type ScrapeState = Scrape | null
+
+const evolve: Fold<ScrapeState, ScrapeEvent>['evolve'] = (state, event) => {
+  switch (event.type) {
+    case 'ScrapeStarted':
+      return { started: event.data, leaseUntilMs: Date.parse(event.data.leaseUntil), finished: null }
+    case 'ScrapeFinished':
+      if (state === null || state.started.attempt !== event.data.attempt)
+        throw new Error(`attempt ${event.data.attempt} of ${event.data.scrapeId} was never started`)
+      return { ...state, finished: event.data }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown scrape event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** The scrape after facts that were just decided. */
+export const scrapeAfter = (state: ScrapeState, events: readonly ScrapeEvent[]): Scrape => {
+  const after = foldedOn(scrapeFold, state, events, 0)
+  if (after === null) throw new Error('no event makes no scrape')
+  return after
+}
+
+/** The state of `scrape-{id}`: at most two events for each of its tries, whose number is bounded. */
+export const scrapeFold: Fold<ScrapeState, ScrapeEvent> = {
+  name: 'scrape',
+  version: 1,
+  initial: null,
+  usedOnce: true,
+  evolve,
+}
+
+/** The stream of a scrape, as a command names it. */
+export const scrapeRef = (scrape: ScrapeId) => ({ stream: scrapeStream(scrape), fold: scrapeFold })

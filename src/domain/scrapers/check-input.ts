@@ -1,0 +1,219 @@
+import { nearest } from '../../kernel/nearest-word.ts'
+import type { Input, InputValue, ScraperRow } from './scraper.ts'
+
+/** A position in a list that is told by two values, as one text. */
+export type TwoPart = { readonly first: string; readonly second: string }
+
+const mark = 'two.'
+
+/** Both values in one text, for `nextCursor`. */
+export const packed = ({ first, second }: TwoPart): string =>
+  `${mark}${Buffer.from(JSON.stringify([first, second])).toString('base64url')}`
+
+/** What `packed` made; null for any other text. */
+export const unpacked = (text: string): TwoPart | null => {
+  if (!text.startsWith(mark)) return null
+  try {
+    const pair: unknown = JSON.parse(Buffer.from(text.slice(mark.length), 'base64url').toString('utf8'))
+    if (!Array.isArray(pair) || pair.length !== 2) return null
+    const [first, second] = pair as readonly unknown[]
+    return typeof first === 'string' && typeof second === 'string' ? { first, second } : null
+  } catch {
+    return null
+  }
+}
+
+/** Longest values, in characters: of a text, a link, a position. */
+export const maxText = 500
+export const maxLink = 2_048
+export const maxPosition = 8_192
+const maxPage = 10_000
+
+/** Why a body is refused. `details` names the field and the accepted set. */
+export type InputRefusal = {
+  readonly code: 'unknown_field' | 'bad_input'
+  readonly message: string
+  readonly details: string
+}
+
+/** A checked body: fields that were given, trimmed, without a leading `@` or `#`. */
+export type CheckedInput =
+  | { readonly ok: true; readonly input: Readonly<Record<string, InputValue>> }
+  | { readonly ok: false; readonly refusal: InputRefusal }
+
+const list = (values: readonly InputValue[], word: 'or' | 'and' = 'or'): string =>
+  values.length < 2 ? values.join('') : `${values.slice(0, -1).join(', ')} ${word} ${values.at(-1)}`
+
+/** The longest text that an input takes, in characters. */
+export const maxLengthOf = ({ kind }: Pick<Input, 'kind'>): number => {
+  if (kind === 'url') return maxLink
+  return kind === 'position' ? maxPosition : maxText
+}
+
+/** What a value must be, in words that follow "must be": the accepted set. */
+export const acceptedOf = (input: Input): string => {
+  if (input.values) return `one of ${input.values.join(', ')}`
+  switch (input.kind) {
+    case 'boolean':
+      return 'true or false'
+    case 'integer':
+      return 'a whole number'
+    case 'page':
+      return `a whole number from 1 to ${input.max ?? maxPage}`
+    case 'date':
+      return 'a day such as 2026-01-31'
+    case 'country':
+      return `two letters such as US${input.also ? `, or ${list(input.also)}` : ''}`
+    case 'countries':
+      return 'countries of two letters with commas between, such as US,CA'
+    case 'language':
+      return 'two letters such as en'
+    case 'url':
+      return `an https link of at most ${maxLink} characters to ${list(input.hosts ?? [])}, or to a host below`
+    case 'handle':
+    case 'hashtag':
+    case 'text':
+    case 'position':
+      return `a text of 1 to ${maxLengthOf(input)} characters`
+    default:
+      return input.kind satisfies never
+  }
+}
+
+const isOn = (host: string, hosts: readonly string[]): boolean =>
+  hosts.some((allowed) => host === allowed || host.endsWith(`.${allowed}`))
+
+const isLink = (text: string, hosts: readonly string[]): boolean => {
+  // The URL standard repairs `https:host` and back-slashes, and drops tabs: whoever reads it otherwise sees another host.
+  if (!/^https:\/\/[^/\\\s]/i.test(text) || /[\s\\]/.test(text)) return false
+  const url = URL.parse(text)
+  return (
+    url !== null && url.username === '' && url.password === '' && url.port === '' && isOn(url.hostname, hosts)
+  )
+}
+
+const isDay = (text: string): boolean => {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
+  const time = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
+}
+
+const asPage = (value: unknown, max: number): number | null => {
+  const page = typeof value === 'string' && /^\d{1,6}$/.test(value) ? Number(value) : value
+  return typeof page === 'number' && Number.isInteger(page) && page >= 1 && page <= max ? page : null
+}
+
+/** The text as it is sent; null when it is none of the input's. */
+const asText = (input: Input, value: string): string | null => {
+  const trimmed = value.trim()
+  if (trimmed === '' || trimmed.length > maxLengthOf(input)) return null
+  switch (input.kind) {
+    case 'handle':
+    case 'hashtag': {
+      const bare = trimmed.replace(input.kind === 'handle' ? /^@/ : /^#/, '').trim()
+      return bare === '' ? null : bare
+    }
+    case 'url':
+      return isLink(trimmed, input.hosts ?? []) ? trimmed : null
+    case 'date':
+      return isDay(trimmed) ? trimmed : null
+    case 'country':
+      if (input.also?.includes(trimmed.toUpperCase())) return trimmed.toUpperCase()
+      return /^[a-z]{2}$/i.test(trimmed) ? trimmed.toUpperCase() : null
+    case 'countries':
+      return /^[a-z]{2}(?:,[a-z]{2}){0,49}$/i.test(trimmed) ? trimmed.toUpperCase() : null
+    case 'language':
+      return /^[a-z]{2}$/i.test(trimmed) ? trimmed : null
+    default:
+      return trimmed
+  }
+}
+
+const read = (input: Input, value: unknown): InputValue | null => {
+  if (input.values) return input.values.find((known) => known === value) ?? null
+  switch (input.kind) {
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null
+    case 'integer':
+      return typeof value === 'number' && Number.isSafeInteger(value) ? value : null
+    case 'page':
+      return asPage(value, input.max ?? maxPage)
+    default:
+      return typeof value === 'string' ? asText(input, value) : null
+  }
+}
+
+const bad = (details: string): CheckedInput => ({
+  ok: false,
+  refusal: { code: 'bad_input', message: details, details },
+})
+
+const unknown = (row: ScraperRow, name: string): CheckedInput => {
+  const names = row.inputs.map((input) => input.name)
+  const meant = nearest(name, names, (text) => text)
+  const accepted = names.length === 0 ? 'no field is accepted' : `accepted are ${list(names, 'and')}`
+  const shown = name.slice(0, 60)
+  const details = `${shown}: ${accepted}${meant === null ? '' : `; did you mean ${meant}?`}`
+  return { ok: false, refusal: { code: 'unknown_field', message: `unknown field ${details}`, details } }
+}
+
+type Given = Readonly<Record<string, InputValue>>
+
+const missingOfGroup = (row: ScraperRow, given: Given): CheckedInput | null => {
+  const group = row.oneOf.find((names) => !names.some((name) => Object.hasOwn(given, name)))
+  return group === undefined ? null : bad(`${list(group)} must be given: one of them is enough`)
+}
+
+const missingNeed = (row: ScraperRow, given: Given): CheckedInput | null => {
+  const rule = row.needs.find(
+    ({ field, value, needs }) => given[field] === value && !Object.hasOwn(given, needs),
+  )
+  return rule === undefined ? null : bad(`${rule.needs} must be given where ${rule.field} is ${rule.value}`)
+}
+
+const badSpan = ({ start_date: start, end_date: end }: Given): CheckedInput | null =>
+  start !== undefined && end !== undefined && start > end
+    ? bad('end_date must be start_date or a later day')
+    : null
+
+/** Two halves of a position go together. */
+const badHalves = ({ paging }: ScraperRow, given: Given): CheckedInput | null => {
+  if (paging?.second === undefined) return null
+  const { cursor } = given
+  const second = given[paging.second]
+  if (cursor === undefined)
+    return second === undefined ? null : bad(`${paging.second} must come with cursor, or be left out`)
+  const whole = typeof cursor === 'string' && unpacked(cursor) !== null
+  if (whole && second !== undefined)
+    return bad(`${paging.second} must be left out beside a cursor that was nextCursor`)
+  return whole || second !== undefined
+    ? null
+    : bad(`cursor must be nextCursor as it was answered, or come with ${paging.second}`)
+}
+
+/**
+ * The body of a call as it is fetched with, or why it is refused: unknown fields first, then each field in the row's order,
+ * then those that belong together. Null counts as left out. Nothing is fetched and nothing is billed for a refusal.
+ * @param body a JSON object; the framework refuses everything else as `invalid_body`
+ */
+export const checkInput = (row: ScraperRow, body: Readonly<Record<string, unknown>>): CheckedInput => {
+  const strange = Object.keys(body).find((name) => !row.inputs.some((input) => input.name === name))
+  if (strange !== undefined) return unknown(row, strange)
+  const given: Record<string, InputValue> = {}
+  for (const input of row.inputs) {
+    const value = body[input.name] ?? null
+    if (value === null) {
+      if (input.required) return bad(`${input.name} is missing: it must be ${acceptedOf(input)}`)
+      continue
+    }
+    const checked = read(input, value)
+    if (checked === null) return bad(`${input.name} must be ${acceptedOf(input)}`)
+    given[input.name] = checked
+  }
+  return (
+    missingOfGroup(row, given) ??
+    missingNeed(row, given) ??
+    badSpan(given) ??
+    badHalves(row, given) ?? { ok: true, input: given }
+  )
+}

@@ -1,0 +1,27 @@
+import { group, hex, list, micros, text } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+
+export const scraperPricesSet = fact('ScraperPricesSet', {
+  stream: 'scrapers',
+  means:
+    'What calls of scrapers cost, as a process sells them that wrote this before its first call. Another version of the program may sell by another table beside it.',
+  fields: {
+    digest: hex(
+      32,
+      "SHA-256 of the canonical JSON of an object with `prices` alone: what a call's `pricesDigest` names",
+    ),
+    prices: list(
+      group(
+        {
+          scraper: text('platform and operation, e.g. `tiktok/profile`'),
+          priceMicros: micros('0 or more', 'what a call costs when it is billed'),
+        },
+        'the price of one scraper',
+      ),
+      'every scraper, in order of its name',
+    ),
+  },
+})
+export type ScraperPricesSet = EventOf<typeof scraperPricesSet>
+
+export const scraperPriceFacts = [scraperPricesSet] as const

@@ -1,0 +1,36 @@
+import { facebook } from './rows/facebook.ts'
+import { instagram } from './rows/instagram.ts'
+import { linkedin } from './rows/linkedin.ts'
+import { links } from './rows/links.ts'
+import { media } from './rows/media.ts'
+import { networks } from './rows/networks.ts'
+import { reddit } from './rows/reddit.ts'
+import { tiktok } from './rows/tiktok.ts'
+import { twitter } from './rows/twitter.ts'
+import { web } from './rows/web.ts'
+import { youtube } from './rows/youtube.ts'
+import { type ScraperRow, rowName } from './scraper.ts'
+
+/** Every scraper that is sold, by platform and operation in the order of the alphabet. */
+export const scrapers: readonly ScraperRow[] = [
+  ...facebook,
+  ...instagram,
+  ...linkedin,
+  ...reddit,
+  ...tiktok,
+  ...twitter,
+  ...youtube,
+  ...networks,
+  ...web,
+  ...media,
+  ...links,
+].sort((one, other) => (rowName(one) < rowName(other) ? -1 : 1))
+
+const byName: ReadonlyMap<string, ScraperRow> = new Map(scrapers.map((row) => [rowName(row), row]))
+
+/** The row of `/v1/scrape/{platform}/{operation}`; null where there is none. */
+export const scraperOf = (platform: string, operation: string): ScraperRow | null =>
+  byName.get(rowName({ platform, operation })) ?? null
+
+/** The platforms, in the order of the alphabet. */
+export const platforms: readonly string[] = [...new Set(scrapers.map(({ platform }) => platform))]

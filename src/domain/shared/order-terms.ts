@@ -1,0 +1,159 @@
+import { type ShapeValue, anyId, cents, exactly, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
+import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../../kernel/ids.ts'
+import { intervals } from './billing-interval.ts'
+
+export const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
+export type Family = (typeof families)[number]
+export const shapes = ['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile'] as const
+export type Shape = (typeof shapes)[number]
+export const deliveries = ['lines', 'addresses'] as const
+export type Delivery = (typeof deliveries)[number]
+export const renewals = ['topup', 'repurchase', 'extend'] as const
+export type Renewal = (typeof renewals)[number]
+
+/** Rails that a hosted page can take money on (docs/http-api.md, "Errors", `unsupported_method`). */
+export const rails = [
+  'card',
+  'crypto',
+  'alipay',
+  'wechat',
+  'upi',
+  'momo',
+  'qris',
+  'pix',
+  'dana',
+  'fpx',
+  'oxxo',
+  'boleto',
+  'paymaya',
+  'grabpay_ph',
+] as const
+
+/** How an order can be paid: from the wallet, or on a hosted page. */
+export const orderMethods = ['wallet', ...rails] as const
+export type OrderMethod = (typeof orderMethods)[number]
+
+/** What reads show of it: all but the digests that only the log keeps. */
+export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
+
+/** An order for a reseller's customer: the customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
+export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
+
+export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
+  if (order.customerId === null) return false
+  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
+  return true
+}
+
+/** Who pays as an order names it: a key, or none. */
+export const orderedBy = (
+  payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
+): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
+  if (payer.keyId === null) return { keyId: null }
+  const { keyId, capKeyId } = payer
+  return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
+}
+
+/** What the wallet must have for an order, whole cents: the cost of one for a customer, else the amount. */
+export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents
+
+const targetFields = {
+  country: text('ISO 3166 alpha-3, upper case'),
+  periodDays: whole('days', 'above 0', 'how long each address is rented'),
+  carrierId: orNull(text('the mobile carrier; null but for mobile')),
+  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
+  rotationMinutes: orNull(
+    whole('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+  ),
+}
+/** What a dedicated-IP order asks for. `country` is alpha-3, upper case; the last three are null but for mobile. */
+export type Target = ShapeValue<typeof targetFields>
+export const target = orNull(
+  group(targetFields, 'what rented addresses were asked for; null for other products'),
+)
+
+export const interval = oneOf(intervals, 'how often it renews')
+export const period = group(
+  {
+    unit: oneOf(['day', 'month'], 'of calendar months, or of days of 24 hours'),
+    count: whole('units', 'above 0', 'how many of them'),
+  },
+  'what one payment lasts',
+)
+
+const paidPeriodFields = {
+  subscriptionId: id('sub', 'the subscription'),
+  interval,
+  period,
+  periodStart: orNull(time('null for the first period, which starts when its order is placed')),
+}
+/** Which period of which subscription, so that a crash after the debit leaves enough to go on. */
+export type PaidPeriod = ShapeValue<typeof paidPeriodFields>
+
+export const orderFields = {
+  orderId: id<OrderId>('ord', 'the order'),
+  accountId: id<AccountId>('acc', 'who buys'),
+  keyId: orNull(
+    id<KeyId>(
+      'key',
+      'the key that asked; null where a person ordered in the console: the actor of the event says who',
+    ),
+  ),
+  capKeyId: orAbsent(
+    id<KeyId>('key', 'the key under which it counts against a daily cap; absent where that is `keyId`'),
+  ),
+  customerId: orNull(anyId<CustomerId>("the reseller's customer that it is for; null for an own order")),
+  kind: oneOf(
+    ['order', 'topup', 'extension'],
+    '`order` buys, `topup` adds to a plan named in the path, `extension` prolongs rentals',
+  ),
+  productId: text('the product of the catalogue'),
+  family: oneOf(families, 'whose revenue it is: `revenue:orders:{family}`'),
+  shape: oneOf(shapes, 'how the product is sold'),
+  delivery: oneOf(deliveries, 'what is handed out'),
+  renewal: oneOf(renewals, 'how it goes on'),
+  unit: text('what is counted, e.g. `GB`'),
+  quantity: whole('units of the product', 'above 0', 'how many'),
+  target,
+  bytes: orNull(whole('bytes', 'above 0', 'what a `gateway_gb` order adds; null for other shapes')),
+  periodDays: orNull(whole('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes')),
+  planId: orNull(id<PlanId>('pln', 'the plan that it opens or adds to; null for addresses')),
+  proxyIds: list(
+    id<ProxyId>('prx', 'a rental'),
+    'the rentals that an extension keeps; empty for other kinds',
+  ),
+  unitPriceCents: cents('0 or more', 'the price of one unit, rounded'),
+  amountCents: cents('0 or more', "what the payer is charged: the customer's price where one is named"),
+  costCents: orAbsent(
+    cents(
+      '0 or more',
+      "what leaves the reseller's wallet for its customer's order; present there and only there",
+    ),
+  ),
+  termsRevision: orAbsent(
+    whole(
+      'revision',
+      '0 or more',
+      "of the reseller's terms that the figures come from; absent where none are set",
+    ),
+  ),
+  subscription: orAbsent(
+    group(paidPeriodFields, 'the period of a subscription that it pays; absent on any other order'),
+  ),
+  listCents: cents('0 or more', "the service's own price before any discount"),
+  currency: exactly('USD', 'always'),
+  billingType: exactly('PAYG', 'always'),
+  method: oneOf(orderMethods, 'what pays'),
+  catalogDigest: text('SHA-256 of the catalogue that priced it'),
+  fingerprint: text(
+    'SHA-256 over method, route, canonical product, body and customer (docs/http-api.md, "Requests")',
+  ),
+  createdAt: pastTime('when it was decided'),
+}
+
+/**
+ * The whole order, as it was decided. It stands in the debit that pays it, so that the order can be
+ * completed from the ledger alone.
+ */
+export type OrderDetails = ShapeValue<typeof orderFields>
+export const wholeOrder = group(orderFields, 'the whole order, as it was decided', 'order')

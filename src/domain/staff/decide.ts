@@ -1,0 +1,108 @@
+import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import type { SignInMethod } from '../../kernel/event.ts'
+import type { AccountViewed, ActConfirmed, PersonEvent, SessionEnded, StaffRole, WorkRetryAsked } from './events.ts'
+import type { PersonState } from './fold.ts'
+
+/** Passkeys of one person at once. */
+export const maxPasskeys = 10
+
+export type PersonRefusal =
+  | { readonly code: 'too_many_passkeys'; readonly limit: number }
+  | { readonly code: 'last_passkey' }
+  | { readonly code: 'no_role' }
+  | { readonly code: 'passkey_needed' }
+
+export type PersonDecision = Decision<PersonEvent, PersonRefusal>
+
+/** Whether the subject is a member of the staff, and no account. */
+export const isStaff = (subjectId: string): boolean => subjectId.startsWith('stf_')
+
+/** A role that is held already is not granted again. */
+export const decideGrant = (
+  state: PersonState,
+  grant: { readonly staffId: string; readonly role: StaffRole },
+): PersonDecision =>
+  state.roles.has(grant.role) ? decided() : decided({ type: 'StaffRoleGranted', data: grant })
+
+export const decideRoleRevocation = (
+  state: PersonState,
+  grant: { readonly staffId: string; readonly role: StaffRole },
+): PersonDecision =>
+  state.roles.has(grant.role) ? decided({ type: 'StaffRoleRevoked', data: grant }) : decided()
+
+/** A link for a member of the staff who has no role opens nothing. Refusal: `no_role`. */
+export const decideLink = (
+  state: PersonState,
+  link: { readonly subjectId: string; readonly expiresAt: string },
+): PersonDecision =>
+  isStaff(link.subjectId) && state.roles.isEmpty()
+    ? refused({ code: 'no_role' })
+    : decided({ type: 'SignInLinkMade', data: link })
+
+/**
+ * Accounts sign in by whatever they have. Staff needs a role and a passkey; a link of the command line opens the page
+ * where one is registered, and nothing else. Refusals: `no_role`, `passkey_needed`.
+ */
+export const decideSignIn = (
+  state: PersonState,
+  signIn: { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod },
+): PersonDecision => {
+  if (isStaff(signIn.subjectId)) {
+    if (state.roles.isEmpty()) return refused({ code: 'no_role' })
+    if (signIn.method === 'link') return refused({ code: 'passkey_needed' })
+  }
+  return decided({ type: 'SignedIn', data: signIn })
+}
+
+export const decideSessionEnd = (_state: PersonState, end: SessionEnded['data']): PersonDecision =>
+  decided({ type: 'SessionEnded', data: end })
+
+/** Refusal: `too_many_passkeys`. */
+export const decidePasskey = (
+  state: PersonState,
+  passkey: { readonly subjectId: string; readonly passkeyId: string },
+): PersonDecision => {
+  if (state.passkeys.has(passkey.passkeyId)) return decided()
+  return state.passkeys.size >= maxPasskeys
+    ? refused({ code: 'too_many_passkeys', limit: maxPasskeys })
+    : decided({ type: 'PasskeyAdded', data: passkey })
+}
+
+/** The last passkey of a member of the staff stays: without it only the command line lets them in. Refusal: `last_passkey`. */
+export const decidePasskeyRemoval = (
+  state: PersonState,
+  passkey: { readonly subjectId: string; readonly passkeyId: string },
+): PersonDecision => {
+  if (!state.passkeys.has(passkey.passkeyId)) return decided()
+  return isStaff(passkey.subjectId) && state.passkeys.size === 1
+    ? refused({ code: 'last_passkey' })
+    : decided({ type: 'PasskeyRemoved', data: passkey })
+}
+
+export const decideConfirmation = (_state: PersonState, confirmed: ActConfirmed['data']): PersonDecision =>
+  decided({ type: 'ActConfirmed', data: confirmed })
+
+/** Refusal: `no_role`: operators alone look at the pages of an account. */
+export const decideView = (state: PersonState, viewed: AccountViewed['data']): PersonDecision =>
+  state.roles.has('operator')
+    ? decided({ type: 'AccountViewed', data: viewed })
+    : refused({ code: 'no_role' })
+
+/** Refusal: `no_role`: operators alone have work tried again. */
+export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data']): PersonDecision =>
+  state.roles.has('operator')
+    ? decided({ type: 'WorkRetryAsked', data: asked })
+    : refused({ code: 'no_role' })
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+/** How long a session lives without being used, and in all. */
+export const lifetimes = {
+  account: { idleMs: 12 * hourMs, wholeMs: 30 * dayMs },
+  staff: { idleMs: 30 * minuteMs, wholeMs: 12 * hourMs },
+} as const
+
+/** Of the sessions of an account, or of a member of the staff. */
+export const lifetimeOf = (subjectId: string) => (isStaff(subjectId) ? lifetimes.staff : lifetimes.account)

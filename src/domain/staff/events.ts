@@ -1,0 +1,110 @@
+import { anyId, id, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
+import { type EventOf, fact, signInMethods } from '../../kernel/event.ts'
+
+/** What a member of the staff may be granted; customers and resellers have their pages by their account. */
+export const staffRoles = ['finance', 'operator'] as const
+export type StaffRole = (typeof staffRoles)[number]
+
+/**
+ * A `console-{acc_… or stf_…}` stream: what one person may do in the console, and what was done about signing in. Addresses,
+ * secrets and keys of passkeys stand in the vault, never here.
+ */
+const stream = 'console-{person}'
+
+const staffId = id('stf', 'the member of the staff')
+const subjectId = anyId('who: an account, or a member of the staff')
+const sessionId = anyId('the session in the console')
+const passkeyId = anyId('the passkey')
+
+export const staffRoleGranted = fact('StaffRoleGranted', {
+  stream,
+  means: 'A member of the staff may do more.',
+  fields: { staffId, role: oneOf(staffRoles, 'the role') },
+})
+export const staffRoleRevoked = fact('StaffRoleRevoked', {
+  stream,
+  means: 'A member of the staff may do it no more.',
+  fields: { staffId, role: oneOf(staffRoles, 'the role') },
+})
+export const signInLinkMade = fact('SignInLinkMade', {
+  stream,
+  means: 'A link that signs in was made.',
+  fields: { subjectId, expiresAt: time('it works until then') },
+})
+export const signedIn = fact('SignedIn', {
+  stream,
+  means: 'A person signed in.',
+  fields: { subjectId, sessionId, method: oneOf(signInMethods, 'how') },
+})
+export const sessionEnded = fact('SessionEnded', {
+  stream,
+  means: 'A session ended before its time.',
+  fields: { subjectId, sessionId, reason: oneOf(['signed_out', 'revoked'], 'why') },
+})
+export const passkeyAdded = fact('PasskeyAdded', {
+  stream,
+  means: 'A passkey signs in from here on.',
+  fields: { subjectId, passkeyId },
+})
+export const passkeyRemoved = fact('PasskeyRemoved', {
+  stream,
+  means: 'A passkey signs in no more.',
+  fields: { subjectId, passkeyId },
+})
+export const actConfirmed = fact('ActConfirmed', {
+  stream,
+  means: 'A person showed again who they are, for one act.',
+  fields: {
+    subjectId,
+    sessionId,
+    act: text('the path of the page whose act it is, e.g. `/console/keys/new`'),
+    method: oneOf(['passkey', 'code'], 'how'),
+  },
+})
+export const accountViewed = fact('AccountViewed', {
+  stream,
+  means:
+    'A member of the staff begins to see the pages of an account as it sees them; nothing can be changed there.',
+  fields: {
+    staffId,
+    sessionId,
+    accountId: id('acc', 'whose pages'),
+    reason: text('as it was typed: it names no person'),
+  },
+})
+
+export const workRetryAsked = fact('WorkRetryAsked', {
+  stream,
+  means: 'A member of the staff asked that what a work queue has given up is tried again.',
+  fields: {
+    staffId,
+    sessionId,
+    queue: text('the name of the queue'),
+    item: orNull(text('an item by its key; null: everything that was given up')),
+  },
+})
+
+export type StaffRoleGranted = EventOf<typeof staffRoleGranted>
+export type StaffRoleRevoked = EventOf<typeof staffRoleRevoked>
+export type SignInLinkMade = EventOf<typeof signInLinkMade>
+export type SignedIn = EventOf<typeof signedIn>
+export type SessionEnded = EventOf<typeof sessionEnded>
+export type PasskeyAdded = EventOf<typeof passkeyAdded>
+export type PasskeyRemoved = EventOf<typeof passkeyRemoved>
+export type ActConfirmed = EventOf<typeof actConfirmed>
+export type AccountViewed = EventOf<typeof accountViewed>
+export type WorkRetryAsked = EventOf<typeof workRetryAsked>
+
+export const personFacts = [
+  staffRoleGranted,
+  staffRoleRevoked,
+  signInLinkMade,
+  signedIn,
+  sessionEnded,
+  passkeyAdded,
+  passkeyRemoved,
+  actConfirmed,
+  accountViewed,
+  workRetryAsked,
+] as const
+export type PersonEvent = EventOf<(typeof personFacts)[number]>

@@ -1,0 +1,181 @@
+import { type ShapeValue, anyId, flag, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, fact } from '../../kernel/event.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { endpointProtocols } from '../shared/endpoint-fields.ts'
+
+const ip = text('the address')
+
+const endpointFields = {
+  protocol: oneOf(endpointProtocols, 'how it is spoken to'),
+  host: text('a name or an address'),
+  port: whole('port', 'above 0', 'where it listens'),
+  udp: flag('whether it passes UDP on'),
+  credentialId: orNull(text('names its login in the vault; null: it takes none')),
+}
+/** A supplier's proxy that traffic of an address goes out through; what signs in there stands in the vault. */
+export type StockedEndpoint = ShapeValue<typeof endpointFields>
+const endpoint = group(endpointFields, "a supplier's proxy that traffic of the address goes out through")
+
+const sold = {
+  ip,
+  carrierId: orNull(text('the mobile carrier; null but for mobile')),
+  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
+}
+const addressFields = {
+  ...sold,
+  city: orNull(text('where it stands; null: not known')),
+  asn: orNull(whole('AS number', '0 or more', 'whose network it is in; null: not known')),
+  asnOrg: orNull(text('who that is; null: not known')),
+  endpoint: orAbsent(endpoint),
+}
+/** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
+export type StockedAddress = ShapeValue<typeof addressFields>
+
+const proxyId = id<ProxyId>('prx', 'the rental')
+const productId = text('the product of the catalogue')
+const country = text('ISO 3166 alpha-3, upper case')
+const orderId = id('ord', 'the order that it answers')
+const periodDays = whole('days', 'above 0', 'what was paid for')
+const availableFrom = time('they rest until then before they are sold again')
+
+/** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
+const ofAddress = 'address-{ip}'
+export const addressStocked = fact('AddressStocked', {
+  stream: ofAddress,
+  means: 'The address is in the stock of this product, and of no other.',
+  fields: { ip, productId, country },
+})
+export const addressRetired = fact('AddressRetired', {
+  stream: ofAddress,
+  means: 'The address is in no stock any more.',
+  fields: { ip, reason: text('as the operator wrote it') },
+})
+export type AddressStocked = EventOf<typeof addressStocked>
+export type AddressRetired = EventOf<typeof addressRetired>
+export const addressFacts = [addressStocked, addressRetired] as const
+export type AddressEvent = EventOf<(typeof addressFacts)[number]>
+
+/** `stock-{product}-{country}`: the arbiter of dedicated orders. */
+const stream = 'stock-{product}-{country}'
+
+export const addressesStocked = fact('AddressesStocked', {
+  stream,
+  means: 'Addresses can be sold from here on.',
+  fields: { productId, country, addresses: list(group(addressFields, 'an address'), 'the new ones') },
+})
+export const endpointsChanged = fact('EndpointsChanged', {
+  stream,
+  means: "The suppliers' proxies of addresses in stock are others now, those of running rentals too.",
+  fields: {
+    changes: list(
+      group(
+        { ip, endpoint, proxyId: orNull(id<ProxyId>('prx', 'the rental that has it now; null: none')) },
+        'an address',
+      ),
+      'what changed',
+    ),
+    changedAt: pastTime('when'),
+  },
+})
+
+const allocationFields = {
+  ...addressFields,
+  proxyId,
+  rotationMinutes: orNull(
+    whole('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+  ),
+}
+export type Allocation = ShapeValue<typeof allocationFields>
+export const addressesAllocated = fact('AddressesAllocated', {
+  stream,
+  means: 'An order got its addresses.',
+  fields: {
+    orderId,
+    accountId: id('acc', 'whose they are'),
+    customerId: orNull(anyId("the reseller's customer that has them; null: none")),
+    productId,
+    family: text('of the product'),
+    country,
+    periodDays,
+    allocations: list(group(allocationFields, 'a rental'), 'one for each address'),
+    allocatedAt: pastTime('when'),
+    expiresAt: time('when the rentals end'),
+  },
+})
+/** Too few addresses; of an extension: a rental that is over, or would end further ahead than any may. */
+export const stockRefusals = ['out_of_stock', 'rental_ended', 'too_far_ahead'] as const
+export type StockRefusal = (typeof stockRefusals)[number]
+/** The first answer for an order stands: an order refused here is never allocated later. */
+export const allocationRefused = fact('AllocationRefused', {
+  stream,
+  means: 'The stock cannot serve the order. The first answer for an order stands.',
+  fields: { orderId, reason: oneOf(stockRefusals, 'why') },
+})
+export const addressesExtended = fact('AddressesExtended', {
+  stream,
+  means: 'An order prolonged rentals.',
+  fields: {
+    orderId,
+    periodDays,
+    extensions: list(
+      group({ proxyId, expiresAt: time('when it ends now') }, 'a rental'),
+      'one for each rental',
+    ),
+    extendedAt: pastTime('when'),
+  },
+})
+export const addressesReleased = fact('AddressesReleased', {
+  stream,
+  means: 'Rentals are over.',
+  fields: {
+    reason: oneOf(['expired', 'order_failed', 'refunded'], 'why'),
+    releases: list(group({ proxyId, ...sold }, 'a rental'), 'one for each rental'),
+    releasedAt: pastTime('when'),
+    availableFrom,
+  },
+})
+/** Why a renter wants another address; what `custom` means stands in the vault. */
+export const replaceReasons = [
+  'not_working',
+  'wrong_location',
+  'change_network',
+  'low_speed',
+  'custom',
+] as const
+export type ReplaceReason = (typeof replaceReasons)[number]
+
+export const addressReplaced = fact('AddressReplaced', {
+  stream,
+  means: 'A rental goes on with another address of its pool: the same id, order and end.',
+  fields: {
+    proxyId,
+    accountId: id('acc', 'whose rental'),
+    reason: oneOf(replaceReasons, 'why; what `custom` means stands in the vault'),
+    requestId: orNull(
+      text('names the request, so that one that is sent again replaces nothing; null: nothing did'),
+    ),
+    former: group(sold, 'what it had'),
+    address: group(addressFields, 'what it has now'),
+    replacedAt: pastTime('when'),
+    availableFrom: time('the former address rests until then'),
+  },
+})
+
+export type AddressesStocked = EventOf<typeof addressesStocked>
+export type EndpointsChanged = EventOf<typeof endpointsChanged>
+export type AddressesAllocated = EventOf<typeof addressesAllocated>
+export type AllocationRefused = EventOf<typeof allocationRefused>
+export type AddressesExtended = EventOf<typeof addressesExtended>
+export type AddressesReleased = EventOf<typeof addressesReleased>
+export type AddressReplaced = EventOf<typeof addressReplaced>
+
+export const stockFacts = [
+  addressesStocked,
+  endpointsChanged,
+  addressesAllocated,
+  allocationRefused,
+  addressesExtended,
+  addressesReleased,
+  addressReplaced,
+] as const
+export type StockEvent = EventOf<(typeof stockFacts)[number]>

@@ -1,0 +1,339 @@
+import { List, Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../../kernel/decider.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { objectText } from '../../kernel/json-text.ts'
+import { type Remembered, type RememberedJson, emptyRemembered, forget, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import type { AddressEvent, EndpointsChanged, ReplaceReason, StockEvent, StockRefusal, StockedAddress } from './events.ts'
+
+/** Where an address is in stock; null when it never was. */
+export type AddressState = {
+  readonly productId: string
+  readonly country: string
+  readonly retired: boolean
+} | null
+
+/** The fold of `address-{ip}`: an address is in stock once, across products. */
+export const addressFold: Fold<AddressState, AddressEvent> = {
+  name: 'address',
+  version: 1,
+  initial: null,
+  evolve: (state, event) => {
+    switch (event.type) {
+      case 'AddressStocked':
+        return { productId: event.data.productId, country: event.data.country, retired: false }
+      case 'AddressRetired':
+        return state && { ...state, retired: true }
+      default:
+        return event satisfies never
+    }
+  },
+}
+
+/** One address under one order, until it is released. */
+export type Rental = {
+  readonly ip: string
+  readonly orderId: string
+  readonly accountId: string
+  readonly expiresAtMs: number
+  /** The orders that have extended it, oldest first. Absent until one has: most rentals never are. */
+  readonly extendedBy?: readonly string[]
+  /** The replacements of its address, oldest first, those of the last 30 days at least. Absent until there is one. */
+  readonly replaced?: readonly Replacement[]
+}
+
+export type Replacement = {
+  readonly atMs: number
+  readonly reason: ReplaceReason
+  readonly requestId: string | null
+}
+
+/** An address that was released and rests until it may be sold again. */
+type Resting = { readonly address: StockedAddress; readonly availableFromMs: number }
+
+/**
+ * Addresses that are alike to a buyer: one carrier and service, or all of a product that has neither. They queue
+ * themselves, not their names: a look into the map of all of them was a tenth of what an order of an address takes.
+ */
+export type Pool = {
+  /** First stocked, first sold. */
+  readonly ready: List<StockedAddress>
+  /** In the order in which they may be sold again. */
+  readonly resting: List<Resting>
+}
+
+/** What an order was told here. The first answer stands (docs/architecture.md, "An order"). */
+export type StockAnswer =
+  | {
+      readonly outcome: 'fulfilled'
+      readonly proxyIds: readonly ProxyId[]
+      readonly at: string
+      readonly expiresAt: string | null
+    }
+  | {
+      readonly outcome: 'refused'
+      readonly reason: StockRefusal
+      /** How many addresses were free as it was decided; absent on a refusal that is on record, or for another reason. */
+      readonly free?: number
+    }
+
+/** The arbiter of one product in one country. */
+export type StockState = {
+  readonly addresses: ImmutableMap<string, StockedAddress>
+  readonly pools: ImmutableMap<string, Pool>
+  readonly rentals: ImmutableMap<string, Rental>
+  readonly answers: Remembered<StockAnswer>
+}
+
+const emptyPool: Pool = { ready: List(), resting: List() }
+
+/** Names the pool that an order draws from. */
+export const poolKey = (of: { readonly carrierId: string | null; readonly service: string | null }): string =>
+  JSON.stringify([of.carrierId, of.service])
+
+const initial: StockState = {
+  addresses: ImmutableMap(),
+  pools: ImmutableMap(),
+  rentals: ImmutableMap(),
+  answers: emptyRemembered(),
+}
+
+const addStocked = (state: StockState, stocked: readonly StockedAddress[]): StockState => {
+  let pools = state.pools
+  for (const address of stocked) {
+    const key = poolKey(address)
+    const pool = pools.get(key, emptyPool)
+    pools = pools.set(key, { ...pool, ready: pool.ready.push(address) })
+  }
+  const addresses = state.addresses.withMutations((map) => {
+    for (const address of stocked) map.set(address.ip, address)
+  })
+  return { ...state, addresses, pools }
+}
+
+/** The same addresses with other endpoints, in their places. */
+const withEndpoints = (state: StockState, { changes }: EndpointsChanged['data']): StockState => {
+  const changed = new Map<string, StockedAddress>()
+  for (const { ip, endpoint } of changes) {
+    const address = state.addresses.get(ip)
+    if (address) changed.set(ip, { ...address, endpoint })
+  }
+  const now = (address: StockedAddress): StockedAddress => changed.get(address.ip) ?? address
+  let pools = state.pools
+  for (const key of new Set([...changed.values()].map(poolKey))) {
+    const pool = pools.get(key, emptyPool)
+    pools = pools.set(key, {
+      ready: pool.ready.map(now),
+      resting: pool.resting.map((item) => ({ ...item, address: now(item.address) })),
+    })
+  }
+  return { ...state, addresses: state.addresses.merge(changed), pools }
+}
+
+/** Drops `taken` from a queue whose front they usually are, so that the usual cost is one slice. */
+const withoutTaken = <Item>(
+  queue: List<Item>,
+  taken: ReadonlySet<string>,
+  ipOf: (item: Item) => string,
+): List<Item> => {
+  let front = 0
+  while (front < queue.size && taken.has(ipOf(queue.get(front) as Item))) front += 1
+  const rest = queue.slice(front)
+  return front === taken.size ? rest : rest.filter((item) => !taken.has(ipOf(item)))
+}
+
+const take = (state: StockState, key: string, ips: readonly string[]): StockState['pools'] => {
+  const pool = state.pools.get(key, emptyPool)
+  const taken = new Set(ips)
+  const ready = withoutTaken(pool.ready, taken, ({ ip }) => ip)
+  const left = ips.length - (pool.ready.size - ready.size)
+  const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ address }) => address.ip)
+  return state.pools.set(key, { ready, resting })
+}
+
+/** Behind those that may be sold no later: nearly always at the end, since nearly all rest equally long. */
+const atRest = (
+  resting: Pool['resting'],
+  address: StockedAddress,
+  availableFromMs: number,
+): Pool['resting'] => {
+  let place = resting.size
+  while (place > 0 && (resting.get(place - 1) as Resting).availableFromMs > availableFromMs) place -= 1
+  const item = { address, availableFromMs }
+  return place === resting.size ? resting.push(item) : resting.insert(place, item)
+}
+
+/** How long a rental remembers its replacements, since its limits reach no further back. */
+export const replacementsMs = 30 * 24 * 60 * 60 * 1000
+
+const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
+  const state = { ...before, answers: forget(before.answers, event.recordedAtMs) }
+  switch (event.type) {
+    case 'AddressesStocked':
+      return addStocked(state, event.data.addresses)
+    case 'EndpointsChanged':
+      return withEndpoints(state, event.data)
+    case 'AddressesAllocated': {
+      const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
+      const first = allocations[0]
+      if (first === undefined) return state
+      const expiresAtMs = Date.parse(expiresAt)
+      return {
+        ...state,
+        pools: take(
+          state,
+          poolKey(first),
+          allocations.map(({ ip }) => ip),
+        ),
+        rentals: state.rentals.withMutations((rentals) => {
+          for (const { proxyId, ip } of allocations)
+            rentals.set(proxyId, { ip, orderId, accountId, expiresAtMs })
+        }),
+        answers: remember(
+          state.answers,
+          orderId,
+          {
+            outcome: 'fulfilled',
+            proxyIds: allocations.map(({ proxyId }) => proxyId),
+            at: allocatedAt,
+            expiresAt,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    }
+    case 'AllocationRefused':
+      return {
+        ...state,
+        answers: remember(
+          state.answers,
+          event.data.orderId,
+          {
+            outcome: 'refused',
+            reason: event.data.reason,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    case 'AddressesExtended': {
+      const { orderId, extensions, extendedAt } = event.data
+      return {
+        ...state,
+        rentals: state.rentals.withMutations((rentals) => {
+          for (const { proxyId, expiresAt } of extensions) {
+            const rental = rentals.get(proxyId)
+            if (!rental) continue
+            const extendedBy = [...(rental.extendedBy ?? []), orderId]
+            rentals.set(proxyId, { ...rental, expiresAtMs: Date.parse(expiresAt), extendedBy })
+          }
+        }),
+        answers: remember(
+          state.answers,
+          orderId,
+          {
+            outcome: 'fulfilled',
+            proxyIds: extensions.map(({ proxyId }) => proxyId),
+            at: extendedAt,
+            expiresAt: null,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    }
+    case 'AddressesReleased': {
+      const availableFromMs = Date.parse(event.data.availableFrom)
+      let pools = state.pools
+      for (const { ip } of event.data.releases) {
+        const address = state.addresses.get(ip)
+        if (!address) continue
+        const key = poolKey(address)
+        const pool = pools.get(key, emptyPool)
+        pools = pools.set(key, { ...pool, resting: atRest(pool.resting, address, availableFromMs) })
+      }
+      const rentals = state.rentals.deleteAll(event.data.releases.map(({ proxyId }) => proxyId))
+      return { ...state, pools, rentals }
+    }
+    case 'AddressReplaced': {
+      const { proxyId, reason, requestId, former, address, replacedAt, availableFrom } = event.data
+      const rental = state.rentals.get(proxyId)
+      const given = state.addresses.get(former.ip)
+      if (!rental || !given) return state
+      const key = poolKey(address)
+      const pools = take(state, key, [address.ip])
+      const pool = pools.get(key, emptyPool)
+      const atMs = Date.parse(replacedAt)
+      const recent = (rental.replaced ?? []).filter((one) => one.atMs > atMs - replacementsMs)
+      return {
+        ...state,
+        pools: pools.set(key, { ...pool, resting: atRest(pool.resting, given, Date.parse(availableFrom)) }),
+        rentals: state.rentals.set(proxyId, {
+          ...rental,
+          ip: address.ip,
+          replaced: [...recent, { atMs, reason, requestId }],
+        }),
+      }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown stock event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** A snapshot names addresses where a pool queues them. */
+type Snapshot = {
+  addresses: StockedAddress[]
+  pools: [string, { ready: string[]; resting: { ip: string; availableFromMs: number }[] }][]
+  rentals: [string, Rental][]
+  answers: RememberedJson<StockAnswer>
+}
+
+const poolToJson = ({ ready, resting }: Pool): Snapshot['pools'][number][1] => ({
+  ready: ready.map(({ ip }) => ip).toArray(),
+  resting: resting.map(({ address, availableFromMs }) => ({ ip: address.ip, availableFromMs })).toArray(),
+})
+
+const poolFromJson =
+  (addresses: ImmutableMap<string, StockedAddress>) =>
+  ({ ready, resting }: Snapshot['pools'][number][1]): Pool => {
+    const addressOf = (ip: string): StockedAddress => {
+      const address = addresses.get(ip)
+      if (!address) throw new Error(`address ${ip} is in a pool but was never stocked`)
+      return address
+    }
+    return {
+      ready: List(ready.map(addressOf)),
+      resting: List(resting.map(({ ip, availableFromMs }) => ({ address: addressOf(ip), availableFromMs }))),
+    }
+  }
+
+/** The state of `stock-{product}-{country}`: every address there is, who rents it, and what each order was told. */
+export const stockFold: Fold<StockState, StockEvent> = {
+  name: 'stock',
+  version: 2,
+  initial,
+  evolve,
+  snapshot: {
+    toText: ({ addresses, pools, rentals, answers }) =>
+      objectText(
+        {
+          addresses: [...addresses.values()],
+          pools: [...pools].map(([key, pool]) => [key, poolToJson(pool)]),
+          rentals: [...rentals],
+        },
+        { answers: rememberedText(answers) },
+      ),
+    fromText: (text): StockState => {
+      const snapshot = JSON.parse(text) as Snapshot
+      const addresses = ImmutableMap(snapshot.addresses.map((address) => [address.ip, address]))
+      const poolOf = poolFromJson(addresses)
+      return {
+        addresses,
+        pools: ImmutableMap(snapshot.pools.map(([key, pool]) => [key, poolOf(pool)])),
+        rentals: ImmutableMap(snapshot.rentals),
+        answers: rememberedFromJson(snapshot.answers),
+      }
+    },
+    // An address or a rental, an object in a map, takes as much memory as some four remembered facts.
+    entries: (state) => 4 * (state.addresses.size + state.rentals.size) + rememberedCount(state.answers),
+  },
+}

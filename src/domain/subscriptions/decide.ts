@@ -1,0 +1,140 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { endOfPeriod, graceMs, rentalLeadMs } from '../shared/billing-interval.ts'
+import type { OrderDetails } from '../shared/order-terms.ts'
+import type { SubscriptionEvent } from './events.ts'
+import type { Subscription, SubscriptionState } from './fold.ts'
+
+/** An order that was paid and delivered, as far as a subscription is told of it. */
+export type PaidOrder = {
+  readonly details: OrderDetails
+  readonly planId: string | null
+  readonly proxyIds: readonly string[]
+  readonly fulfilledAt: string | null
+}
+
+const started = (order: PaidOrder): SubscriptionEvent => {
+  const { details, planId, proxyIds, fulfilledAt } = order
+  const { subscription, accountId, keyId, productId, quantity, target } = details
+  if (!subscription) throw new Error(`${details.orderId} pays no subscription`)
+  // What was bought lasts from when it was delivered.
+  const startedAt = fulfilledAt ?? details.createdAt
+  const { subscriptionId, interval, period } = subscription
+  return {
+    type: 'SubscriptionStarted',
+    data: {
+      subscriptionId,
+      accountId,
+      keyId,
+      productId,
+      quantity,
+      target,
+      interval,
+      period,
+      orderId: details.orderId,
+      planId,
+      proxyIds,
+      amountCents: details.amountCents,
+      fingerprint: details.fingerprint,
+      startedAt,
+      currentPeriodEnd: isoTime(endOfPeriod(Date.parse(startedAt), period, 1)),
+    },
+  }
+}
+
+const renewed = (state: Subscription, order: PaidOrder): SubscriptionEvent => {
+  const { details, planId, proxyIds } = order
+  const { subscriptionId, accountId, startedAt, period } = state.terms
+  const end = endOfPeriod(Date.parse(startedAt), period, state.periods + 1)
+  return {
+    type: 'SubscriptionRenewed',
+    data: {
+      subscriptionId,
+      accountId,
+      orderId: details.orderId,
+      planId,
+      proxyIds,
+      amountCents: details.amountCents,
+      periodStart: state.currentPeriodEnd,
+      currentPeriodEnd: isoTime(end),
+    },
+  }
+}
+
+/**
+ * What a paid order makes of its subscription: it starts, or the next period is paid. Null: this period is not to be
+ * paid (it is paid by another order, a cancellation came before, or all is over), so the order must not stand. No
+ * events: the subscription knows this order.
+ */
+export const decidePaid = (
+  state: SubscriptionState,
+  order: PaidOrder,
+): readonly SubscriptionEvent[] | null => {
+  const { subscription } = order.details
+  if (!subscription) throw new Error(`${order.details.orderId} pays no subscription`)
+  const { periodStart } = subscription
+  if (!state) return periodStart === null ? [started(order)] : null
+  if (state.orderId === order.details.orderId) return []
+  if (periodStart === null) return state.terms.orderId === order.details.orderId ? [] : null
+  if (periodStart < state.currentPeriodEnd) return []
+  if (periodStart !== state.currentPeriodEnd || state.ended || state.cancelScheduled) return null
+  return [renewed(state, order)]
+}
+
+/** When the next period is to be paid, or the end that was asked for comes; milliseconds. */
+export const dueAtMs = ({ terms, currentPeriodEnd, cancelScheduled }: Subscription): number =>
+  Date.parse(currentPeriodEnd) - (terms.target !== null && !cancelScheduled ? rentalLeadMs : 0)
+
+const endedData = (state: Subscription) => {
+  const { subscriptionId, accountId, productId } = state.terms
+  return {
+    subscriptionId,
+    accountId,
+    productId,
+    planId: state.planId,
+    currentPeriodEnd: state.currentPeriodEnd,
+  }
+}
+
+const canceled = (state: Subscription, nowMs: number): SubscriptionEvent => ({
+  type: 'SubscriptionCanceled',
+  data: { ...endedData(state), status: 'canceled', reason: 'requested', canceledAt: isoTime(nowMs) },
+})
+
+/** Cancels at the end of the period that is paid, at once when that is over. What is over or asked for stays so. */
+export const decideCancellation = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] => {
+  if (state.ended || state.cancelScheduled) return []
+  if (nowMs >= Date.parse(state.currentPeriodEnd)) return [canceled(state, nowMs)]
+  const { subscriptionId, accountId } = state.terms
+  return [
+    {
+      type: 'SubscriptionCancelScheduled',
+      data: { subscriptionId, accountId, endsAt: state.currentPeriodEnd },
+    },
+  ]
+}
+
+/** The end that was asked for has come. */
+export const decideScheduledEnd = (state: Subscription, nowMs: number): readonly SubscriptionEvent[] =>
+  !state.ended && state.cancelScheduled && nowMs >= Date.parse(state.currentPeriodEnd)
+    ? [canceled(state, nowMs)]
+    : []
+
+/**
+ * A renewal was refused: after the grace of three days the subscription expires, with the code of the refusal. Not when
+ * another period was paid meanwhile, or the order of this one stands after all.
+ */
+export const decideRefused = (
+  state: Subscription,
+  refused: { readonly periodStart: string; readonly reason: string; readonly orderStands: boolean },
+  nowMs: number,
+): readonly SubscriptionEvent[] => {
+  const { periodStart, reason, orderStands } = refused
+  if (state.ended || state.cancelScheduled || orderStands || state.currentPeriodEnd !== periodStart) return []
+  if (nowMs < Date.parse(periodStart) + graceMs) return []
+  return [
+    {
+      type: 'SubscriptionExpired',
+      data: { ...endedData(state), status: 'expired', reason, expiredAt: isoTime(nowMs) },
+    },
+  ]
+}

@@ -1,0 +1,112 @@
+import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { Audience, NoticePublished } from '../notices/events.ts'
+import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
+import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
+import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
+import type { WebhookEventName } from './events.ts'
+
+/** Who is told: the endpoints of one account, or those of every account of an audience (docs/http-api.md). */
+export type Recipients = { readonly accountId: string } | { readonly audience: Audience }
+
+/** What a delivery tells: known from the fact itself, or read from the order's stream as of the fact. */
+export type CauseData =
+  | { readonly kind: 'ready'; readonly data: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'order'; readonly orderId: string; readonly throughRevision: number }
+
+export type Cause = {
+  readonly event: WebhookEventName
+  /** With the event and the endpoint it names the delivery: one of them for ever. */
+  readonly resource: string
+  readonly to: Recipients
+  readonly data: CauseData
+}
+
+type SubscriptionEnded = SubscriptionCanceled | SubscriptionExpired
+
+type CauseOf<Event extends DomainEvent> = (event: RecordedEvent<Event>) => Cause | null
+
+type AboutOrder = { readonly orderId: string; readonly accountId: string }
+
+const aboutOrder = (
+  event: WebhookEventName,
+  { orderId, accountId }: AboutOrder,
+  throughRevision: number,
+): Cause => ({
+  event,
+  resource: orderId,
+  to: { accountId },
+  data: { kind: 'order', orderId, throughRevision },
+})
+
+const orderCause =
+  <Event extends Extract<OrderEvent, { data: AboutOrder }>>(
+    name: WebhookEventName,
+    happened: (event: RecordedEvent<Event>) => boolean = () => true,
+  ): CauseOf<Event> =>
+  (event) =>
+    happened(event) ? aboutOrder(name, event.data, event.revision) : null
+
+const completedCause: CauseOf<OrderCompleted> = ({ data, revision }) =>
+  aboutOrder('order.fulfilled', data.order, revision)
+
+const subscriptionCause =
+  (name: WebhookEventName): CauseOf<SubscriptionEnded> =>
+  ({ data: { accountId, ...data } }) => ({
+    event: name,
+    resource: data.subscriptionId,
+    to: { accountId },
+    data: {
+      kind: 'ready',
+      data: {
+        subscriptionId: data.subscriptionId,
+        productId: data.productId,
+        planId: data.planId,
+        status: data.status,
+        reason: data.reason,
+        currentPeriodEnd: data.currentPeriodEnd,
+      },
+    },
+  })
+
+const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, audience, accountId } }) => ({
+  event: 'announcement.published',
+  resource: noticeId,
+  to: accountId === undefined ? { audience } : { accountId },
+  data: { kind: 'ready', data: { announcementId: noticeId, title, kind, audience } },
+})
+
+const batchCause: CauseOf<ScrapeBatchFinished> = ({
+  data: { accountId, batchId, chargedMicros, ...data },
+}) => ({
+  event: 'scrape.batch.finished',
+  resource: batchId,
+  to: { accountId },
+  data: {
+    kind: 'ready',
+    data: { batchId, status: 'finished', ...data, chargedUsd: dollarsOfMicros(chargedMicros) },
+  },
+})
+
+/**
+ * Which fact of the log tells whom of what (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
+ * payload. A map from type to function, so that the thousands of facts a second that concern nobody cost one look-up
+ * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `low-plans.ts`. `ping` is
+ * enqueued by its request.
+ */
+export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null> = new Map(
+  Object.entries({
+    OrderCompleted: completedCause,
+    OrderFulfilled: orderCause('order.fulfilled'),
+    OrderFailed: orderCause('order.failed'),
+    // An order that is refunded in parts is refunded once nothing of it is left.
+    OrderRefunded: orderCause<Extract<OrderEvent, { type: 'OrderRefunded' }>>(
+      'order.refunded',
+      ({ data }) => data.complete,
+    ),
+    SubscriptionCanceled: subscriptionCause('subscription.canceled'),
+    SubscriptionExpired: subscriptionCause('subscription.expired'),
+    NoticePublished: noticeCause,
+    ScrapeBatchFinished: batchCause,
+  }) as [string, (event: RecordedEvent) => Cause | null][],
+)

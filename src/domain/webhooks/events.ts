@@ -1,0 +1,202 @@
+import { anyId, commitment, id, list, objectOf, oneOf, orAbsent, orNull, text, time, whole } from '../../kernel/event-fields.ts'
+import { type EventOf, type RecordedEvent, fact } from '../../kernel/event.ts'
+
+/** Every event that an endpoint can subscribe to, in the order of docs/http-api.md, "Webhooks and notices". */
+export const webhookEvents = [
+  'order.fulfilled',
+  'order.failed',
+  'order.refunded',
+  'subscription.canceled',
+  'subscription.expired',
+  'plan.low_traffic',
+  'announcement.published',
+  'scrape.batch.finished',
+  'ping',
+] as const
+
+export type WebhookEventName = (typeof webhookEvents)[number]
+
+/**
+ * What only those get who name it: it came after receivers of "all" were written, and tells of work that is asked for
+ * by who waits for it.
+ */
+const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>(['scrape.batch.finished'])
+
+/** What an endpoint is told of that names no events. */
+export const usualEvents: readonly WebhookEventName[] = webhookEvents.filter(
+  (name) => !onlyWhenNamed.has(name),
+)
+
+/** Null subscribes to the usual events, also to those that a later version adds. */
+export type Subscription = readonly WebhookEventName[] | null
+
+export const isSubscribed = (subscription: Subscription, event: WebhookEventName): boolean =>
+  subscription === null ? !onlyWhenNamed.has(event) : subscription.includes(event)
+
+/**
+ * `webhooks-{accountId}`: the endpoints of one account. URLs and secrets stand in the vault under
+ * ids of their own; a new one gets a new id, so that a fact never changes what it names.
+ */
+const ofEndpoints = 'webhooks-{account}'
+
+const endpointId = anyId('the endpoint')
+const named = { endpointId, accountId: id('acc', 'whose endpoint') }
+const events = orNull(
+  list(
+    oneOf(webhookEvents, 'an event'),
+    'what it is told of; null: the usual events, also those that a later version adds',
+  ),
+)
+const urlId = text('names the URL in the vault')
+const secretId = text('names the secret in the vault')
+const urlCommitment = commitment('the sealed URL')
+const secretCommitment = commitment('the sealed secret')
+
+export const endpointRegistered = fact('EndpointRegistered', {
+  stream: ofEndpoints,
+  means: 'A receiver is told of events from here on.',
+  fields: { ...named, events, urlId, secretId, urlCommitment, secretCommitment },
+})
+export type EndpointRegistered = EventOf<typeof endpointRegistered>
+
+export const endpointChanged = fact('EndpointChanged', {
+  stream: ofEndpoints,
+  means: 'What was changed; what is left out stays.',
+  fields: {
+    ...named,
+    events: orAbsent(events),
+    urlId: orAbsent(urlId),
+    urlCommitment,
+    previousUrlId: orAbsent(text('the former URL, where there is a new one: it is erased soon')),
+    status: orAbsent(oneOf(['active', 'disabled'], 'whether it is sent to')),
+  },
+})
+export type EndpointChanged = EventOf<typeof endpointChanged>
+
+export const endpointDisabled = fact('EndpointDisabled', {
+  stream: ofEndpoints,
+  means: 'The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed.',
+  fields: {
+    ...named,
+    reason: oneOf(['gone', 'failing'], 'why'),
+    failingSince: orAbsent(
+      time('when the first of the attempts failed; with `failing` only, and not from an older release'),
+    ),
+  },
+})
+export type EndpointDisabled = EventOf<typeof endpointDisabled>
+
+/** Why an endpoint is disabled. */
+export type Disabling =
+  | { readonly reason: 'gone' }
+  | { readonly reason: 'failing'; readonly failingSince: string }
+
+export const endpointRemoved = fact('EndpointRemoved', {
+  stream: ofEndpoints,
+  means: 'The receiver is told of nothing more.',
+  fields: named,
+})
+export type EndpointRemoved = EventOf<typeof endpointRemoved>
+
+export const secretRotated = fact('SecretRotated', {
+  stream: ofEndpoints,
+  means: 'Another secret signs.',
+  fields: {
+    ...named,
+    secretId,
+    secretCommitment,
+    previousSecretId: text('the former one'),
+    previousUntil: time('the former one signs beside it until then'),
+  },
+})
+export type SecretRotated = EventOf<typeof secretRotated>
+
+export const endpointFacts = [
+  endpointRegistered,
+  endpointChanged,
+  endpointDisabled,
+  endpointRemoved,
+  secretRotated,
+] as const
+export type EndpointEvent = EventOf<(typeof endpointFacts)[number]>
+
+/**
+ * `delivery-{endpointId}.{event}.{resourceId}`, made with `noStream`: one event per endpoint per event per resource for
+ * ever.
+ */
+const ofDelivery = 'delivery-{endpoint}.{event}.{resource}'
+
+const deliveryId = anyId('the delivery')
+const enqueued = {
+  deliveryId,
+  ...named,
+  event: oneOf(webhookEvents, 'what it tells of'),
+  resource: text('the order, plan or other thing that it is about'),
+  data: objectOf<Readonly<Record<string, unknown>>>(
+    "the payload as of the transition, less what only the vault may hold (a plan's label); docs/webhooks.md",
+  ),
+}
+
+export const webhookEnqueued = fact('WebhookEnqueued', {
+  stream: ofDelivery,
+  means: 'A receiver is to be told: once per endpoint, event and resource for ever.',
+  fields: enqueued,
+})
+export type WebhookEnqueued = EventOf<typeof webhookEnqueued>
+
+export const webhookRequeued = fact('WebhookRequeued', {
+  stream: ofDelivery,
+  means:
+    'Somebody asked for the same event once more: it is sent under the same id, with attempts of its own.',
+  fields: { ...enqueued, round: whole('rounds', 'above 0', '2 for the first redelivery, and so on') },
+})
+export type WebhookRequeued = EventOf<typeof webhookRequeued>
+
+const outcome = {
+  deliveryId,
+  endpointId,
+  attempts: whole('attempts', '0 or more', 'how many were made'),
+}
+
+export const deliverySucceeded = fact('DeliverySucceeded', {
+  stream: ofDelivery,
+  means: 'The receiver took it.',
+  fields: { ...outcome, status: whole('HTTP status', 'above 0', 'what it answered') },
+})
+export type DeliverySucceeded = EventOf<typeof deliverySucceeded>
+
+export const deliveryAbandoned = fact('DeliveryAbandoned', {
+  stream: ofDelivery,
+  means: 'Ten attempts failed, or the receiver answered 410 Gone, or the target is refused for good.',
+  fields: { ...outcome, reason: oneOf(['attempts_exhausted', 'gone'], 'why') },
+})
+export type DeliveryAbandoned = EventOf<typeof deliveryAbandoned>
+
+export const deliveryCanceled = fact('DeliveryCanceled', {
+  stream: ofDelivery,
+  means: 'Its endpoint is sent nothing more.',
+  fields: { ...outcome, reason: oneOf(['endpoint_removed', 'endpoint_disabled'], 'why') },
+})
+export type DeliveryCanceled = EventOf<typeof deliveryCanceled>
+
+export const outcomeFacts = [deliverySucceeded, deliveryAbandoned, deliveryCanceled] as const
+export type DeliveryOutcome = EventOf<(typeof outcomeFacts)[number]>
+
+export const deliveryFacts = [webhookEnqueued, webhookRequeued, ...outcomeFacts] as const
+export type DeliveryEvent = EventOf<(typeof deliveryFacts)[number]>
+
+export type FinishedStatus = 'succeeded' | 'abandoned' | 'canceled'
+export type DeliveryStatus = 'pending' | FinishedStatus
+
+const statusOf: Readonly<Record<DeliveryOutcome['type'], FinishedStatus>> = {
+  DeliverySucceeded: 'succeeded',
+  DeliveryAbandoned: 'abandoned',
+  DeliveryCanceled: 'canceled',
+}
+
+export const outcomeTypes: readonly string[] = Object.keys(statusOf)
+
+export const isOutcome = (event: RecordedEvent): event is RecordedEvent<DeliveryOutcome> =>
+  Object.hasOwn(statusOf, event.type)
+
+export const finishedStatus = (type: DeliveryOutcome['type']): FinishedStatus => statusOf[type]

@@ -1,0 +1,185 @@
+import type pg from 'pg'
+import { type AccountDecision, type AccountRefusal, type KeyIssue, decideBlock, decideCap, decideCreation, decideIssue, decideRevocation, decideRoll, decideUnblock } from '../../domain/accounts/decide.ts'
+import type { AccountEvent } from '../../domain/accounts/events.ts'
+import { type AccountState, accountRef } from '../../domain/accounts/fold.ts'
+import { refused } from '../../kernel/decider.ts'
+import { type Cause, type RecordedEvent, actorText } from '../../kernel/event.ts'
+import { isEmail } from '../../kernel/formats.ts'
+import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
+import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import { accountStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { accountOfKey, claimEmail, dropKey, storeKey } from './account-vault.ts'
+import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './api-key.ts'
+
+/** Why an account may only read: what was said when it was blocked, when (ISO 8601 UTC), and by whom. */
+export type Block = { readonly reason: string; readonly at: string; readonly by: string }
+
+/** The block that is in force, or null for an account that is not blocked. */
+export const blockOf = async (
+  log: Pick<EventLog, 'readStream'>,
+  accountId: AccountId,
+): Promise<Block | null> => {
+  let block: Block | null = null
+  for await (const stored of log.readStream(accountStream(accountId))) {
+    const event = decode(stored) as RecordedEvent<AccountEvent>
+    if (event.type === 'AccountUnblocked') block = null
+    if (event.type === 'AccountBlocked') {
+      const { actor, recordedAt } = event.metadata
+      block = { reason: event.data.reason, at: recordedAt, by: actorText(actor) }
+    }
+  }
+  return block
+}
+
+export type AccountsRefusal =
+  | AccountRefusal
+  /** `accountId` is the account that has it. */
+  | { readonly code: 'email_taken'; readonly accountId: AccountId }
+  | { readonly code: 'invalid_email' }
+
+export type AccountsResult<Made = object> = Result<AccountsRefusal, Made>
+
+/**
+ * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
+ * exist: a crash in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
+ */
+export type Accounts = {
+  /** Refusals: `invalid_email`, `email_taken`. */
+  create(
+    account: { readonly email: string; readonly reseller: boolean },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_account`. */
+  block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
+  /** Refusal: `unknown_account`. */
+  unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
+  /** The key is shown this once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+  issueKey(
+    issue: {
+      readonly accountId: AccountId
+      readonly scopes: readonly Scope[]
+      readonly dailyCapCents: number | null
+      /** What the operator calls it. */
+      readonly name?: string | null
+      /** Milliseconds since the epoch; null for a key that works until it is revoked. */
+      readonly expiresAtMs?: number | null
+      /** The only addresses and networks that it works from; null for anywhere. */
+      readonly networks?: readonly string[] | null
+    },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>>
+  /**
+   * Issues a key in the place of another one, which ends after the overlap (`decideRoll`). The key is shown this once.
+   * Refusals: `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+   */
+  rollKey(
+    roll: { readonly keyId: KeyId; readonly overlapMs: number; readonly expiresAtMs?: number },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId; readonly keyId: KeyId; readonly key: ApiKey }>>
+  /** Null lifts the cap. Refusals: `unknown_key`, `key_revoked`. */
+  capKey(
+    keyId: KeyId,
+    dailyCapCents: number | null,
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_key`. */
+  revokeKey(keyId: KeyId, cause: Cause): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** The account as the log has it now; null for an unknown one. */
+  read(accountId: AccountId, cause: Cause): Promise<AccountState>
+}
+
+export const createAccounts = ({
+  pool,
+  runner,
+}: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+}): Accounts => {
+  const change = (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (state: AccountState, nowMs: number) => AccountDecision,
+  ): Promise<AccountsResult> =>
+    handle(runner, { ...cause, name, account: accountId }, accountRef(accountId), (state, { nowMs }) =>
+      decide(state, nowMs),
+    )
+
+  /** Makes a key whose hash is stored first; that of a refused one goes again. */
+  const makeKey = async (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (
+      state: AccountState,
+      fresh: Pick<KeyIssue, 'keyId' | 'displayPrefix' | 'commitment'>,
+      nowMs: number,
+    ) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
+    const key = generateKey()
+    const keyId = newId<KeyId>('key', accountId)
+    const commitment = await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const fresh = { keyId, displayPrefix: displayPrefixOf(key), commitment }
+    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))
+    if (result.outcome === 'done') return { ...result, keyId, key }
+    await dropKey(pool, keyId)
+    return result
+  }
+
+  const changeKey = async (
+    name: string,
+    keyId: KeyId,
+    cause: Cause,
+    decide: (state: AccountState) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>> => {
+    const accountId = await accountOfKey(pool, keyId)
+    if (accountId === null) return refused({ code: 'unknown_key' })
+    const result = await change(name, accountId, cause, decide)
+    return result.outcome === 'done' ? { ...result, accountId } : result
+  }
+
+  return {
+    async create({ email, reseller }, cause) {
+      if (!isEmail(email)) return refused({ code: 'invalid_email' })
+      const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
+      const result = await change('create-account', accountId, cause, (state) =>
+        decideCreation(state, { accountId, reseller }),
+      )
+      if (result.outcome === 'done') return { ...result, accountId }
+      const taken = result.refusal.code === 'account_exists'
+      return taken ? refused({ code: 'email_taken', accountId }) : result
+    },
+
+    block: (accountId, reason, cause) =>
+      change('block-account', accountId, cause, (state) => decideBlock(state, { reason })),
+
+    unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
+
+    issueKey: ({ accountId, ...issue }, cause) =>
+      makeKey('issue-key', accountId, cause, (state, fresh, nowMs) =>
+        decideIssue(state, { name: null, expiresAtMs: null, networks: null, ...issue, ...fresh }, nowMs),
+      ),
+
+    async rollKey({ keyId, overlapMs, expiresAtMs }, cause) {
+      const accountId = await accountOfKey(pool, keyId)
+      if (accountId === null) return refused({ code: 'unknown_key' })
+      const made = await makeKey('roll-key', accountId, cause, (state, fresh, nowMs) => {
+        const next = expiresAtMs === undefined ? fresh : { ...fresh, expiresAtMs }
+        return decideRoll(state, { keyId, overlapMs, next }, nowMs)
+      })
+      return made.outcome === 'done' ? { ...made, accountId } : made
+    },
+
+    capKey: (keyId, dailyCapCents, cause) =>
+      changeKey('cap-key', keyId, cause, (state) => decideCap(state, { keyId, dailyCapCents })),
+
+    revokeKey: (keyId, cause) =>
+      changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),
+
+    read: (accountId, cause) => readState(runner, { ...cause, name: 'read-account' }, accountRef(accountId)),
+  }
+}

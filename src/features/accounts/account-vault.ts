@@ -1,0 +1,163 @@
+import type pg from 'pg'
+import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { commitmentOf, freshSalt } from '../../platform/vault/seal.ts'
+
+/**
+ * The account id that an e-mail belongs to: the given one when the e-mail was free, else the one that took it before.
+ * E-mails that differ in case only are one.
+ */
+export const claimEmail = async (pool: pg.Pool, email: string, fresh: AccountId): Promise<AccountId> => {
+  // A row of a transaction that is just committing is neither inserted nor seen: the second look sees it.
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    const { rows } = await pool.query<{ account_id: AccountId }>(
+      `with made as (
+         insert into vault.accounts (account_id, email) values ($1::text, $2::text)
+         on conflict ((lower(email))) do nothing returning account_id
+       )
+       select account_id from made
+       union all select account_id from vault.accounts where lower(email) = lower($2::text)`,
+      [fresh, email],
+    )
+    if (rows[0]) return rows[0].account_id
+  }
+  throw new Error('an e-mail is neither free nor taken; the table vault.accounts needs a look')
+}
+
+/** Keeps a key's hash, and gives what commits to it. The key works once its `KeyIssued` is in the log. */
+export const storeKey = async (
+  pool: pg.Pool,
+  key: { readonly hash: Buffer; readonly keyId: KeyId; readonly accountId: AccountId },
+): Promise<string> => {
+  const salt = freshSalt()
+  await pool.query(
+    'insert into vault.api_keys (hash, key_id, account_id, salt) values ($1::bytea, $2::text, $3::text, $4::bytea)',
+    [key.hash, key.keyId, key.accountId, salt],
+  )
+  const committed = { what: 'api-key', id: key.keyId, owner: key.accountId }
+  return commitmentOf(committed, Buffer.concat([salt, key.hash]))
+}
+
+/** Drops the hash of a key that was refused. */
+export const dropKey = async (pool: pg.Pool, keyId: KeyId): Promise<void> => {
+  await pool.query('delete from vault.api_keys where key_id = $1::text', [keyId])
+}
+
+/** The account whose key it is, or null. */
+export const accountOfKey = async (pool: pg.Pool, keyId: KeyId): Promise<AccountId | null> => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    'select account_id from vault.api_keys where key_id = $1::text',
+    [keyId],
+  )
+  return rows[0]?.account_id ?? null
+}
+
+/** The account's e-mail; null when it was erased. */
+export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<string | null> => {
+  const { rows } = await pool.query<{ email: string }>(
+    'select email from vault.accounts where account_id = $1::text',
+    [accountId],
+  )
+  return rows[0]?.email ?? null
+}
+
+/** The account that claimed this e-mail, in whatever case it is written, or null. It may never have been created. */
+export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<AccountId | null> => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    'select account_id from vault.accounts where lower(email) = lower($1::text)',
+    [email],
+  )
+  return rows[0]?.account_id ?? null
+}
+
+/** An account as it is listed. */
+export type ListedAccount = {
+  readonly accountId: AccountId
+  /** Null when it was erased, or stayed behind when the log was moved. */
+  readonly email: string | null
+  /** ISO 8601 UTC. */
+  readonly createdAt: string
+}
+
+type ListedRow = {
+  readonly account_id: AccountId
+  readonly email: string | null
+  readonly created_at: string
+}
+
+/**
+ * A page of accounts, newest first: those that have an e-mail and, once a server has made the read tables, those that
+ * have none. An e-mail whose account was not created (its command was killed) counts until it is.
+ */
+export const listAccounts = async (
+  pool: pg.Pool,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly accounts: readonly ListedAccount[]; readonly total: number }> => {
+  const made = await pool.query<{ found: boolean }>(
+    `select to_regclass('read.accounts') is not null as found`,
+  )
+  const known = `(select account_id, email, created_at from vault.accounts${
+    made.rows[0]?.found === true
+      ? ` union all
+        select r.account_id, null, r.created_at from read.accounts r
+        where not exists (select from vault.accounts v where v.account_id = r.account_id)`
+      : ''
+  }) known`
+  const [found, counted] = await Promise.all([
+    // Ids begin with the time at which they were made.
+    pool.query<ListedRow>(
+      `select account_id, email, created_at from ${known}
+       order by account_id desc limit $1::bigint offset $2::bigint`,
+      [page.limit, page.offset],
+    ),
+    pool.query<{ total: number }>(`select count(*) as total from ${known}`),
+  ])
+  const accounts = found.rows.map(
+    ({ account_id: accountId, email, created_at: createdAt }): ListedAccount => ({
+      accountId,
+      email,
+      createdAt,
+    }),
+  )
+  return { accounts, total: counted.rows[0]?.total ?? 0 }
+}
+
+/** An account as the read tables have it, with its e-mail. */
+export type KnownAccount = ListedAccount & { readonly reseller: boolean; readonly blocked: boolean }
+
+/**
+ * Up to `limit` accounts, newest first, that come after one; null: from the newest on. However many there are, it reads as
+ * many rows as it gives, once a server has made the read tables.
+ */
+export const accountsAfter = async (
+  pool: pg.Pool,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly KnownAccount[]> => {
+  // Ids begin with the time at which they were made.
+  const { rows } = await pool.query<ListedRow & { readonly reseller: boolean; readonly blocked: boolean }>(
+    `select r.account_id, v.email, r.created_at, r.reseller, r.blocked
+       from read.accounts r left join vault.accounts v on v.account_id = r.account_id
+      where $1::text is null or r.account_id < $1::text order by r.account_id desc limit $2::bigint`,
+    [after, limit],
+  )
+  return rows.map(({ account_id: accountId, email, created_at: createdAt, reseller, blocked }) => ({
+    accountId,
+    email,
+    createdAt,
+    reseller,
+    blocked,
+  }))
+}
+
+/** Up to `limit` accounts that a key was ever made for, after the given one, in the order of their ids. */
+export const accountsWithKeys = async (
+  pool: pg.Pool,
+  after: AccountId | null,
+  limit: number,
+): Promise<readonly AccountId[]> => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    `select distinct account_id from vault.api_keys
+     where account_id > $1::text order by account_id limit $2::integer`,
+    [after ?? '', limit],
+  )
+  return rows.map(({ account_id }) => account_id)
+}

@@ -1,0 +1,131 @@
+import type { KeyScope as Scope } from '../../kernel/scopes.ts'
+import { type Problems, type Typed, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { centsOf } from '../../platform/ui/text.ts'
+import { networksIn } from './api-key.ts'
+
+const dayMs = 86_400_000
+const maxCapCents = 1_000_000_000
+const maxDays = 3_650
+const maxName = 64
+
+/** What a form of a key asks for; null in `value` when something is wrong. */
+export type KeyAsked = {
+  readonly name: string | null
+  readonly scopes: readonly Scope[]
+  readonly dailyCapCents: number | null
+  readonly networks: readonly string[] | null
+  readonly expiresAtMs: number | null
+}
+
+/** Dollars as they were typed, as whole cents; undefined for what is no amount. An empty text is no cap. */
+export const capOf = (text: string): number | null | undefined =>
+  text === '' ? null : centsOf(text, maxCapCents)
+
+const daysOf = (text: string): number | null | undefined => {
+  if (text === '') return null
+  if (!/^\d{1,4}$/.test(text)) return undefined
+  const days = Number(text)
+  return days >= 1 && days <= maxDays ? days : undefined
+}
+
+export const capProblem = `Type dollars such as 50 or 50.25, at most ${maxCapCents / 100}.`
+const daysProblem = `Type whole days, 1 to ${maxDays}.`
+
+/** Reads what was typed, or says beside each field what is wrong. */
+export const keyAsked = (
+  typed: Typed,
+  nowMs: number,
+): { readonly asked: KeyAsked } | { readonly problems: Problems } => {
+  const name = typed.text('name')
+  const scopes = typed.all('scopes')
+  const cap = capOf(typed.text('cap'))
+  const days = daysOf(typed.text('days'))
+  const networksText = typed.text('networks')
+  const networks = networksText === '' ? { networks: null } : networksIn(networksText.replaceAll(/\s+/g, ','))
+  const known = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
+  const problems: Problems = {
+    ...((name.length > maxName || /\p{C}/u.test(name)) && {
+      name: `A name has at most ${maxName} characters, on one line.`,
+    }),
+    ...((known.length === 0 || known.length !== scopes.length) && { scopes: 'Tick what the key may do.' }),
+    ...(cap === undefined && { cap: capProblem }),
+    ...(days === undefined && { days: daysProblem }),
+    ...('problem' in networks && { networks: networks.problem }),
+  }
+  if (Object.keys(problems).length > 0 || cap === undefined || days === undefined || 'problem' in networks)
+    return { problems }
+  return {
+    asked: {
+      name: name === '' ? null : name,
+      scopes: [...new Set(known)],
+      dailyCapCents: cap,
+      networks: networks.networks,
+      expiresAtMs: days === null ? null : nowMs + days * dayMs,
+    },
+  }
+}
+
+export const capField = (typed: Typed, problems: Problems, value = ''): Html =>
+  fieldOf(
+    {
+      name: 'cap',
+      label: 'Daily cap, USD',
+      hint: 'What orders with the key may cost in any 24 hours. Empty: no cap.',
+      inputmode: 'decimal',
+      maxlength: 16,
+      value,
+    },
+    typed,
+    problems,
+  )
+
+export const daysField = (typed: Typed, problems: Problems): Html =>
+  fieldOf(
+    {
+      name: 'days',
+      label: 'Works for, days',
+      hint: 'Empty: until it is revoked.',
+      inputmode: 'numeric',
+      maxlength: 4,
+    },
+    typed,
+    problems,
+  )
+
+/** The fields of a key that is to be made. */
+export const keyFields = (typed: Typed, problems: Problems): Html => html`${fieldOf(
+  {
+    name: 'name',
+    label: 'What it is for',
+    hint: 'Such as "web shop". It stays in the log for good: name no person.',
+    maxlength: maxName,
+  },
+  typed,
+  problems,
+)}
+${choicesOf(
+  {
+    name: 'scopes',
+    legend: 'What it may do',
+    chosen: ['buy'],
+    choices: [
+      { value: 'buy', label: 'buy', hint: 'order, and read what was bought' },
+      { value: 'scrape', label: 'scrape', hint: 'run scrapers' },
+    ],
+  },
+  typed,
+  problems,
+)}
+${capField(typed, problems)}
+${daysField(typed, problems)}
+${fieldOf(
+  {
+    name: 'networks',
+    label: 'Works from',
+    hint: 'Addresses and networks with commas between, such as 203.0.113.0/24. Empty: from anywhere.',
+    maxlength: 2_000,
+  },
+  typed,
+  problems,
+)}`

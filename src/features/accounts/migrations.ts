@@ -1,0 +1,50 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * What must be erasable or secret: e-mails and key hashes. A row here makes nothing exist: an account is one whose
+ * stream says so, a key one that was issued there.
+ */
+export const migrations: Migrations = {
+  '0201_accounts': `
+    create table vault.accounts (
+      account_id text primary key,
+      email text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+    create unique index accounts_email on vault.accounts (lower(email));
+    create table vault.api_keys (
+      hash bytea primary key,
+      key_id text not null unique,
+      account_id text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+    create index api_keys_account on vault.api_keys (account_id);
+  `,
+  '0202_key_uses': `
+    create table work.key_uses (
+      key_id text primary key,
+      last_used_at timestamptz not null
+    ) with (fillfactor = 50);
+  `,
+  // Null for a key of before: no event commits to its hash.
+  '0203_key_salts': 'alter table vault.api_keys add column salt bytea',
+}
+
+/**
+ * What must be erasable of resellers' customers: the resellers' own ids and words for them, and where a messaging bot
+ * reaches them. Events name a customer by `customer_id` alone.
+ */
+export const customerMigrations: Migrations = {
+  '0720_customers': `
+    create table vault.customers (
+      customer_id text primary key,
+      account_id text not null,
+      ref text,
+      label text,
+      chat_id text,
+      created_at timestamptz not null default clock_timestamp(),
+      unique (account_id, ref)
+    );
+    create index customers_newest on vault.customers (account_id, created_at desc, customer_id desc);
+  `,
+}

@@ -1,0 +1,232 @@
+import type { ProposalRow } from '../../../projections/proposals.ts'
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import { limitAt } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { linkedText } from '../finance/trail-pages.ts'
+import { isReference, proposalPath } from '../wallet/wallet-service.ts'
+import { findProposal, limitText, proposalsAfter, statusOf, whatText } from './approval-service.ts'
+
+const root = '/console/operator/proposals'
+
+const stateOf = (row: ProposalRow, nowMs: number): Html => {
+  const status = statusOf(row, nowMs)
+  if (status === 'open') return stateText('waits', 'warn')
+  return stateText(status, status === 'approved' ? 'good' : 'off')
+}
+
+const isOwn = ({ proposed_by: by }: ProposalRow, { cause }: PersonVisit): boolean =>
+  operatorOf(cause.actor) === by
+
+/** The account or the order that it is about. */
+const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: PersonVisit): Html | string =>
+  what.kind === 'refund'
+    ? linkedText(what.orderId, visitor.roles)
+    : accountId === null
+      ? ''
+      : linkedText(accountId, visitor.roles)
+
+const list = async (deps: OperatorDeps, visit: PersonVisit) => {
+  const { query, nowMs, cause } = visit
+  const all = query.get('show') === 'all'
+  const before = query.get('before')
+  const after = afterOf(before)
+  await deps.caughtUp()
+  const [found, limits] = await Promise.all([
+    proposalsAfter(deps.db, { waiting: !all, after, limit: pageRows + 1, nowMs }),
+    deps.proposals.limits(cause),
+  ])
+  const { rows, next } = pagedOf(found, (row) => afterText(row.proposed_at, row.proposal_id))
+  const limit = limitAt(limits, nowMs)
+  return show({
+    title: 'Proposals',
+    body: html`<p>${
+      limit === null
+        ? 'Four eyes are off: one operator may move any amount alone.'
+        : `Four eyes: credits, adjustments and refunds ${limitText(limit)} are approved by a second person.`
+    }</p>
+<p>${all ? html`<a href="${root}">Only what waits</a>` : html`<a href="${root}?show=all">Closed ones too</a>`}</p>
+${tableOf({
+  caption: all ? 'Proposals, newest first' : 'What waits for approval, newest first',
+  rows,
+  empty: html`<p>${all ? 'Nothing was proposed yet.' : 'Nothing waits for approval.'}</p>`,
+  columns: [
+    {
+      title: 'What',
+      head: true,
+      cell: (row) => html`<a href="${proposalPath(row.proposal_id)}">${whatText(row.what)}</a>`,
+    },
+    { title: 'About', cell: (row) => aboutOf(row, visit) },
+    {
+      title: 'Proposed by',
+      cell: (row) => (isOwn(row, visit) ? 'you' : html`<code>${row.proposed_by}</code>`),
+    },
+    { title: 'When', cell: (row) => timeText(row.proposed_at) },
+    { title: 'Until', cell: (row) => timeText(row.expires_at) },
+    { title: 'State', cell: (row) => stateOf(row, nowMs) },
+  ],
+})}
+${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : before, next })}`,
+    same: ['npx farebox proposals list', 'npx farebox four-eyes show'],
+  })
+}
+
+/** @throws not_found */
+const proposalOf = async (deps: OperatorDeps, { params }: PersonVisit): Promise<ProposalRow> => {
+  await deps.caughtUp()
+  const row = await findProposal(deps.db, params.id ?? '')
+  if (row === null) throw refuse('not_found', 'no proposal has this id')
+  return row
+}
+
+const factsOf = (row: ProposalRow, visit: PersonVisit): Html => html`<dl class="facts">
+<dt>What</dt><dd>${whatText(row.what)}</dd>
+<dt>State</dt><dd>${stateOf(row, visit.nowMs)}</dd>
+${row.account_id === null ? nothing : html`<dt>Account</dt><dd>${linkedText(row.account_id, visit.visitor.roles)}</dd>`}
+${row.what.kind === 'refund' ? html`<dt>Order</dt><dd>${linkedText(row.what.orderId, visit.visitor.roles)}</dd>` : nothing}
+<dt>Proposed by</dt><dd><code>${row.proposed_by}</code>${isOwn(row, visit) ? ' (you)' : nothing}</dd>
+<dt>Proposed</dt><dd>${timeText(row.proposed_at)}</dd>
+<dt>Until</dt><dd>${timeText(row.expires_at)}</dd>
+${row.closed_by === null ? nothing : html`<dt>Answered by</dt><dd><code>${row.closed_by}</code> ${timeText(row.closed_at)}</dd>`}
+${row.note === null ? nothing : html`<dt>Why</dt><dd>${row.note}</dd>`}
+<dt>Proposal</dt><dd>${idText(row.proposal_id)}</dd>
+</dl>`
+
+const shown = async (deps: OperatorDeps, visit: PersonVisit) => {
+  const row = await proposalOf(deps, visit)
+  const here = proposalPath(row.proposal_id)
+  const waits = statusOf(row, visit.nowMs) === 'open'
+  const own = isOwn(row, visit)
+  return show({
+    title: 'A proposal',
+    acts: waits
+      ? html`${own ? nothing : html`<a class="button first" href="${here}/approve">Approve</a>`}
+<a class="button danger" href="${here}/close">${own ? 'Withdraw' : 'Decline'}</a>`
+      : nothing,
+    body: html`${factsOf(row, visit)}${waits && own ? html`<p>Another operator approves it. Nothing moved yet.</p>` : nothing}
+<p><a href="${root}">All proposals</a></p>`,
+    same: [`npx farebox proposals show ${row.proposal_id}`],
+  })
+}
+
+const approveView = async (deps: OperatorDeps, visit: PersonVisit, problems: Problems): Promise<View> => {
+  const row = await proposalOf(deps, visit)
+  const here = proposalPath(row.proposal_id)
+  return {
+    title: 'Approve a proposal',
+    body: html`${problemsOf(problems)}${factsOf(row, visit)}
+<p>It is carried out at once, and in your name.</p>
+<form method="post" class="stack" novalidate>
+${keyField(visit.formKey)}
+<div class="acts"><button class="first">Approve: ${whatText(row.what)}</button> <a href="${here}">Back</a></div>
+</form>`,
+    same: [`npx farebox proposals approve ${row.proposal_id}`],
+  }
+}
+
+const refusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
+  unknown_proposal: 'No proposal has this id.',
+  not_an_operator: 'Only operators answer proposals.',
+  own_proposal: 'You proposed it: another operator approves or declines it.',
+  not_own_proposal: 'Only whoever proposed it takes it back.',
+  proposal_closed: 'It was answered before, or its time is over.',
+  proposal_outdated:
+    'What it comes to now is not what was proposed: something of it moved meanwhile. Have it proposed anew.',
+}
+
+const approve = async (deps: OperatorDeps, visit: PersonVisit) => {
+  const proposalId = visit.params.id ?? ''
+  const again = async (form: string) => refusedView(await approveView(deps, visit, { form }), 409)
+  const approved = await deps.proposals.approve(proposalId, visit.cause)
+  if ('outcome' in approved) {
+    if (approved.refusal.code === 'unknown_proposal') throw refuse('not_found', 'no proposal has this id')
+    return again(refusals[approved.refusal.code])
+  }
+  if (approved.of === 'movement' && approved.answer.outcome === 'refused')
+    return again(
+      approved.answer.refusal.code === 'already_applied'
+        ? 'It moved before, and nothing moved now.'
+        : `It cannot be carried out now (${approved.answer.refusal.code.replaceAll('_', ' ')}): nothing moved.`,
+    )
+  if (approved.of === 'refund' && approved.answer.kind === 'refused')
+    return again(`It was refused: ${approved.answer.reason}.`)
+  return goTo(proposalPath(proposalId), 'It is approved and carried out.')
+}
+
+const closeView = async (
+  deps: OperatorDeps,
+  visit: PersonVisit,
+  typed: Typed,
+  problems: Problems,
+): Promise<View> => {
+  const row = await proposalOf(deps, visit)
+  const own = isOwn(row, visit)
+  const act = own ? 'Withdraw' : 'Decline'
+  return {
+    title: `${act} a proposal`,
+    body: html`${problemsOf(problems)}${factsOf(row, visit)}
+<form method="post" class="stack" novalidate>
+${fieldOf({ name: 'note', label: 'Why', hint: 'May be left empty. It stays in the log for good: name no person.', maxlength: 200 }, typed, problems)}
+<div class="acts"><button class="danger">${act}: ${whatText(row.what)}</button> <a href="${proposalPath(row.proposal_id)}">Back</a></div>
+</form>`,
+    same: [`npx farebox proposals ${act.toLowerCase()} ${row.proposal_id}`],
+  }
+}
+
+const close = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+  const row = await proposalOf(deps, visit)
+  const note = typed.text('note')
+  if (note !== '' && !isReference(note))
+    return refusedView(await closeView(deps, visit, typed, { note: 'At most 200 characters, in one line.' }))
+  const reason = isOwn(row, visit) ? 'withdrawn' : 'declined'
+  const closing = { reason, note: note === '' ? null : note } as const
+  const answer = await deps.proposals.close(row.proposal_id, closing, visit.cause)
+  if (answer.outcome === 'refused')
+    return refusedView(await closeView(deps, visit, typed, { form: refusals[answer.refusal.code] }), 409)
+  return goTo(proposalPath(row.proposal_id), `It is ${reason}.`)
+}
+
+/** What waits for a second pair of eyes: approved, declined and withdrawn here. */
+export const proposalPages = (deps: OperatorDeps): readonly ConsolePage[] => {
+  const operator = { for: ['operator'] } as const
+  return [
+    personPage({
+      ...operator,
+      path: root,
+      name: 'listProposals',
+      summary: 'What waits for the approval of another operator',
+      nav: { label: 'Proposals', group: 'Operator' },
+      show: (visit) => list(deps, visit),
+    }),
+    personPage({
+      ...operator,
+      path: `${root}/{id}`,
+      name: 'showProposal',
+      summary: 'One proposal: what, for whom, by whom, and what became of it',
+      show: (visit) => shown(deps, visit),
+    }),
+    personPage({
+      ...operator,
+      path: `${root}/{id}/approve`,
+      name: 'approveProposal',
+      summary: 'Approves what another operator proposed, which is carried out',
+      confirmed: true,
+      show: async (visit) => show(await approveView(deps, visit, {})),
+      act: { once: true, run: (visit) => approve(deps, visit) },
+    }),
+    personPage({
+      ...operator,
+      path: `${root}/{id}/close`,
+      name: 'closeProposal',
+      summary: 'Declines a proposal of another, or withdraws one of your own',
+      show: async (visit) => show(await closeView(deps, visit, untyped, {})),
+      act: { run: (visit, typed) => close(deps, visit, typed) },
+    }),
+  ]
+}

@@ -1,0 +1,189 @@
+import { type Kysely, sql } from 'kysely'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
+import { type FourEyes, type ProposalEvent, type Proposed, fourEyesRef, proposalRef } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, type ClosingAnswer, type FourEyesAnswer, type SettingAnswer, decideClosing, decideLimit, decideLimitApproval } from '../../domain/ledger/decide-approval.ts'
+import type { ManualAnswer } from '../../domain/ledger/decide-manual.ts'
+import type { RefundAnswer } from '../../domain/orders/refunds.ts'
+import { type Refused, refused } from '../../kernel/decider.ts'
+import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import { type OrderId, type PlanId, newId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import { proposalStream } from '../../kernel/streams.ts'
+import { dollars } from '../../platform/cli/output.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { readState } from '../../platform/commands/handle.ts'
+import type { EventCodec } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refundOrder, requestIn } from '../orders/refund-order.ts'
+import { createWallets } from '../wallet/wallet-service.ts'
+
+export type Approved =
+  | { readonly of: 'movement'; readonly answer: ManualAnswer }
+  | { readonly of: 'refund'; readonly answer: RefundAnswer }
+  | { readonly of: 'setting'; readonly answer: SettingAnswer }
+
+/** What takes two operators: the limit above which it does, and what is proposed (docs/decisions/0072). */
+export type Proposals = {
+  /** The limits by when they hold. */
+  limits(cause: Cause): Promise<FourEyes>
+  /** Cents; null: any amount. One that allows more than the last is proposed. */
+  setLimit(limitCents: number | null, cause: Cause): Promise<SettingAnswer | FourEyesAnswer>
+  /** Approves and carries out, once. Refusals of what is carried out leave it open. */
+  approve(proposalId: string, cause: Cause): Promise<Approved | Refused<ApprovalRefusal>>
+  close(
+    proposalId: string,
+    closing: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
+    cause: Cause,
+  ): Promise<ClosingAnswer>
+}
+
+export const createProposals = (deps: {
+  readonly runner: CommandRunner
+  readonly log: EventLog
+  readonly settleTraffic: (planId: PlanId) => Promise<void>
+}): Proposals => {
+  const { runner } = deps
+  const wallets = createWallets({ runner })
+
+  const approveLimit = async (proposalId: string, { actor, correlationId }: Cause) => {
+    const { answer } = await runner.run({
+      name: 'approve-limit',
+      streams: { fourEyes: fourEyesRef, proposal: proposalRef(proposalId) },
+      decide: (states, { nowMs }) => decideLimitApproval(states, { actor, nowMs }),
+      actor,
+      correlationId,
+    })
+    return answer
+  }
+
+  return {
+    limits: (cause) => readState(runner, { ...cause, name: 'read-limit' }, fourEyesRef),
+
+    async setLimit(limitCents, { actor, correlationId }) {
+      const proposalId = newId<string>('prp')
+      const { answer } = await runner.run({
+        name: 'set-limit',
+        streams: { fourEyes: fourEyesRef, proposal: proposalRef(proposalId) },
+        decide: (states, { nowMs }) => decideLimit(states, { limitCents, proposalId }, { actor, nowMs }),
+        actor,
+        correlationId,
+      })
+      return answer
+    },
+
+    async approve(proposalId, cause) {
+      const proposal = await readState(runner, { ...cause, name: 'read-proposal' }, proposalRef(proposalId))
+      if (proposal === null) return refused({ code: 'unknown_proposal' })
+      const { what } = proposal
+      if (what.kind === 'setting') {
+        const answer = await approveLimit(proposalId, cause)
+        return answer.outcome === 'refused' ? answer : { of: 'setting', answer }
+      }
+      if (what.kind === 'refund') {
+        const { orderId, refundId } = what
+        const refund = { orderId: orderId as OrderId, refundId, request: requestIn(what), approving: true }
+        const answer = await refundOrder(deps, { ...refund, ...cause })
+        if (answer === null || answer.kind === 'four_eyes') throw new Error(`${proposalId} refunds no order`)
+        return answer.kind === 'not_approved' ? refused(answer.refusal) : { of: 'refund', answer }
+      }
+      const answer = await wallets.approve(proposal, what, cause)
+      return isApprovalRefusal(answer) ? answer : { of: 'movement', answer }
+    },
+
+    async close(proposalId, closing, { actor, correlationId }) {
+      const { answer } = await runner.run({
+        name: 'close-proposal',
+        streams: { proposal: proposalRef(proposalId) },
+        decide: ({ proposal }, { nowMs }) => decideClosing(proposal, closing, { actor, nowMs }),
+        actor,
+        correlationId,
+      })
+      return answer
+    },
+  }
+}
+
+const approvalCodes: ReadonlySet<string> = new Set<ApprovalRefusal['code']>([
+  'unknown_proposal',
+  'not_an_operator',
+  'own_proposal',
+  'not_own_proposal',
+  'proposal_closed',
+  'proposal_outdated',
+])
+const isApprovalRefusal = (
+  answer: ManualAnswer | Refused<ApprovalRefusal>,
+): answer is Refused<ApprovalRefusal> =>
+  answer.outcome === 'refused' && approvalCodes.has(answer.refusal.code)
+
+/** `expired`: it was neither approved nor closed in its time. */
+export const statusOf = (
+  { status, expires_at }: Pick<ProposalRow, 'status' | 'expires_at'>,
+  nowMs: number,
+): ProposalRow['status'] | 'expired' =>
+  status === 'open' && Date.parse(expires_at) <= nowMs ? 'expired' : status
+
+/** Up to `limit` proposals, newest first, that come after one; null: from the newest on. `waiting`: those alone that may be approved. */
+export const proposalsAfter = (
+  db: Kysely<ReadDatabase>,
+  {
+    waiting,
+    after,
+    limit,
+    nowMs,
+  }: {
+    readonly waiting: boolean
+    readonly after: { readonly at: string; readonly id: string } | null
+    readonly limit: number
+    readonly nowMs: number
+  },
+): Promise<readonly ProposalRow[]> => {
+  let all = db.selectFrom('read.proposals').selectAll()
+  if (waiting) all = all.where('status', '=', 'open').where('expires_at', '>', new Date(nowMs).toISOString())
+  if (after !== null)
+    all = all.where(sql<boolean>`(proposed_at, proposal_id) < (${after.at}::timestamptz, ${after.id}::text)`)
+  return all.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
+}
+
+/** One proposal as the log has it now; null: none has this id. */
+export const readProposal = async (
+  { log, codec }: { readonly log: EventLog; readonly codec: EventCodec },
+  proposalId: string,
+): Promise<ProposalRow | null> => {
+  let row: ProposalRow | null = null
+  for await (const stored of log.readStream(proposalStream(proposalId)))
+    row = proposalAfter(row, codec.decode(stored) as RecordedEvent<ProposalEvent>)
+  return row
+}
+
+/** One proposal as the read tables have it; null: none has this id there. */
+export const findProposal = async (
+  db: Kysely<ReadDatabase>,
+  proposalId: string,
+): Promise<ProposalRow | null> =>
+  (await db
+    .selectFrom('read.proposals')
+    .selectAll()
+    .where('proposal_id', '=', proposalId)
+    .executeTakeFirst()) ?? null
+
+/** A limit in words. */
+export const limitText = (limitCents: number | null): string =>
+  limitCents === null ? 'off' : `above ${dollars(limitCents)}`
+
+/** What is proposed, in words. */
+export const whatText = (what: Proposed): string => {
+  switch (what.kind) {
+    case 'setting':
+      return `four eyes ${limitText(what.limitCents)}`
+    case 'refund':
+      return `refund ${dollars(what.amountCents)} of ${what.orderId} for "${what.reference}"`
+    case 'credit':
+      return `credit ${dollars(microsToCentsFloor(what.amountMicros))} for "${what.reference}"`
+    default: {
+      const whose = what.kind === 'customer' ? ` of ${what.customerId}` : ''
+      return `${what.reason} ${dollars(microsToCentsFloor(what.amountMicros))}${whose} for "${what.reference}"`
+    }
+  }
+}

@@ -1,0 +1,233 @@
+import { z } from 'zod'
+import { families } from '../../domain/shared/order-terms.ts'
+
+/** The catalogue's answers, for the interface description and for checking what is sent. */
+
+const cents = z.int().meta({ description: 'Whole cents in USD.' })
+const currency = z.literal('USD')
+const states = ['active', 'parked', 'retired'] as const
+const country = z.object({ alpha3: z.string(), name: z.string() })
+const service = z.enum(['dedicated', 'shared'])
+
+const howToStep = z.object({
+  step: z.int(),
+  title: z.string(),
+  method: z.enum(['GET', 'POST', 'DELETE']),
+  path: z.string().meta({
+    description: 'May hold {orderId}, {planId}, {proxyId} or {subscriptionId} of an earlier answer.',
+  }),
+  headers: z.record(z.string(), z.string()),
+  body: z.record(z.string(), z.unknown()).nullable(),
+})
+
+export const ProductSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    family: z.enum(families),
+    state: z.enum(states),
+    successorId: z.string().nullable(),
+    available: z.boolean().meta({ description: 'The smallest order would go through now.' }),
+    shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
+    unit: z.string(),
+    delivery: z.enum(['lines', 'addresses']),
+    renewal: z.enum(['topup', 'repurchase', 'extend']),
+    minQuantity: z.int(),
+    maxQuantity: z.int(),
+    billing: z.object({
+      payg: z.boolean(),
+      subscription: z.boolean(),
+      intervals: z.array(z.enum(['month', 'year'])),
+    }),
+    description: z.string(),
+    features: z.array(z.string()),
+    protocols: z.array(z.string()),
+    targeting: z.array(z.string()).meta({
+      description:
+        'Dedicated IPs: the fields of fulfillment_meta. Gateway products: what lines can be targeted by.',
+    }),
+    generate: z.object({ maxCount: z.int() }).optional(),
+    periodDays: z.int().nullable().optional().meta({ description: 'How long a gateway_time plan runs.' }),
+    tiers: z
+      .array(z.object({ fromQuantity: z.int(), unitPriceCents: cents }))
+      .optional()
+      .meta({
+        description: 'Gateway products: from this quantity on, every unit of an order costs this much.',
+      }),
+    lifecycle: z.object({
+      state: z.enum(states),
+      since: z.iso.datetime(),
+      parkedUntil: z.iso.datetime().nullable(),
+      retiredAt: z.iso.datetime().nullable(),
+      successorId: z.string().nullable(),
+      aliases: z.array(z.string()).meta({ description: 'Old ids that still resolve.' }),
+    }),
+    publishedPrice: z.object({ fromCents: cents, unit: z.string(), per: z.string(), currency }),
+    howTo: z.array(howToStep).meta({
+      description: 'The exact calls that buy it, once or by subscription; none while it cannot be ordered.',
+    }),
+  })
+  .meta({ id: 'Product' })
+
+export const ProductListSchema = z.object({ products: z.array(ProductSchema) }).meta({ id: 'ProductList' })
+
+const targeting = z
+  .object({
+    country: z.string(),
+    period_days: z.int(),
+    carrier_id: z.string().optional(),
+    service: service.optional(),
+    rotation_minutes: z.int().optional(),
+  })
+  .meta({ description: 'What was priced; it can be sent as fulfillment_meta. Dedicated IPs only.' })
+
+export const QuoteSchema = z
+  .object({
+    productId: z.string(),
+    quantity: z.int(),
+    unitPriceCents: cents.meta({
+      description: 'amountCents divided by quantity, rounded half up; amountCents binds.',
+    }),
+    amountCents: cents.meta({ description: 'What an order with the same inputs charges.' }),
+    currency,
+    billingType: z.literal('PAYG'),
+    available: z.boolean(),
+    targeting: targeting.optional(),
+    yourCostCents: cents
+      .optional()
+      .meta({ description: 'Reseller keys: debited from the reseller balance.' }),
+    marginCents: cents.optional().meta({ description: 'Reseller keys: amountCents less yourCostCents.' }),
+    listCents: cents.optional().meta({ description: "Reseller keys: the service's own price." }),
+    note: z.string().optional(),
+  })
+  .meta({ id: 'PriceQuote' })
+
+const priceLine = z.object({
+  days: z.int(),
+  period: z.string(),
+  available: z.boolean().meta({ description: 'False when sold out.' }),
+  listCents: cents,
+  carrierId: z.string().optional(),
+  carrier: z.string().optional(),
+  service: service.optional(),
+  rotation: z.enum(['by_link', 'interval']).optional(),
+  rotationMinutes: z.int().optional(),
+  yourCostCents: cents.optional(),
+  customerCents: cents.optional(),
+  marginCents: cents.optional(),
+})
+
+export const PriceListSchema = z
+  .object({
+    productId: z.string(),
+    unit: z.string(),
+    country: z.string(),
+    quantity: z.int().meta({ description: 'IPs priced per line.' }),
+    currency,
+    countries: z.array(country),
+    lines: z.array(priceLine),
+    refreshedAt: z.iso.datetime().optional().meta({ description: 'Mobile: when these figures were set.' }),
+    partner: z
+      .object({ discountPct: z.number(), markup: z.number(), sellable: z.boolean() })
+      .optional()
+      .meta({ description: 'Reseller keys only.' }),
+    note: z.string().optional(),
+  })
+  .meta({ id: 'PriceList' })
+
+export const OptionsSchema = z
+  .object({
+    productId: z.string(),
+    unit: z.string(),
+    minQuantity: z.int(),
+    maxQuantity: z.int(),
+    countries: z
+      .array(
+        country.extend({
+          available: z.int().meta({
+            description:
+              'How many addresses are free for one order, also above `maxQuantity`; of mobile products, of the carrier and service that has most.',
+          }),
+        }),
+      )
+      .meta({ description: 'Only those that can be ordered now.' }),
+    periods: z.array(z.object({ days: z.int(), label: z.string() })),
+  })
+  .meta({ id: 'ProductOptions' })
+
+/** One example of each of the catalogue's answers, for the interface description. */
+
+export const productExample = {
+  id: 'isp-static',
+  name: 'Static ISP',
+  family: 'isp',
+  state: 'active',
+  successorId: null,
+  available: true,
+  shape: 'addresses',
+  unit: 'IP',
+  delivery: 'addresses',
+  renewal: 'extend',
+  minQuantity: 1,
+  maxQuantity: 500,
+  billing: { payg: true, subscription: true, intervals: ['month', 'year'] },
+  description: 'Dedicated addresses registered to consumer providers.',
+  features: ['One user an address'],
+  protocols: ['http', 'https', 'socks5'],
+  targeting: ['country', 'period_days'],
+  lifecycle: {
+    state: 'active',
+    since: '2026-11-01T00:00:00.000Z',
+    parkedUntil: null,
+    retiredAt: null,
+    successorId: null,
+    aliases: ['static-residential'],
+  },
+  publishedPrice: { fromCents: 200, unit: 'IP', per: 'IP/30d', currency: 'USD' },
+  howTo: [
+    {
+      step: 1,
+      title: 'Quote the price',
+      method: 'GET',
+      path: '/api/v1/products/isp-static/price?quantity=1&country=USA&period_days=30',
+      headers: {},
+      body: null,
+    },
+  ],
+}
+
+export const quoteExample = {
+  productId: 'isp-static',
+  quantity: 5,
+  unitPriceCents: 280,
+  amountCents: 1400,
+  currency: 'USD',
+  billingType: 'PAYG',
+  available: true,
+  targeting: { country: 'USA', period_days: 30 },
+}
+
+export const priceListExample = {
+  productId: 'isp-static',
+  unit: 'IP',
+  country: 'USA',
+  quantity: 1,
+  currency: 'USD',
+  countries: [{ alpha3: 'USA', name: 'United States' }],
+  lines: [
+    { days: 7, period: '7 days', available: true, listCents: 120 },
+    { days: 30, period: '30 days', available: true, listCents: 280 },
+  ],
+}
+
+export const optionsExample = {
+  productId: 'isp-static',
+  unit: 'IP',
+  minQuantity: 1,
+  maxQuantity: 500,
+  countries: [{ alpha3: 'USA', name: 'United States', available: 120 }],
+  periods: [
+    { days: 7, label: '7 days' },
+    { days: 30, label: '30 days' },
+  ],
+}

@@ -1,0 +1,162 @@
+import { type StockCount, lineInStock, orderableCountries } from '../../domain/catalog/availability.ts'
+import { countriesOf, periodsOf } from '../../domain/catalog/catalog.ts'
+import { type GatewayGbProduct, type GatewayTimeProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { chooseRate } from '../../domain/catalog/targeting.ts'
+import { type Interval, intervalDays } from '../../domain/shared/billing-interval.ts'
+import type { Target } from '../../domain/shared/order-terms.ts'
+
+/** One call, ready to be sent; `{orderId}`, `{planId}`, `{proxyId}` and `{subscriptionId}` come from earlier answers. */
+export type HowToStep = {
+  readonly step: number
+  readonly title: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Readonly<Record<string, unknown>> | null
+}
+
+type Call = Omit<HowToStep, 'step'>
+
+const get = (title: string, path: string): Call => ({ title, method: 'GET', path, headers: {}, body: null })
+
+const post = (title: string, path: string, key: string, body: Readonly<Record<string, unknown>>): Call => ({
+  title,
+  method: 'POST',
+  path,
+  headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
+  body,
+})
+
+const remove = (title: string, path: string): Call => ({
+  title,
+  method: 'DELETE',
+  path,
+  headers: {},
+  body: null,
+})
+
+const preferred = <Value>(values: readonly Value[], first: Value): Value | undefined =>
+  values.includes(first) ? first : values[0]
+
+/** What a first order could ask for: in stock if anything is, and of the wanted length if that is sold. */
+const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDays: number): Target | null => {
+  if (!isDedicated(product)) return null
+  const stocked = orderableCountries(product, stock)
+  const priced = countriesOf(product)
+  const inStock = priced.filter((country) => stocked.has(country))
+  const country = preferred(inStock.length > 0 ? inStock : priced, 'USA')
+  const periodDays = preferred(periodsOf(product, country), wantedDays)
+  if (country === undefined || periodDays === undefined) return null
+  const wanted = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
+  const rate = chooseRate(product, wanted, product.minQuantity, lineInStock(stock, product.minQuantity))
+  return rate.ok ? rate.value.target : null
+}
+
+/** A target as `fulfillment_meta` says it: with the mobile fields for mobile only. */
+export const metaOf = ({ country, periodDays, carrierId, service, rotationMinutes }: Target) => ({
+  country,
+  period_days: periodDays,
+  ...(carrierId !== null &&
+    service !== null &&
+    rotationMinutes !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
+})
+
+const queryOf = (values: Readonly<Record<string, string | number | null>>): string =>
+  new URLSearchParams(
+    Object.entries(values).map(([name, value]) => [name, String(value)] as [string, string]),
+  ).toString()
+
+const gatewayCalls = (product: GatewayGbProduct | GatewayTimeProduct, at: string): readonly Call[] => [
+  get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity })}`),
+  post('Order; the wallet pays', '/api/v1/orders', `first-${product.id}`, {
+    product_id: product.id,
+    quantity: product.minQuantity,
+  }),
+  get('Read the plan that the order names', '/api/v1/plans/{planId}'),
+  get('See where its lines can go out', '/api/v1/geo/countries'),
+  {
+    title: 'Generate lines; each keeps its exit for ten minutes from its first use',
+    method: 'POST',
+    path: '/api/v1/plans/{planId}/generate',
+    headers: { 'Content-Type': 'application/json' },
+    body: { count: Math.min(2, product.generate.maxCount), stickyMinutes: 10 },
+  },
+]
+
+const dedicatedCalls = (product: Product, at: string, target: Target): readonly Call[] => {
+  const { country, periodDays } = target
+  const meta = metaOf(target)
+  const mobile = target.carrierId !== null
+  const kept = product.family === 'ipv6' ? { order_id: '{orderId}' } : { proxy_ids: ['{proxyId}'] }
+  return [
+    ...(mobile ? [] : [get('See countries and periods that are in stock', `${at}/options`)]),
+    get(
+      mobile ? 'Compare carriers, services and rotations' : 'Compare periods',
+      `${at}/price-list?${queryOf({ country, ...(mobile && { period_days: periodDays }) })}`,
+    ),
+    get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity, ...meta })}`),
+    post('Order; the wallet pays', '/api/v1/orders', `first-${product.id}`, {
+      product_id: product.id,
+      quantity: product.minQuantity,
+      fulfillment_meta: meta,
+    }),
+    get('Read the addresses', '/api/v1/proxies?order_id={orderId}'),
+    post('Keep them for another period', '/api/v1/proxies/extend', `extend-${product.id}`, {
+      ...kept,
+      period_days: periodDays,
+    }),
+  ]
+}
+
+/** What can be subscribed to by this interval: null where the length of what is sold is no interval's. */
+const subscribable = (
+  product: Product,
+  stock: readonly StockCount[],
+  interval: Interval,
+): { readonly meta: Readonly<Record<string, unknown>> | null } | null => {
+  if (product.shape === 'gateway_gb') return { meta: null }
+  const days = intervalDays[interval]
+  if (product.shape === 'gateway_time') return product.periodDays === days ? { meta: null } : null
+  const target = exampleTarget(product, stock, days)
+  return target?.periodDays === days ? { meta: metaOf(target) } : null
+}
+
+/** The calls that subscribe, by the first interval that fits; none for a product that cannot be subscribed to. */
+const subscriptionCalls = (product: Product, stock: readonly StockCount[]): readonly Call[] => {
+  if (!product.billing.subscription) return []
+  for (const interval of product.billing.intervals) {
+    const found = subscribable(product, stock, interval)
+    if (!found) continue
+    const at = '/api/v1/subscriptions/{subscriptionId}'
+    const body = {
+      product_id: product.id,
+      quantity: product.minQuantity,
+      interval,
+      ...(found.meta && { fulfillment_meta: found.meta }),
+    }
+    return [
+      post(
+        `Or subscribe: now and every ${interval} again; the wallet pays`,
+        '/api/v1/subscriptions',
+        `subscribe-${product.id}`,
+        body,
+      ),
+      get('Read the subscription', at),
+      remove('Cancel it; what is paid lasts to the end of its period', at),
+    ]
+  }
+  return []
+}
+
+/**
+ * The exact calls that buy the smallest quantity of a product, by its shape (research: proxies, 2.6). None while it
+ * cannot be ordered. Each call can be sent word for word once its placeholders are filled.
+ */
+export const howTo = (product: Product, stock: readonly StockCount[]): readonly HowToStep[] => {
+  if (product.state !== 'active') return []
+  const at = `/api/v1/products/${product.id}`
+  const target = exampleTarget(product, stock, 30)
+  const dedicated = target === null ? [] : dedicatedCalls(product, at, target)
+  const calls = isDedicated(product) ? dedicated : gatewayCalls(product, at)
+  return [...calls, ...subscriptionCalls(product, stock)].map((call, index) => ({ step: index + 1, ...call }))
+}

@@ -1,0 +1,226 @@
+import { type LiveStock, noStock } from '../../domain/catalog/availability.ts'
+import { type Catalog, countriesOf, periodsOf } from '../../domain/catalog/catalog.ts'
+import { type DedicatedProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { countryOf } from '../../kernel/countries.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type Visit, openPage, show } from '../../platform/ui/page.ts'
+import { type Filter, filtersOf, tableOf } from '../../platform/ui/table.ts'
+import { amountText, dollarText, perText, stateText } from '../../platform/ui/text.ts'
+import { priceListView, productView } from './views.ts'
+
+const root = '/prices'
+const usualDays = 30
+const usualCountry = 'USA'
+
+type PricesDeps = { readonly catalog: { current(): Catalog }; readonly stock: LiveStock }
+type View = ReturnType<typeof productView>
+
+const pathOf = (id: string): string => `${root}/${encodeURIComponent(id)}`
+
+const stateOf = ({ state, available }: Pick<View, 'state' | 'available'>): Html => {
+  if (state === 'parked') return stateText('not sold now', 'off')
+  return available ? stateText('for sale', 'good') : stateText('sold out', 'warn')
+}
+
+/** What whoever is not signed in does next. */
+const toOrder = ({ visitor }: Visit): Html =>
+  visitor === null ? html`<p><a href="/console/sign-in">Sign in to order</a></p>` : nothing
+
+/** A product and its lowest price, in the words of schema.org. */
+const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, available }: View) => ({
+  '@type': 'Product',
+  name,
+  description,
+  offers: {
+    '@type': 'AggregateOffer',
+    priceCurrency: currency,
+    lowPrice: amountText(fromCents).replaceAll(',', ''),
+    availability: `https://schema.org/${available ? 'InStock' : 'OutOfStock'}`,
+  },
+})
+
+const list = async ({ catalog, stock }: PricesDeps, visit: Visit) => {
+  const counts = await stock.all()
+  const views = catalog
+    .current()
+    .products.filter(({ state }) => state !== 'retired')
+    .map((product) => productView(product, counts.get(product.id) ?? noStock))
+  const description = `What every proxy costs: ${views.map(({ name }) => name).join(', ')}. Prepaid, in US dollars.`
+  return show({
+    title: 'Prices',
+    indexed: {
+      path: root,
+      description,
+      data: {
+        '@type': 'ItemList',
+        name: 'Prices',
+        itemListElement: views.map((view, at) => ({
+          '@type': 'ListItem',
+          position: at + 1,
+          item: offerOf(view),
+        })),
+      },
+    },
+    body: html`<p>Prepaid, in US dollars. An order is paid from the wallet or by a hosted page of a payment provider.</p>
+${tableOf({
+  caption: 'Products and their lowest prices',
+  rows: views,
+  empty: html`<p>Nothing is sold yet.</p>`,
+  columns: [
+    {
+      title: 'Product',
+      head: true,
+      cell: ({ id, name, description: what }) =>
+        html`<a href="${pathOf(id)}">${name}</a><br><small>${what}</small>`,
+    },
+    { title: 'Family', cell: ({ family }) => family },
+    { title: 'From, USD', number: true, cell: ({ publishedPrice }) => amountText(publishedPrice.fromCents) },
+    { title: 'Per', cell: (view) => perText(view.publishedPrice.per) },
+    { title: 'State', cell: stateOf },
+  ],
+})}
+${toOrder(visit)}`,
+    same: ['curl $API/products -H "X-API-Key: $KEY"'],
+  })
+}
+
+const tiersOf = ({ tiers = [], unit }: View): Html =>
+  tableOf({
+    caption: 'Price of a unit by how many are ordered',
+    rows: tiers,
+    empty: nothing,
+    columns: [
+      { title: `From, ${unit}`, number: true, head: true, cell: ({ fromQuantity }) => String(fromQuantity) },
+      { title: `One ${unit}, USD`, number: true, cell: ({ unitPriceCents }) => amountText(unitPriceCents) },
+    ],
+  })
+
+type Line = ReturnType<typeof priceListView>['lines'][number]
+
+const rotationOf = (line: Line): string => {
+  if (!('rotation' in line)) return ''
+  return line.rotation === 'by_link' ? 'by link' : `every ${String(line.rotationMinutes)} minutes`
+}
+
+/** What dedicated addresses cost in a country: a line for each period, or for each mobile line of one period. */
+const linesOf = async (
+  { catalog, stock }: PricesDeps,
+  product: Product & DedicatedProduct,
+  { query }: Visit,
+): Promise<Html> => {
+  const countries = countriesOf(product)
+  const country =
+    countries.find((code) => code === query.get('country')?.toUpperCase()) ??
+    countries.find((code) => code === usualCountry) ??
+    countries[0]
+  if (country === undefined) return html`<p>It has no price now.</p>`
+  const periods = periodsOf(product, country).toSorted((one, other) => one - other)
+  const mobile = product.shape === 'addresses_mobile'
+  const days =
+    periods.find((each) => String(each) === query.get('days')) ??
+    periods.find((each) => each === usualDays) ??
+    periods[0]!
+  const { lines } = priceListView(
+    product,
+    { country, quantity: product.minQuantity, periodDays: mobile ? days : null },
+    { stock: await stock.of(product.id), terms: null, importedAt: catalog.current().importedAt },
+  )
+  const filters: readonly Filter[] = [
+    {
+      name: 'country',
+      label: 'Country',
+      value: country,
+      choices: countries.map((code) => ({ value: code, label: countryOf(code).name })),
+    },
+    ...(mobile
+      ? [
+          {
+            name: 'days',
+            label: 'For',
+            value: String(days),
+            choices: periods.map((each) => ({ value: String(each), label: `${each} days` })),
+          },
+        ]
+      : []),
+  ]
+  const { minQuantity, unit } = product
+  return html`${filtersOf(pathOf(product.id), filters)}
+${tableOf({
+  caption: `Prices of ${minQuantity} ${unit} in ${countryOf(country).name}`,
+  rows: lines,
+  empty: html`<p>It has no price there.</p>`,
+  columns: [
+    mobile
+      ? {
+          title: 'Carrier',
+          head: true,
+          cell: (line: Line) => ('carrier' in line ? String(line.carrier) : ''),
+        }
+      : { title: 'For', head: true, cell: ({ period }: Line) => period },
+    { title: `${minQuantity} ${unit}, USD`, number: true, cell: ({ listCents }) => amountText(listCents) },
+    ...(mobile
+      ? [
+          { title: 'Service', cell: (line: Line) => ('service' in line ? String(line.service) : '') },
+          { title: 'Rotates', cell: rotationOf },
+        ]
+      : []),
+    {
+      title: 'State',
+      cell: ({ available }) => (available ? stateText('for sale', 'good') : stateText('sold out', 'warn')),
+    },
+  ],
+})}`
+}
+
+const one = async (deps: PricesDeps, visit: Visit) => {
+  const product = deps.catalog.current().resolve(visit.params.id ?? '')
+  if (!product || product.state === 'retired') throw refuse('not_found', 'no product has this id')
+  if (product.id !== visit.params.id) return { kind: 'redirect', to: pathOf(product.id) } as const
+  const view = productView(product, isDedicated(product) ? await deps.stock.of(product.id) : noStock)
+  const { name, description, features, protocols, minQuantity, maxQuantity, unit, publishedPrice } = view
+  return show({
+    title: `${name} prices`,
+    indexed: {
+      path: pathOf(product.id),
+      description: `${description} From ${dollarText(publishedPrice.fromCents)} per ${perText(view.publishedPrice.per)}.`,
+      data: offerOf(view),
+    },
+    body: html`<p>${description}</p>
+${features.length === 0 ? null : html`<ul>${features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
+<dl class="facts">
+<dt>State</dt><dd>${stateOf(view)}</dd>
+<dt>From</dt><dd>${dollarText(publishedPrice.fromCents)} per ${perText(view.publishedPrice.per)}</dd>
+<dt>Protocols</dt><dd>${protocols.join(', ')}</dd>
+<dt>One order</dt><dd>${minQuantity} to ${maxQuantity} ${unit}</dd>
+</dl>
+<h2>Prices</h2>
+${isDedicated(product) ? await linesOf(deps, product, visit) : tiersOf(view)}
+<p><a href="${root}">All prices</a></p>
+${toOrder(visit)}`,
+    same: [
+      `curl $API/products/${product.id} -H "X-API-Key: $KEY"`,
+      `curl "$API/products/${product.id}/price?quantity=${minQuantity}" -H "X-API-Key: $KEY"`,
+      ...(isDedicated(product)
+        ? [`curl "$API/products/${product.id}/price-list?country=${usualCountry}" -H "X-API-Key: $KEY"`]
+        : []),
+    ],
+  })
+}
+
+/** What is sold and what it costs, for everybody: the list price, as the API quotes it to who is no reseller. */
+export const pricePages = (deps: PricesDeps): readonly ConsolePage[] => [
+  openPage({
+    path: '/prices',
+    name: 'showPrices',
+    summary: 'What is sold and what it costs',
+    nav: { label: 'Prices', group: 'For everybody' },
+    show: (visit) => list(deps, visit),
+  }),
+  openPage({
+    path: '/prices/{id}',
+    name: 'showPrice',
+    summary: 'What one product costs',
+    show: (visit) => one(deps, visit),
+  }),
+]

@@ -1,0 +1,85 @@
+import { type LiveStock, type StockCount, lineInStock, noStock } from '../../domain/catalog/availability.ts'
+import type { Result } from '../../domain/catalog/catalog-rules.ts'
+import { productOfOrder, quotable } from '../../domain/catalog/catalog.ts'
+import { type Quote, type TermsOf, quantityOf, quote } from '../../domain/catalog/pricing.ts'
+import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { numberOf, parseQuery } from '../../domain/catalog/targeting.ts'
+import type { OrderDetails } from '../../domain/shared/order-terms.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { createCatalogService } from './import-catalog.ts'
+import { accepted } from './views.ts'
+
+type OrderableInput<Answer> = (order: Pick<OrderDetails, 'productId'>, cause: Cause) => Promise<Answer>
+
+/** Whether the product of an order can be ordered just now: it is neither parked nor retired. */
+export type Orderable = OrderableInput<boolean>
+
+/** Asks the log, so that every role can ask, and that a product that was parked a moment ago is. */
+const productNow = (runner: CommandRunner): OrderableInput<Result<Product>> => {
+  const catalog = createCatalogService(runner)
+  return async ({ productId }, { actor, correlationId }) =>
+    productOfOrder(await catalog.read({ actor, correlationId }), productId)
+}
+
+export const createOrderable = (runner: CommandRunner): Orderable => {
+  const ask = productNow(runner)
+  return async (order, cause) => (await ask(order, cause)).ok
+}
+
+/** The same for a client that is answered. @throws ApiError product_unavailable, with the product's successor */
+export type RequireOrderable = OrderableInput<void>
+
+export const createRequireOrderable = (runner: CommandRunner): RequireOrderable => {
+  const ask = productNow(runner)
+  return async (order, cause) => {
+    accepted(await ask(order, cause))
+  }
+}
+
+/** Who asks, and the position that the answer must know of; null: whatever is known of the account. */
+export type Asking = {
+  readonly caller: { readonly accountId: AccountId; readonly reseller: boolean }
+  readonly after: number | null
+}
+
+export type Quoted = { readonly figures: Quote; readonly counts: readonly StockCount[] }
+
+/** Prices as they are now, for whoever asks: what an order with the same texts would be charged. */
+export const createQuotes = (deps: {
+  readonly stock: LiveStock
+  readonly reads: Pick<Reads, 'settledHere'>
+  readonly termsOf: TermsOf
+}) => {
+  const stockOf = async (product: Product, { caller, after }: Asking): Promise<readonly StockCount[]> => {
+    if (!isDedicated(product)) return noStock
+    await deps.reads.settledHere(caller.accountId, after ?? 0)
+    return deps.stock.of(product.id)
+  }
+
+  return {
+    /** What is in stock of a product, with what the account itself did; nothing of a gateway product. */
+    stockOf,
+    /**
+     * @param query texts: quantity, and for dedicated IPs country, period_days, carrier_id, service, rotation_minutes
+     * @throws ApiError product_unavailable, invalid_quantity, invalid_country, invalid_period, invalid_targeting
+     */
+    quoteOf: async (
+      product: Product,
+      query: Readonly<Record<string, unknown>>,
+      asking: Asking,
+    ): Promise<Quoted> => {
+      accepted(quotable(product))
+      const quantity = accepted(quantityOf(product, numberOf(query.quantity)))
+      const wanted = accepted(parseQuery(product, query))
+      const counts = await stockOf(product, asking)
+      const terms = deps.termsOf(asking.caller, product)
+      const figures = accepted(
+        quote(product, { quantity, wanted, terms, inStock: lineInStock(counts, quantity) }),
+      )
+      return { figures, counts }
+    },
+  }
+}

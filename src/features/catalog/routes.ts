@@ -1,0 +1,236 @@
+import { z } from 'zod'
+import type { LiveStock } from '../../domain/catalog/availability.ts'
+import { type Catalog, quotable } from '../../domain/catalog/catalog.ts'
+import { type TermsOf, quantityOf } from '../../domain/catalog/pricing.ts'
+import { type DedicatedProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { numberOf, parseListQuery } from '../../domain/catalog/targeting.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { OptionsSchema, PriceListSchema, ProductListSchema, ProductSchema, QuoteSchema, optionsExample, priceListExample, productExample, quoteExample } from './catalog-schemas.ts'
+import { createQuotes } from './quotes.ts'
+import { accepted, createProductViews, optionsView, priceListView, quoteView } from './views.ts'
+
+const params = z.object({
+  id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),
+})
+const productParam = { id: 'isp-static' }
+// Texts, since only the product knows the accepted set that a refusal has to name.
+type Keywords = Readonly<Record<string, unknown>>
+const integer = (description: string, keywords: Keywords = {}) =>
+  z.string().meta({ description, override: { type: 'integer', ...keywords } })
+const alpha3 = (keywords: Keywords = {}) =>
+  z.string().meta({
+    description: 'ISO 3166-1 alpha-3, e.g. USA.',
+    override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
+  })
+
+/** Declared as required, yet left to the handler when it is missing, for the same reason as above. */
+const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
+
+/**
+ * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key
+ * reads them. Stock is that of the read tables, once they hold what the caller itself did.
+ */
+export const catalogRoutes = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly reads: Pick<Reads, 'settledHere'>
+  readonly termsOf: TermsOf
+}): readonly Route[] => {
+  const { catalog, stock, reads, termsOf } = deps
+  const views = createProductViews()
+
+  const productOf = (id: string): Product => {
+    const product = catalog.current().resolve(id)
+    if (product === undefined)
+      throw refuse('not_found', 'no product has this id; GET /api/v1/products lists them')
+    return product
+  }
+  const quotableOf = (id: string): Product => accepted(quotable(productOf(id)))
+
+  const { stockOf, quoteOf } = createQuotes(deps)
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/products',
+      operationId: 'listProducts',
+      summary: 'List products',
+      description:
+        'All products by family and id, without retired ones unless `state=retired` asks for them. Integrate on `shape`, `delivery` and `renewal`, not on ids.',
+      tag: 'Catalog',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      query: z.object({
+        state: wordQuery(['active', 'parked', 'retired'], 'Only products in this state.').optional(),
+      }),
+      responses: {
+        200: {
+          description: 'The products.',
+          body: ProductListSchema,
+          example: { products: [productExample] },
+        },
+      },
+      errors: [],
+      async handler({ caller, after, query }) {
+        await reads.settledHere(caller.accountId, after ?? 0)
+        return { status: 200, body: views.list(catalog.current(), query.state, await stock.all()) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/products/{id}',
+      operationId: 'getProduct',
+      summary: 'Read a product',
+      description: 'One product, also a retired one, with its `howTo`: the calls that buy it.',
+      tag: 'Catalog',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      params,
+      examples: { params: productParam },
+      responses: { 200: { description: 'The product.', body: ProductSchema, example: productExample } },
+      errors: ['not_found'],
+      async handler(request) {
+        const product = productOf(request.params.id)
+        return { status: 200, body: views.product(product, await stockOf(product, request)) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/products/{id}/price',
+      operationId: 'quotePrice',
+      summary: 'Quote a price',
+      description:
+        'The exact amount that an order with the same inputs charges. A parked product is quotable, with `available` false. On a reseller key `amountCents` is what the customer pays.',
+      tag: 'Catalog',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      params,
+      query: z.object({
+        quantity: required(
+          integer("Whole GB, speed units or IPs, within the product's bounds.", { minimum: 1 }),
+        ),
+        country: alpha3({ default: 'USA' }).optional(),
+        period_days: integer('Dedicated IPs only.', { default: 30 }).optional(),
+        carrier_id: z
+          .string()
+          .optional()
+          .meta({ description: 'Mobile only; the cheapest available line when left out.' }),
+        service: z
+          .string()
+          .optional()
+          .meta({ description: 'Mobile only: dedicated or shared; the cheapest available when left out.' }),
+        rotation_minutes: integer(
+          'Mobile only; 0: by link; the cheapest available when left out.',
+        ).optional(),
+      }),
+      codes: { query: { quantity: 'invalid_quantity' } },
+      examples: { params: productParam, query: { quantity: 5, country: 'USA', period_days: 30 } },
+      responses: { 200: { description: 'The quote.', body: QuoteSchema, example: quoteExample } },
+      errors: [
+        'not_found',
+        { code: 'product_unavailable', extra: { successorId: 'residential-basic' } },
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+      ],
+      async handler(request) {
+        const product = productOf(request.params.id)
+        const { figures, counts } = await quoteOf(product, request.query, request)
+        return { status: 200, body: quoteView(product, figures, counts) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/products/{id}/price-list',
+      operationId: 'getPriceList',
+      summary: 'Read a price list',
+      description:
+        'Dedicated IPs in one country: a line for each period, or for mobile a line for each carrier, service and rotation of one period.',
+      tag: 'Catalog',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      params,
+      query: z.object({
+        country: required(alpha3()),
+        quantity: integer(
+          "How many IPs each line prices; the product's smallest order when left out.",
+        ).optional(),
+        period_days: integer('Mobile only.', { default: 30 }).optional(),
+      }),
+      codes: { query: { country: 'invalid_country', quantity: 'invalid_quantity' } },
+      examples: { params: productParam, query: { country: 'USA' } },
+      responses: {
+        200: { description: 'The price list.', body: PriceListSchema, example: priceListExample },
+      },
+      errors: [
+        'not_found',
+        { code: 'product_unavailable', extra: { successorId: 'residential-basic' } },
+        'no_price_list',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+      ],
+      async handler(request) {
+        const { params: path, query, caller } = request
+        const product = dedicated(
+          quotableOf(path.id),
+          'no_price_list',
+          'is sold per GB or per speed tier and has no price list; ask its price',
+        )
+        const quantity = accepted(quantityOf(product, numberOf(query.quantity ?? product.minQuantity)))
+        const { country, periodDays } = accepted(parseListQuery(product, query))
+        const context = {
+          stock: await stockOf(product, request),
+          terms: termsOf(caller, product),
+          importedAt: catalog.current().importedAt,
+        }
+        return { status: 200, body: priceListView(product, { country, quantity, periodDays }, context) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/products/{id}/options',
+      operationId: 'getOptions',
+      summary: 'Read what can be ordered now',
+      description:
+        'Dedicated IPs: the countries that are in stock and the periods. A country that sells out is removed at once.',
+      tag: 'Catalog',
+      access: 'any-key',
+      writes: false,
+      customer: 'unaffected',
+      params,
+      examples: { params: productParam },
+      responses: { 200: { description: 'The options.', body: OptionsSchema, example: optionsExample } },
+      errors: [
+        'not_found',
+        { code: 'product_unavailable', extra: { successorId: 'residential-basic' } },
+        'no_options',
+      ],
+      async handler(request) {
+        const product = dedicated(
+          quotableOf(request.params.id),
+          'no_options',
+          'is a gateway product: the country is chosen when lines are generated from its plan',
+        )
+        return { status: 200, body: optionsView(product, await stockOf(product, request)) }
+      },
+    }),
+  ]
+}
+
+const dedicated = (
+  product: Product,
+  code: 'no_price_list' | 'no_options',
+  why: string,
+): Product & DedicatedProduct => {
+  if (!isDedicated(product)) throw refuse(code, `${product.id} ${why}`)
+  return product
+}

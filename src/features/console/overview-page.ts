@@ -1,0 +1,167 @@
+import { createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
+import { ordersAfter } from '../../../projections/orders.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, type ShownAccount, goTo, personPage, show } from '../../platform/ui/page.ts'
+import { barsOf } from '../../platform/ui/plot.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { bytesText, countText, dollarText, timeText } from '../../platform/ui/text.ts'
+import { noticesOf } from '../notices/notice-pages.ts'
+import { orderColumns } from '../orders/order-pages.ts'
+
+const dayMs = 86_400_000
+const daysShown = 30
+
+/** Something that the account should do, with where. */
+type Attention = { readonly text: string; readonly href: string }
+
+const attentionList = (all: readonly Attention[]): Html =>
+  all.length === 0
+    ? html`<p>Nothing needs you now.</p>`
+    : html`<ul>${all.map(({ text, href }) => html`<li><a href="${href}">${text}</a></li>`)}</ul>`
+
+type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
+
+/** The first page: balance, what was spent, and what needs somebody. */
+export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
+  const availableMicros = createAvailableMicros(deps.db)
+  /** Sums of many rows: whoever asks while they are read shares the next reading. */
+  const spentSince = createGathered<string, Awaited<ReturnType<typeof spentByDay>>>(
+    async (keys) =>
+      new Map(
+        await Promise.all(
+          keys.map(async (key) => {
+            const [accountId = '', since = ''] = key.split(' ')
+            return [key, await spentByDay(deps.db, accountId as AccountId, since)] as const
+          }),
+        ),
+      ),
+  )
+
+  const lowPlans = async ({ accountId }: ShownAccount, now: string): Promise<readonly LowPlan[]> => {
+    const { rows } = await deps.pool.query<LowPlan>(
+      `select p.plan_id, p.product_id,
+              greatest(0, p.total_bytes - greatest(p.used_bytes, coalesce(t.used_bytes, 0)))::bigint as left
+         from read.low_traffic l
+         join read.plans p on p.plan_id = l.plan_id
+         left join work.traffic t on t.plan_id = p.plan_id
+        where l.account_id = $1::text and l.low_since is not null and (p.expires_at is null or p.expires_at > $2::timestamptz)
+        order by l.low_since desc limit 10`,
+      [accountId, now],
+    )
+    return rows
+  }
+
+  const openOrders = async ({
+    accountId,
+  }: ShownAccount): Promise<{ readonly awaiting: number; readonly processing: number }> => {
+    const { rows } = await deps.pool.query<{ awaiting: number; processing: number }>(
+      `select awaiting_payment as awaiting, processing from read.order_counts where account_id = $1::text`,
+      [accountId],
+    )
+    return rows[0] ?? { awaiting: 0, processing: 0 }
+  }
+
+  const unreadNotices = async (account: ShownAccount, nowMs: number): Promise<number> =>
+    (await noticesOf(deps, account, nowMs)).filter(({ unread }) => unread).length
+
+  const overview = async (visit: AccountVisit) => {
+    const { account, nowMs } = visit
+    const now = isoTime(nowMs)
+    const since = isoTime(nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs)
+    await deps.reads.settled(account.accountId)
+    const [available, spent, low, open, unread, orders] = await Promise.all([
+      availableMicros(account.accountId),
+      spentSince(`${account.accountId} ${since}`),
+      lowPlans(account, now),
+      openOrders(account),
+      unreadNotices(account, nowMs),
+      ordersAfter(
+        deps.db,
+        wholeAccount(account.accountId),
+        { status: undefined, after: null, limit: 5 },
+        nowMs,
+      ),
+    ])
+    const bars = Array.from({ length: daysShown }, (_, at) => {
+      const label = isoTime(Date.parse(since) + at * dayMs).slice(0, 10)
+      return { label, cents: microsToCentsFloor(spent?.days.get(label) ?? 0) }
+    })
+    const spentCents = bars.reduce((sum, { cents }) => sum + cents, 0)
+    const spentDays = bars.filter(({ cents }) => cents !== 0).reverse()
+    const attention: readonly Attention[] = [
+      ...(account.blocked
+        ? [{ text: 'The account is blocked: it may read, not buy.', href: '/console/notices' }]
+        : []),
+      ...low.map(({ plan_id, product_id, left }) => ({
+        text: `${deps.catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
+        href: `/console/plans/${plan_id}`,
+      })),
+      ...(open.awaiting > 0
+        ? [
+            {
+              text: `${countText(open.awaiting, 'order')} awaiting payment`,
+              href: '/console/orders?status=awaiting_payment',
+            },
+          ]
+        : []),
+      ...(open.processing > 0
+        ? [
+            {
+              text: `${countText(open.processing, 'order')} in work`,
+              href: '/console/orders?status=processing',
+            },
+          ]
+        : []),
+      ...(unread > 0 ? [{ text: `${countText(unread, 'unread notice')}`, href: '/console/notices' }] : []),
+    ]
+    return show({
+      title: 'Overview',
+      body: html`<div class="cards">
+<section class="card"><h2>Balance</h2><p class="figure">${dollarText(microsToCentsFloor(available))}</p><p><a href="/console/transactions">What moved it</a></p></section>
+<section class="card"><h2>Spent in ${daysShown} days</h2><p class="figure">${dollarText(spentCents)}</p><p class="soft">Before refunds</p></section>
+<section class="card"><h2>Needs you</h2>${attentionList(attention)}</section>
+</div>
+<h2>Spent by day</h2>
+<div class="card">${barsOf(`Spent on each of the last ${daysShown} days, in USD`, bars)}
+${spent?.whole !== false ? nothing : html`<p class="said warn">The account moves so often that only its newest 20,000 movements are summed here. The CSV of transactions has all.</p>`}
+<details><summary>The figures</summary>${tableOf({
+        caption: 'Spent by day',
+        rows: spentDays,
+        empty: html`<p>Nothing was spent in these days.</p>`,
+        columns: [
+          { title: 'Day (UTC)', head: true, cell: ({ label }) => label },
+          { title: 'Spent', number: true, cell: ({ cents }) => dollarText(cents) },
+        ],
+      })}</details></div>
+<h2>Last orders</h2>
+${tableOf({
+  caption: 'Last orders',
+  rows: orders,
+  empty: html`<p>Nothing was ordered yet.</p>`,
+  columns: orderColumns(deps, account),
+})}
+<p class="soft">As of ${timeText(now)}</p>`,
+      same: ['curl $API/wallet -H "X-API-Key: $KEY"', 'curl "$API/orders?limit=5" -H "X-API-Key: $KEY"'],
+    })
+  }
+
+  return [
+    personPage({
+      path: '/console',
+      name: 'showOverview',
+      summary: 'The first page of whoever is signed in',
+      nav: { label: 'Overview' },
+      show: async (visit) => {
+        const { account, session, roles } = visit.visitor
+        if (account) return overview({ ...visit, account })
+        return goTo(roles.size > 0 && session.method === 'passkey' ? '/console/staff' : '/console/passkeys')
+      },
+    }),
+  ]
+}

@@ -1,0 +1,244 @@
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { GroupHealth } from '../../platform/projections/projection-runner.ts'
+import { differenceText } from '../../platform/projections/rebuild-tables.ts'
+import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
+import { type Problems, type Typed, choicesOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type LongRun, createLongRuns, followingRuns, progressBar } from '../../platform/ui/long-runs.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { type Look, countText, stateText, timeText } from '../../platform/ui/text.ts'
+import { linkedText } from '../finance/trail-pages.ts'
+
+const path = '/console/operator/projections'
+
+/** What a state of a group comes to, in words. */
+const states: Readonly<Record<GroupHealth['state'], readonly [string, Look]>> = {
+  starting: ['follows another process', 'off'],
+  rebuilding: ['is made anew', 'warn'],
+  standby: ['another process folds it', 'off'],
+  owner: ['folds', 'good'],
+  poisoned: ['stopped at an event', 'bad'],
+  superseded: ['a newer version folds it', 'off'],
+  unreachable: ['the database does not answer', 'bad'],
+}
+
+const stateOf = (known: GroupHealth | null): Html => stateText(...states[known?.state ?? 'starting'])
+
+/** What stops a group, with its event as a link to what it was about. */
+const errorOf = (known: GroupHealth | null, { visitor }: PersonVisit): Html =>
+  linkedText(
+    (known?.error ?? '').replace(/\bposition (\d{1,15})\b/, (_, position: string) =>
+      positionToken(Number(position)),
+    ),
+    visitor.roles,
+  )
+
+const rowsOf = async ({ projections: { lag, health } }: OperatorDeps) => {
+  const known = new Map(health().map((each) => [each.group, each]))
+  return (await lag()).map((each) => ({ ...each, health: known.get(each.group) ?? null }))
+}
+
+const rebuildState = ({ state }: RebuildRun): Html => {
+  switch (state.kind) {
+    case 'runs': {
+      const { progress } = state
+      if (progress === null) return stateText('begins', 'warn')
+      const { phase, position, target, eventsPerSecond, secondsLeft } = progress
+      const left =
+        phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''
+      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events a second${left}`)}`
+    }
+    case 'failed':
+      return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
+    case 'done': {
+      const { events, position, durationMs, compared, differences, exchanged } = state.result
+      return html`${differences.length === 0 ? stateText(compared.length === 0 ? 'done' : 'the same', 'good') : stateText(countText(differences.length, 'difference'), 'bad')}
+<br><small class="soft">${countText(events, 'event')} through ${positionToken(position)} in ${(durationMs / 1000).toFixed(1)} s; ${countText(compared.length, 'read model')} compared; ${exchanged ? 'the new tables are in their place' : 'the live tables stand as they were'}</small>
+${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) => html`<li><small>${differenceText(difference)}</small></li>\n`)}</ul>`}`
+    }
+    default:
+      return state satisfies never
+  }
+}
+
+const runsOf = (runs: readonly RebuildRun[], here: string): Html => html`<h2>Made anew lately</h2>
+${followingRuns(
+  'rebuilds',
+  here,
+  runs.some(({ state }) => state.kind === 'runs'),
+  tableOf({
+    caption: 'Rebuilds of this process, newest first',
+    rows: runs,
+    empty: html`<p>None yet.</p>`,
+    columns: [
+      { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
+      { title: 'What', cell: ({ compareOnly }) => (compareOnly ? 'compared' : 'made anew') },
+      { title: 'State', cell: rebuildState },
+      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+      { title: 'By', cell: ({ by }) => by },
+    ],
+  }),
+)}`
+
+const list = async (deps: OperatorDeps, visit: PersonVisit) =>
+  show({
+    title: 'Projections',
+    body: html`<p>Every table that pages and answers read is a fold of the log, in these groups.</p>
+${tableOf({
+  caption: 'How far each group of read tables is behind the log',
+  rows: await rowsOf(deps),
+  empty: html`<p>There is no group.</p>`,
+  columns: [
+    { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
+    { title: 'State', cell: ({ health }) => stateOf(health) },
+    { title: 'Events behind', number: true, cell: ({ positions }) => String(positions) },
+    { title: 'Seconds behind', number: true, cell: ({ seconds }) => seconds.toFixed(1) },
+    { title: 'What stops it', cell: ({ health }) => errorOf(health, visit) },
+  ],
+})}
+<p class="soft">A group that cannot fold an event stops before it and goes on by itself once a version that can fold it runs.</p>
+${runsOf(deps.rebuilds.list(), path)}`,
+    same: [
+      'curl $INSIDE/metrics | grep farebox_projection',
+      'npx farebox projections rebuild all --check',
+      'npx farebox projections rebuild NAME',
+    ],
+    scripts: [deps.island('live-parts')],
+  })
+
+const rebuildForm = (
+  visit: PersonVisit,
+  group: string,
+  typed: Typed,
+  problems: Problems,
+): Html => html`<h2>Make them anew</h2>
+<p>The log is folded into new tables beside the live ones, the two are compared, and the new ones take their place in one moment. Pages and answers go on meanwhile, and nothing of what is true changes. It takes turns with the work of this process; for a log of many millions of events use the command on another machine.</p>
+<form method="post" action="${path}/${group}" class="stack">
+${keyField(visit.formKey)}
+${choicesOf(
+  {
+    name: 'do',
+    legend: 'What is done',
+    choices: [
+      { value: 'compare', label: 'Compare only', hint: 'the live tables stay' },
+      { value: 'replace', label: 'Compare, and put the new ones in their place' },
+    ],
+    chosen: ['compare'],
+    one: true,
+  },
+  typed,
+  problems,
+)}
+<div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
+</form>`
+
+const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems) => {
+  const row = (await rowsOf(deps)).find(({ group }) => group === visit.params.group)
+  if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
+  const { group, health, positions, seconds } = row
+  const here = `${path}/${group}`
+  const models = deps.modelsOf(group)
+  const stopped = health?.state === 'poisoned'
+  return {
+    title: `Read tables of ${group}`,
+    body: html`${problemsOf(problems)}<dl class="facts">
+<dt>State</dt><dd>${stateOf(health)}</dd>
+<dt>Behind</dt><dd>${countText(positions, 'event')}, ${seconds.toFixed(1)} s</dd>
+<dt>Read models</dt><dd>${models.join(', ') || 'none'}</dd>
+</dl>
+${
+  health?.error
+    ? html`<p class="said bad" role="alert">${errorOf(health, visit)}</p>
+${stopped ? html`<p>The group stands before this event; what is later is not in its tables. It goes on by itself once a version of the program that can take the event runs. Making the tables anew with this version stops at the same event.</p>` : nothing}`
+    : nothing
+}
+${models.length === 0 ? html`<p>It holds work beside what the log says, so it is not made anew.</p>` : rebuildForm(visit, group, typed, problems)}
+${runsOf(
+  deps.rebuilds.list().filter((run) => run.group === group),
+  here,
+)}`,
+    same:
+      models.length === 0
+        ? []
+        : [
+            `npx farebox projections rebuild ${models.join(' ')} --check`,
+            `npx farebox projections rebuild ${models.join(' ')}`,
+          ],
+    scripts: [deps.island('live-parts')],
+  }
+}
+
+const act = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+  const view = await oneView(deps, visit, typed, {})
+  const wanted = typed.text('do')
+  if (wanted !== 'compare' && wanted !== 'replace')
+    return refusedView(await oneView(deps, visit, typed, { do: 'Choose what is done.' }))
+  const group = visit.params.group ?? ''
+  const begun = deps.rebuilds.start({
+    group,
+    compareOnly: wanted === 'compare',
+    by: whoIs(visit.visitor),
+    startedAtMs: visit.nowMs,
+  })
+  if (!begun)
+    return refusedView(
+      await oneView(deps, visit, typed, { form: 'Another one runs in this process: wait for its end.' }),
+      409,
+    )
+  return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
+}
+
+/** The groups of read tables: how far they are behind, what stops them, and how they are made anew. */
+export const projectionPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'showProjections',
+    summary: 'How far the read tables are behind the log, and what stops them',
+    for: ['operator'],
+    nav: { label: 'Projections', group: 'Operator' },
+    show: (visit) => list(deps, visit),
+  }),
+  personPage({
+    path: `${path}/{group}`,
+    name: 'rebuildProjection',
+    summary: 'One group of read tables, made anew from the log and compared',
+    for: ['operator'],
+    confirmed: true,
+    show: async (visit) => show(await oneView(deps, visit, untyped, {})),
+    act: { once: true, run: (visit, typed) => act(deps, visit, typed) },
+  }),
+]
+
+type Asked = {
+  readonly group: string
+  /** The new tables are compared with the live ones and dropped. */
+  readonly compareOnly: boolean
+}
+
+/** A rebuild of a group of read tables that was begun here. */
+export type RebuildRun = LongRun<Asked, RebuildProgress, RebuildResult>
+
+/** Makes all tables of a group anew. */
+export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
+
+/** Rebuilds that pages start, one at a time. One that is broken off leaves the live tables as they were. */
+export const createRebuildRuns = (rebuilder: Rebuilder) => {
+  const { list, start, stop } = createLongRuns<Asked, RebuildProgress, RebuildResult>()
+  return {
+    list,
+    stop,
+    /** Begins it and does not wait for its end; false while another one runs, or once `stop` was called. */
+    start: (asked: Asked & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
+      start(asked, async (on) => {
+        const result = await rebuilder(asked.group, { compareOnly: asked.compareOnly, ...on })
+        if (result === undefined) throw new Error('it has no tables')
+        return result
+      }) !== null,
+  }
+}
+
+export type RebuildRuns = ReturnType<typeof createRebuildRuns>

@@ -1,0 +1,105 @@
+import { isIPv4 } from 'node:net'
+import { rentalsAt } from '../../../projections/proxies.ts'
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import { addressFold } from '../../domain/stock/fold.ts'
+import { canonicalIp } from '../../kernel/ip-address.ts'
+import { parsePosition } from '../../kernel/log-position.ts'
+import { addressStream } from '../../kernel/streams.ts'
+import { readStreamState } from '../../platform/commands/handle.ts'
+import { fieldOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type Outcome, type PersonVisit, goTo, personPage, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { idText, timeText } from '../../platform/ui/text.ts'
+import { resellerOfCustomer } from '../accounts/customer-vault.ts'
+import { linkedText } from '../finance/trail-pages.ts'
+import { thingIds, thingWord } from '../finance/trail.ts'
+
+const maxLength = 254
+
+const takes = `An e-mail, an address such as 203.0.113.7, a position such as pos_0_1284, or an id: acc_, cus_, ${thingIds}.`
+
+const searchView = (query: string, found: Html, problem: string | null) => ({
+  title: 'Search',
+  body: html`<form method="get" action="/console/operator/search" class="stack" role="search">
+${fieldOf({ name: 'q', label: 'What you have', hint: takes, type: 'search', required: true, maxlength: maxLength, value: query }, untyped, problem === null ? {} : { q: problem })}
+<div class="acts"><button class="first">Search</button></div>
+</form>
+${found}`,
+  same: [
+    'npx farebox accounts show EMAIL_OR_ID',
+    'npx farebox ledger explain ID_OR_POSITION',
+    'npx farebox orders show ORDER',
+  ],
+})
+
+/** Where an address is in stock, and who rents it. */
+const address = async (deps: OperatorDeps, ip: string, visit: PersonVisit): Promise<Html> => {
+  await deps.caughtUp()
+  const [{ state }, rentals] = await Promise.all([
+    readStreamState(deps.log, { stream: addressStream(ip), fold: addressFold }),
+    rentalsAt(deps.pool, ip),
+  ])
+  const { roles } = visit.visitor
+  return html`<h2>${ip}</h2>
+<p>${
+    state === null
+      ? 'It was never in stock.'
+      : `In stock of ${state.productId} in ${state.country}${state.retired ? ', retired.' : '.'}`
+  }</p>
+${tableOf({
+  caption: `Who rents ${ip} now`,
+  rows: rentals,
+  empty: html`<p>Nobody rents it now.</p>`,
+  columns: [
+    { title: 'Rental', head: true, cell: ({ proxy_id }) => linkedText(proxy_id, roles) },
+    { title: 'Account', cell: ({ account_id }) => linkedText(account_id, roles) },
+    { title: 'Order', cell: ({ order_id }) => linkedText(order_id, roles) },
+    { title: 'Since', cell: ({ created_at }) => timeText(created_at) },
+    { title: 'Until', cell: ({ expires_at }) => timeText(expires_at) },
+  ],
+})}`
+}
+
+const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<Outcome> => {
+  const query = (visit.query.get('q') ?? '').trim().slice(0, maxLength)
+  const none = (problem: string): Outcome => show(searchView(query, nothing, problem))
+  if (query === '') return show(searchView('', nothing, null))
+  if (query.includes('@') || query.startsWith('acc_')) {
+    const accountId = await deps.findAccount(query)
+    return accountId === null
+      ? none('No account has this id or e-mail.')
+      : goTo(`/console/operator/accounts/${accountId}`)
+  }
+  if (/^ord_[0-9a-f]{32}$/.test(query)) return goTo(`/console/operator/orders/${query}`)
+  if (query.startsWith('cus_')) {
+    const reseller = await resellerOfCustomer(deps.pool, query)
+    return reseller === null
+      ? none('No customer of a reseller has this id.')
+      : show(
+          searchView(
+            query,
+            html`<p>${idText(query)} is a customer of ${linkedText(reseller, visit.visitor.roles)}.</p>`,
+            null,
+          ),
+        )
+  }
+  // An address that is for sale in no shop may be one of the sandbox.
+  const ip = canonicalIp(query) ?? (isIPv4(query) ? query : null)
+  if (ip !== null) return show(searchView(query, await address(deps, ip, visit), null))
+  if (thingWord(query) !== null || parsePosition(query) !== null)
+    return goTo(`/console/trail/${encodeURIComponent(query)}`)
+  return none(`This is nothing that can be searched for. ${takes}`)
+}
+
+/** The page that finds whatever an operator was told. */
+export const searchPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+  personPage({
+    path: '/console/operator/search',
+    name: 'searchAnything',
+    summary: 'Finds an account, an order or a thing by its id, an e-mail or an address',
+    for: ['operator'],
+    nav: { label: 'Search', group: 'Operator' },
+    show: (visit) => search(deps, visit),
+  }),
+]

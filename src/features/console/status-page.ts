@@ -1,0 +1,130 @@
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { html } from '../../platform/ui/html.ts'
+import { type ConsolePage, openPage, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { stateText, timeText } from '../../platform/ui/text.ts'
+
+/** How a part of the service is: it works, works slowly, does not, or has nothing to show yet. */
+export type PartState = 'up' | 'late' | 'down' | 'new'
+
+/** A part of the service as customers know it; `about` says what it does, never how. */
+export type ServicePart = {
+  readonly name: string
+  readonly about: string
+  /** May throw: then the part is down. */
+  state(): Promise<PartState>
+}
+
+export type StatusDeps = { readonly parts: readonly ServicePart[]; readonly clock: Clock }
+
+/** Whoever asks often is answered from what was found so long ago at the most. */
+const heldMs = 5_000
+/** A part that does not say how it is in this time is down. */
+const answerMs = 3_000
+
+type Found = { readonly name: string; readonly about: string; readonly state: PartState }
+type Checked = { readonly atMs: number; readonly parts: readonly Found[] }
+
+const stateOf = async (part: ServicePart): Promise<Found> => {
+  const { name, about } = part
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<PartState>((resolve) => {
+    timer = setTimeout(() => resolve('down'), answerMs)
+  })
+  try {
+    return { name, about, state: await Promise.race([part.state(), late]) }
+  } catch {
+    // What is wrong is told to operators: /readyz and the log have it.
+    return { name, about, state: 'down' }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const words: Readonly<Record<PartState, ReturnType<typeof stateText>>> = {
+  up: stateText('works', 'good'),
+  late: stateText('late', 'warn'),
+  down: stateText('does not work', 'bad'),
+  new: stateText('nothing yet', 'off'),
+}
+
+const sentenceOf = (parts: readonly Found[]): string => {
+  const named = (state: PartState): string =>
+    parts
+      .filter((part) => part.state === state)
+      .map(({ name }) => name)
+      .join(', ')
+  if (named('down') !== '') return `Does not work now: ${named('down')}.`
+  return named('late') === '' ? 'Everything works.' : `Everything works; late: ${named('late')}.`
+}
+
+/** The worst of the parts; one that has nothing to show yet is none of them. */
+const wholeOf = (parts: readonly Found[]): PartState => {
+  const has = (state: PartState): boolean => parts.some((part) => part.state === state)
+  if (has('down')) return 'down'
+  return has('late') ? 'late' : 'up'
+}
+
+/** How the service is right now, for everybody. */
+export const statusPages = (deps: StatusDeps): readonly ConsolePage[] => {
+  let held: Promise<Checked> | null = null
+  let heldAtMs = Number.NEGATIVE_INFINITY
+  const since = isoTime(deps.clock())
+
+  const check = (): Promise<Checked> => {
+    const { parts, clock } = deps
+    const atMs = clock()
+    if (held === null || atMs - heldAtMs >= heldMs || atMs < heldAtMs) {
+      heldAtMs = atMs
+      held = Promise.all(parts.map(stateOf)).then((found) => ({ atMs, parts: found }))
+    }
+    return held
+  }
+
+  return [
+    openPage({
+      path: '/status',
+      name: 'showStatus',
+      summary: 'How the service is right now',
+      nav: { label: 'Status', group: 'For everybody' },
+      show: async () => {
+        const checked = await check()
+        return show({
+          title: 'Status',
+          indexed: { path: '/status', description: 'Which parts of the service work right now.' },
+          body: html`<p class="figure">${sentenceOf(checked.parts)}</p>
+<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${heldMs / 1_000} seconds. This process runs since ${timeText(since)}; how it was before is not kept.</p>
+${tableOf({
+  caption: 'Parts of the service',
+  rows: checked.parts,
+  empty: html`<p>There is no part.</p>`,
+  columns: [
+    { title: 'Part', head: true, cell: ({ name }) => name },
+    { title: 'Now', cell: ({ state }) => words[state] },
+    { title: 'What it does', cell: ({ about }) => about },
+  ],
+})}`,
+          same: [
+            'curl -s $SITE/status.json',
+            'curl -s -o /dev/null -w "%{http_code}\\n" $SITE/readyz   # 200: orders are taken',
+          ],
+        })
+      },
+    }),
+    openPage({
+      path: '/status.json',
+      name: 'readStatus',
+      summary: 'How the service is right now, for programs',
+      show: async () => {
+        const { atMs, parts } = await check()
+        const whole = { status: wholeOf(parts), checkedAt: isoTime(atMs), runningSince: since, parts }
+        return {
+          kind: 'file',
+          name: 'status.json',
+          mediaType: 'application/json',
+          content: `${JSON.stringify(whole, null, 2)}\n`,
+        }
+      },
+    }),
+  ]
+}

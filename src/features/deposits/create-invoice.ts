@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { decideInvoice } from '../../domain/deposits/decide.ts'
+import type { Deposit } from '../../domain/deposits/fold.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { DepositId } from '../../kernel/ids.ts'
+import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
+import { createTally } from '../../platform/work/tally.ts'
+import type { LiveGateway } from '../payments/payment-port.ts'
+import { claimDeposit, keepPayUrl, readPages, releaseDeposit } from './deposit-urls.ts'
+import { watchDeposit } from './poll-schedule.ts'
+import { type Settling, depositRef } from './settle-deposit.ts'
+
+/** A deposit with its invoice; `position` of the event that says so, null where it stood already. */
+export type Invoiced = {
+  readonly deposit: Deposit
+  readonly payUrl: string
+  /** Another request made the invoice. */
+  readonly replayed: boolean
+  readonly position: number | null
+}
+
+/**
+ * Makes the invoice of a logged deposit, or answers the one that another request made meanwhile.
+ * @throws GatewayUnavailable, CommandOverload
+ */
+export type MakeInvoice = (deposit: Deposit, live: LiveGateway, cause: Cause) => Promise<Invoiced>
+
+/** How long a request waits for another one that makes the same invoice. */
+const claimWaits = 60
+const claimWaitMs = 250
+/** How many requests wait in this way for one gateway: a provider that hangs holds up no more of the service. */
+const maxWaiting = 64
+
+/** Waits until nobody else, in any process, makes the deposit's invoice. */
+const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) => Promise<void>) => {
+  const waiting = createTally<string>()
+  return async (depositId, gatewayId) => {
+    if (await claimDeposit(pool, depositId)) return
+    if (waiting.of(gatewayId) >= maxWaiting)
+      throw new CommandOverload('many requests wait for this gateway; try again', 2)
+    waiting.add(gatewayId)
+    try {
+      for (let wait = 0; wait < claimWaits; wait += 1) {
+        await sleep(claimWaitMs)
+        if (await claimDeposit(pool, depositId)) return
+      }
+      throw new CommandOverload('the invoice is being made; try again', 2)
+    } finally {
+      waiting.remove(gatewayId)
+    }
+  }
+}
+
+export const createInvoicing = (deps: {
+  readonly runner: CommandRunner
+  readonly pool: pg.Pool
+  readonly read: Settling['read']
+  /** The address that callbacks of a gateway are sent to. */
+  readonly callbackUrl: (gatewayId: string) => string
+  readonly hooks: CrashHooks
+}): MakeInvoice => {
+  const { runner, pool, read, callbackUrl, hooks } = deps
+  const claim = createClaim(pool)
+
+  const note = (
+    { details: { depositId, accountId } }: Deposit,
+    invoice: Parameters<typeof decideInvoice>[1],
+    cause: Cause,
+  ) =>
+    runner.run({
+      name: 'note-invoice',
+      streams: depositRef(depositId),
+      decide: ({ deposit }, { nowMs }) => decideInvoice(deposit, invoice, nowMs),
+      ...cause,
+      account: accountId,
+    })
+
+  return async (deposit, live, cause) => {
+    const { details } = deposit
+    const { depositId, amountCents, rail, merchantName } = details
+    await claim(depositId, live.gatewayId)
+    try {
+      const now = await read(depositId, cause)
+      const pages = await readPages(pool, depositId)
+      if (now?.invoice && pages?.payUrl)
+        return { deposit: now, payUrl: pages.payUrl, replayed: true, position: null }
+      await watchDeposit(pool, { ...details, openedAt: deposit.openedAt })
+      const created = await live.gateway.createInvoice({
+        depositId,
+        amountCents,
+        rail,
+        merchantName,
+        returnUrl: pages?.returnUrl ?? '',
+        callbackUrl: callbackUrl(live.gatewayId),
+      })
+      hooks.at('invoice-made')
+      await keepPayUrl(pool, depositId, created.payUrl)
+      const { invoiceId, expiresAt, watchUntil } = created
+      const { answer, position } = await note(deposit, { invoiceId, expiresAt, watchUntil }, cause)
+      return { deposit: answer as Deposit, payUrl: created.payUrl, replayed: position === null, position }
+    } finally {
+      await releaseDeposit(pool, depositId)
+    }
+  }
+}

@@ -1,0 +1,222 @@
+import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import type { DepositEvent } from '../../domain/deposits/events.ts'
+import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
+import { fingerprintOf } from '../../kernel/digest.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { depositStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemOfRefusal, problemsOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { amountText, centsOf, dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
+import { depositRecord, depositState, railName } from './deposit-record.ts'
+
+const path = '/console/top-up'
+const shown = 20
+
+/** What an event of a deposit says to whoever pays. */
+const told = (
+  event: DepositEvent,
+  ofCustomer: boolean,
+): { readonly what: string; readonly more: string | null } => {
+  switch (event.type) {
+    case 'DepositOpened':
+      return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}` }
+    case 'DepositInvoiceCreated':
+      return { what: 'The invoice is made', more: `it can be paid until ${event.data.expiresAt}` }
+    case 'DepositProcessing':
+      return { what: 'A payment was seen', more: 'it is not final yet' }
+    case 'DepositPaymentReceived':
+      return { what: 'Money arrived', more: `$${microsText(event.data.amountMicros)}` }
+    case 'DepositPaymentCredited':
+      return {
+        what: ofCustomer ? 'The customer has the credit' : 'The wallet has it',
+        more: `$${microsText(event.data.amountMicros)}`,
+      }
+    case 'DepositSettled':
+      return {
+        what: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
+        more: `$${microsText(event.data.creditedMicros)} in all`,
+      }
+    case 'DepositExpired':
+      return { what: 'Expired without a payment', more: null }
+    case 'DepositFailed':
+      return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+    default:
+      return event satisfies never
+  }
+}
+
+/** Money for the wallet: by the service's gateways, on their own pages. */
+export const topUpPages = (deps: CustomerDeps): readonly ConsolePage[] => {
+  const { pool, log, reads, deposits, gateways, origin } = deps
+
+  const view = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+    const { account, query, formKey, nowMs } = visit
+    await reads.settled(account.accountId)
+    const [rails, latest] = await Promise.all([
+      gateways.liveRails(null),
+      listDeposits(pool, wholeAccount(account.accountId), { limit: shown, offset: 0, status: undefined }),
+    ])
+    const cents = wholeCentsOf(query.get('cents') ?? '')
+    const form =
+      rails.length === 0
+        ? html`<div class="empty"><p>No way to pay is set up here. Ask the service to credit the wallet.</p></div>`
+        : html`${problemsOf(problems)}<form method="post" action="${path}" class="stack" novalidate>
+${keyField(formKey)}
+${fieldOf(
+  {
+    name: 'amount',
+    label: 'Amount, USD',
+    hint: `At most ${dollarText(maxDepositCents)}. Less than the least of a way to pay is raised to it.`,
+    inputmode: 'decimal',
+    maxlength: 12,
+    value: cents === undefined ? '' : amountText(cents),
+  },
+  typed,
+  problems,
+)}
+${choicesOf(
+  {
+    name: 'method',
+    legend: 'Pay by',
+    choices: rails.map((rail) => ({
+      value: rail,
+      label: railName(rail),
+      hint: `from ${dollarText(floorCents(rail))}`,
+    })),
+    chosen: rails.slice(0, 1),
+    one: true,
+  },
+  typed,
+  problems,
+)}
+<div class="acts"><button class="first">Make the invoice</button></div>
+</form>`
+    return {
+      title: 'Top up',
+      body: html`${form}
+<h2>Latest deposits</h2>
+${tableOf({
+  caption: 'Deposits, newest first',
+  rows: latest.deposits.map((row) => depositRecord(row, nowMs)),
+  empty: html`<p>There was none yet.</p>`,
+  columns: [
+    {
+      title: 'Deposit',
+      head: true,
+      cell: ({ deposit_id: id, method }) => html`<a href="/console/deposits/${id}">${railName(method)}</a>`,
+    },
+    { title: 'State', cell: ({ status }) => depositState(status) },
+    { title: 'Invoiced, USD', number: true, cell: ({ amount_cents: each }) => amountText(each) },
+    { title: 'Credited, USD', number: true, cell: ({ credited_cents: each }) => amountText(each) },
+    { title: 'Opened', cell: ({ created_at: at }) => timeText(String(at)) },
+  ],
+})}`,
+      same: [
+        `curl $API/deposits -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '{"amount_cents": 2500, "method": "card"}'`,
+        'curl $API/deposits -H "X-API-Key: $KEY"',
+      ],
+    }
+  }
+
+  const open = async (visit: AccountVisit, typed: Typed) => {
+    const { accountId } = visit.account
+    const amountCents = centsOf(typed.text('amount'), maxDepositCents)
+    const rails = await gateways.liveRails(null)
+    const rail = rails.find((each) => each === typed.text('method'))
+    const isAmount = amountCents !== undefined && amountCents >= 1
+    const problems: Problems = {
+      ...(!isAmount && {
+        amount: `Type dollars such as 25 or 25.50, at most ${dollarText(maxDepositCents)}.`,
+      }),
+      ...(!rail && { method: 'Choose how to pay.' }),
+    }
+    if (!isAmount || !rail) return refusedView(await view(visit, typed, problems))
+    const body = { amount_cents: amountCents, method: rail }
+    try {
+      const { deposit } = await deposits.open(
+        {
+          accountId,
+          customerId: null,
+          idempotencyKey: typed.key,
+          fingerprint: fingerprintOf({ method: 'POST', path, productId: '', body, customerId: null }),
+          amountCents,
+          rail,
+          returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
+          pending: null,
+        },
+        visit.cause,
+      )
+      return goTo(`/console/deposits/${deposit.details.depositId}`)
+    } catch (error) {
+      return refusedView(await view(visit, typed, problemOfRefusal(error)), 409)
+    }
+  }
+
+  const timeline = async (depositId: string, ofCustomer: boolean): Promise<Html> => {
+    const items: Html[] = []
+    for await (const stored of log.readStream(depositStream(depositId as DepositId))) {
+      const event = decode(stored) as RecordedEvent<DepositEvent>
+      const { what, more } = told(event, ofCustomer)
+      items.push(
+        html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)}</small></li>\n`,
+      )
+    }
+    return html`<ol class="timeline">${items}</ol>`
+  }
+
+  const one = async ({ account, params, nowMs }: AccountVisit) => {
+    await reads.settled(account.accountId)
+    const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
+    if (!row) throw refuse('not_found', 'no deposit has this id')
+    const deposit = depositRecord(row, nowMs)
+    const { pay_url: payUrl, order_id: orderId, status } = deposit
+    const waits = status === 'awaiting_payment' || status === 'processing'
+    return show({
+      title: `Deposit of ${dollarText(deposit.amount_cents)}`,
+      acts:
+        payUrl === null
+          ? html`<a href="${path}">Top up</a>`
+          : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customer_id === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
+      body: html`${waits ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Look again</a></p>` : null}
+<dl class="facts">
+<dt>State</dt><dd>${depositState(status)}</dd>
+<dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>
+${
+  row.customer_id === null
+    ? nothing
+    : html`<dt>Of</dt><dd><a href="/console/reseller/customers/${row.customer_id}">${row.customer_ref ?? idText(row.customer_id)}</a></dd>
+`
+}<dt>Paid by</dt><dd>${railName(deposit.method)}</dd>
+<dt>Invoiced</dt><dd>${dollarText(deposit.amount_cents)}</dd>
+<dt>Credited</dt><dd>${dollarText(deposit.credited_cents)}</dd>
+${deposit.charged_back_cents === 0 ? nothing : html`<dt>Charged back</dt><dd>${dollarText(deposit.charged_back_cents)}</dd>\n`}${orderId === null ? nothing : html`<dt>For order</dt><dd><a href="/console/orders/${orderId}">${idText(orderId)}</a></dd>\n`}${deposit.expires_at === null ? nothing : html`<dt>Can be paid until</dt><dd>${timeText(String(deposit.expires_at))}</dd>\n`}</dl>
+<h2>What happened</h2>
+${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
+      same: [`curl $API/deposits/${deposit.deposit_id} -H "X-API-Key: $KEY"`],
+    })
+  }
+
+  return [
+    accountPage({
+      path,
+      name: 'topUp',
+      summary: 'Adds money to the wallet',
+      nav: { label: 'Top up' },
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { once: 'by key', run: open },
+    }),
+    accountPage({
+      path: '/console/deposits/{id}',
+      name: 'showDeposit',
+      summary: 'One deposit with what happened to it',
+      show: one,
+    }),
+  ]
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import type { FoundDeposit } from '../../../projections/deposits.ts'
+import { type DepositStatus, depositStatuses, isPayable } from '../../domain/deposits/fold.ts'
+import type { Rail } from '../../domain/payments/payments.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { Html } from '../../platform/ui/html.ts'
+import { stateText } from '../../platform/ui/text.ts'
+import { customerField, customerIdField } from '../accounts/customer-service.ts'
+
+const railNamesOfPeople: Partial<Record<Rail, string>> = {
+  card: 'Card',
+  crypto: 'Crypto',
+  alipay: 'Alipay',
+  wechat: 'WeChat Pay',
+}
+
+/** How people call a way to pay. */
+export const railName = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
+
+const looks: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
+  awaiting_payment: ['awaits payment', 'warn'],
+  processing: ['being confirmed', 'warn'],
+  paid: ['paid', 'good'],
+  partially_paid: ['paid in part', 'warn'],
+  expired: ['expired', 'off'],
+  failed: ['failed', 'bad'],
+}
+
+export const depositState = (status: DepositStatus): Html => stateText(...looks[status])
+
+const time = z.string().meta({ format: 'date-time' })
+
+/** docs/http-api.md, "Deposits". */
+export const DepositRecord = z
+  .object({
+    deposit_id: z.string(),
+    status: z.enum(depositStatuses).meta({
+      description:
+        '`processing`: a payment was seen and is not final. `partially_paid`: closed short, what arrived is credited. Money that arrives later is credited too.',
+    }),
+    amount_cents: z.int().min(0).meta({ description: 'What is invoiced, raised to the floor of the rail.' }),
+    credited_cents: z.int().min(0).meta({ description: 'What arrived and was credited so far.' }),
+    charged_back_cents: z.int().min(0).meta({
+      description:
+        "What the payer's bank took back of it in a dispute. The status stays as it was; a dispute that is won sets this back.",
+    }),
+    method: z.string(),
+    for_order: z.boolean().meta({ description: 'Raised by an order that was short; paid, it is placed.' }),
+    order_id: z.string().nullable(),
+    customer_id: customerIdField,
+    customer: customerField,
+    pay_url: z.string().nullable().meta({
+      description:
+        'Where it is paid; null once nothing can be paid there any more: it is paid, closed or expired.',
+    }),
+    return_url: z.string().nullable(),
+    created_at: time,
+    paid_at: time.nullable(),
+    expires_at: time.nullable(),
+  })
+  .meta({ id: 'Deposit' })
+
+export const depositExample = {
+  deposit_id: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
+  status: 'paid',
+  amount_cents: 2500,
+  credited_cents: 2500,
+  charged_back_cents: 0,
+  method: 'card',
+  for_order: false,
+  order_id: null,
+  customer_id: null,
+  customer: null,
+  pay_url: null,
+  return_url: 'https://shop.example.com/thanks',
+  created_at: '2026-11-21T02:30:00.000Z',
+  paid_at: '2026-11-21T02:31:12.000Z',
+  expires_at: '2026-11-22T02:30:00.000Z',
+} as const
+
+/** `nowMs` tells whether its pay page is dead. */
+export const depositRecord = (row: FoundDeposit, nowMs: number): z.input<typeof DepositRecord> => ({
+  deposit_id: row.deposit_id,
+  status: row.status,
+  amount_cents: row.amount_cents,
+  credited_cents: microsToCentsFloor(row.credited_micros),
+  charged_back_cents: microsToCentsFloor(row.charged_back_micros),
+  method: row.rail,
+  for_order: row.order_id !== null,
+  order_id: row.order_id,
+  customer_id: row.customer_id,
+  customer: row.customer_ref,
+  pay_url: isPayable({ status: row.status, expiresAt: row.expires_at }, nowMs) ? row.pay_url : null,
+  return_url: row.return_url,
+  created_at: row.opened_at,
+  paid_at: row.paid_at,
+  expires_at: row.expires_at,
+})

@@ -1,0 +1,251 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
+import { depositStatuses } from '../../domain/deposits/fold.ts'
+import { type Rail, maxDepositCents, railNames, resellerRails } from '../../domain/payments/payments.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { keyHeader, keyHeaders, replayHeaders } from '../../platform/http/idempotency.ts'
+import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { base, colours, pageOf, pageRoute } from '../../platform/ui/bare-page.ts'
+import { html } from '../../platform/ui/html.ts'
+import type { Customers } from '../accounts/customer-service.ts'
+import { DepositRecord, depositExample, depositRecord } from './deposit-record.ts'
+import type { Deposits } from './deposit-service.ts'
+import { checkReturnUrl } from './deposit-urls.ts'
+
+const style = `${colours()}${base}
+body { min-height: 100vh; display: grid; place-items: center; padding: 24px; }
+main { max-width: 30rem; padding: 36px 40px; background: var(--card); border: 1px solid var(--line); border-top: 4px solid var(--accent); border-radius: 10px; }
+h1 { font-size: 26px; line-height: 1.2; letter-spacing: -.015em; margin: 0 0 16px; }
+p { margin: 0 0 12px; }
+.soft { color: var(--soft); font-size: 14px; margin: 20px 0 0; }
+@media (max-width: 30rem) { body { padding: 12px; } main { padding: 28px 22px; } }
+`
+
+/**
+ * Payers come here from a provider's page, whether they paid or turned back: it says only what is true for all of them,
+ * and names no shop, since customers of any reseller may come.
+ */
+const body = html`<main>
+<h1>You may close this page</h1>
+<p>If you have paid, your payment is being confirmed. It counts as soon as the payment provider reports it: mostly within a minute, with crypto once the network has confirmed it.</p>
+<p>There is nothing left to do here. Close this page, or go back to the shop.</p>
+<p class="soft">If you left the payment page without paying, nothing was taken from you.</p>
+</main>`
+
+/** Where a payer lands who was given no address of a shop. */
+export const paidPath = '/paid'
+
+/** `GET /paid`: a page for payers, the same for all, that runs and loads nothing. */
+export const paidPageRoute: Route = pageRoute({
+  path: paidPath,
+  operationId: 'getPaidPage',
+  summary: 'Where payers land',
+  page: async () => pageOf({ title: 'Back from the payment', style, body, indexed: false }),
+})
+
+const Body = z.strictObject({
+  amount_cents: z.int().min(1).max(maxDepositCents).meta({
+    description: 'Whole cents; less than the floor of the rail ($3 crypto, else $10) is raised to it.',
+  }),
+  method: z
+    .enum(railNames as readonly [Rail, ...Rail[]])
+    .default('card')
+    .meta({ description: 'The rail. For a customer: crypto or card.' }),
+  return_url: z.string().optional().meta({
+    description:
+      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; without those, and for one's own wallet, `/paid` of the service, which says that the payment is being confirmed.",
+  }),
+})
+
+const Created = z
+  .object({
+    deposit_id: z.string(),
+    pay_url: z.string(),
+    amount_cents: z.int(),
+    status: z.enum(depositStatuses),
+  })
+  .meta({ id: 'DepositCreated' })
+
+const createdExample = {
+  deposit_id: depositExample.deposit_id,
+  pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
+  amount_cents: 2500,
+  status: 'awaiting_payment',
+} as const
+
+/** What a retry under the same key must ask for again (docs/http-api.md, "Requests"). */
+const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
+  createHash('sha256')
+    .update(
+      JSON.stringify([
+        'POST',
+        '/api/v1/deposits',
+        body.amount_cents,
+        body.method,
+        body.return_url ?? null,
+        customerId,
+      ]),
+    )
+    .digest('hex')
+
+/** Where a payer lands who was given no address. */
+export type ReturnUrls = {
+  /** The reseller's website, else its storefront; null when it has neither. */
+  ofReseller(account: AccountId): Promise<string | null>
+  /** The service's own page for payers. */
+  readonly ofService: () => string
+}
+
+/** Deposits: docs/http-api.md, "Deposits". */
+export const depositRoutes = (deps: {
+  readonly deposits: Deposits
+  readonly customers: Customers
+  readonly returnUrls: ReturnUrls
+  readonly reads: Pick<Reads, 'settled'>
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { deposits, customers, returnUrls, reads, pool, clock } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/deposits',
+      operationId: 'createDeposit',
+      summary: 'Open a deposit',
+      description:
+        "An invoice with a pay page. For one's own wallet on the service's gateways; with `X-Reseller-Customer-Id` on a reseller key, for that customer on the reseller's own gateway. What arrives is credited: all of an overpayment, what came of an underpayment. A retry with the same `Idempotency-Key` answers the same open invoice, and a new one once that has closed.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'optional',
+      customer: 'pays',
+      body: Body,
+      codes: {
+        body: {
+          amount_cents: 'invalid_amount',
+          method: { value: 'unsupported_method' },
+          return_url: { value: 'invalid_url' },
+        },
+      },
+      examples: {
+        body: { amount_cents: 2500, method: 'card', return_url: 'https://shop.example.com/thanks' },
+      },
+      responses: {
+        200: {
+          description: 'The open invoice.',
+          body: Created,
+          example: createdExample,
+          headers: { ...keyHeaders, ...replayHeaders },
+        },
+      },
+      errors: [
+        'unsupported_method',
+        'invalid_url',
+        'idempotency_conflict',
+        'deposits_not_available',
+        'gateway_unavailable',
+      ],
+      handler: async ({ caller, scope, body, idempotencyKey, customerRef, requestId }) => {
+        const { accountId, keyId } = caller
+        const rail = body.method
+        if (customerRef !== null && !(resellerRails as readonly Rail[]).includes(rail))
+          throw refuse(
+            'unsupported_method',
+            `method must be one of ${resellerRails.join(', ')} for a customer's deposit`,
+          )
+        const given = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
+        const { customerId } = scope
+        const fallback = customerId === null ? null : await returnUrls.ofReseller(accountId)
+        const key = idempotencyKey ?? newId('auto')
+        const { deposit, payUrl, replayed, position } = await deposits.open(
+          {
+            accountId,
+            customerId,
+            ...(customerRef !== null && {
+              relate: async () => void (await customers.ensure(accountId, customerRef)),
+            }),
+            idempotencyKey: key,
+            fingerprint: fingerprintOf(body, customerId),
+            amountCents: body.amount_cents,
+            rail,
+            returnUrl: given ?? fallback ?? returnUrls.ofService(),
+            pending: null,
+          },
+          { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
+        )
+        return {
+          status: 200,
+          body: {
+            deposit_id: deposit.details.depositId,
+            pay_url: payUrl,
+            amount_cents: deposit.details.amountCents,
+            status: deposit.status,
+          },
+          headers: keyHeader({ replayed, idempotencyKey: key }),
+          position,
+        }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits/{id}',
+      operationId: 'getDeposit',
+      summary: 'Read a deposit',
+      description: 'What is invoiced, what arrived, and where it stands.',
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: depositExample.deposit_id } },
+      responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
+      errors: ['not_found'],
+      handler: async ({ scope, params, after }) => {
+        await reads.settled(scope.accountId, after ?? 0)
+        const row = await findDeposit(pool, scope, params.id)
+        if (!row) throw refuse('not_found', 'no deposit has this id')
+        return { status: 200, body: depositRecord(row, clock()) }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits',
+      operationId: 'listDeposits',
+      summary: 'List deposits',
+      description: "The account's deposits and, of a reseller, its customers', newest first.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(depositStatuses, 'Only deposits in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of deposits.',
+          body: z.object({ deposits: z.array(DepositRecord), ...pageShape }).meta({ id: 'DepositList' }),
+          example: { deposits: [depositExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ scope, query, after }) => {
+        const { limit, offset, status } = query
+        await reads.settled(scope.accountId, after ?? 0)
+        const page = await listDeposits(pool, scope, { limit, offset, status })
+        const nowMs = clock()
+        const deposits = page.deposits.map((row) => depositRecord(row, nowMs))
+        return { status: 200, body: { deposits, total: page.total, limit, offset } }
+      },
+    }),
+  ]
+}

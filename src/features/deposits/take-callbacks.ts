@@ -1,0 +1,124 @@
+import type { Logger } from 'pino'
+import type { DisputeReport, InvoiceReport } from '../../domain/payments/payments.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import { type DepositId, newId } from '../../kernel/ids.ts'
+import { CommandOverload } from '../../platform/commands/command.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import type { RunningQueue } from '../../platform/work/queue.ts'
+import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { startPoller } from '../../platform/work/worklist.ts'
+import { type Inbox, type InboxEntry, inboxQueue } from '../payments/callbacks.ts'
+import { GatewayUnavailable, type Gateways, type LiveGateway } from '../payments/payment-port.ts'
+import type { Wallets } from '../wallet/wallet-service.ts'
+import type { Deposits } from './deposit-service.ts'
+import { bearDispute } from './disputes.ts'
+
+type Deps = {
+  readonly gateways: Gateways
+  readonly deposits: Deposits
+  readonly wallets: Wallets
+  readonly hooks: CrashHooks
+  readonly logger: Logger
+}
+
+const actor = { kind: 'system', name: 'payments' } as const
+
+/** The deposit that the provider says the invoice is for, if it is one of this gateway. */
+const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: string | null) => {
+  if (depositId === null) return null
+  const cause = { actor, correlationId: newId('run') }
+  const deposit = await deposits.read(depositId as DepositId, cause)
+  return deposit?.details.gatewayId === live.gatewayId ? deposit : null
+}
+
+const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit) return 'not a deposit of this gateway'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing is credited`
+  const { depositId } = deposit.details
+  // A second invoice of one deposit (its first answer was lost) brings money and says nothing of the first one's state.
+  const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
+  const reported = own ? report : { status: 'open' as const, payments: report.payments }
+  const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
+  return after?.status ?? 'unknown'
+}
+
+const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit || report.state === 'inquiry') return 'nothing moved'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
+  const cause = { actor, correlationId: newId('run') }
+  const { depositId } = deposit.details
+  // It may have overtaken the word of the payment that it takes back.
+  const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
+  const outcome = await bearDispute(deps.wallets, credited ?? deposit, report, cause)
+  if (outcome !== report.state)
+    deps.logger.error({ depositId, disputeId: report.disputeId, outcome }, 'a chargeback did not move')
+  return outcome
+}
+
+/**
+ * Asks the provider what a callback is about and does what it says; what became of it, for the inbox.
+ * @throws GatewayUnavailable, CommandOverload
+ */
+export const takeCallback = async (
+  deps: Deps,
+  entry: Pick<InboxEntry, 'gateway_id' | 'reference'>,
+): Promise<string> => {
+  const live = await deps.gateways.byId(entry.gateway_id)
+  if (!live) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
+  const report = await live.gateway.fetch(entry.reference)
+  deps.hooks.at('invoice-fetched')
+  if (!report) return 'the provider knows nothing of it'
+  return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
+}
+
+const defaultSweepMs = 3_600_000
+
+/**
+ * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
+ * down is asked again later, for ever; everything else is done with, and logged where money was named and none moved.
+ */
+export const startCallbackReactor = (
+  deps: Deps & {
+    readonly workers: Workers
+    readonly inbox: Inbox
+    readonly pollMs?: number
+    readonly sweepMs?: number
+  },
+): Pick<RunningQueue, 'wake' | 'stop'> => {
+  const { inbox, logger } = deps
+  const work = async (entry: InboxEntry): Promise<Outcome> => {
+    const { gateway_id: gatewayId, reference } = entry
+    try {
+      const result = await takeCallback(deps, entry)
+      deps.hooks.at('payment-credited')
+      logger.info({ gatewayId, reference, outcome: result }, 'a payment callback was taken')
+      return { kind: 'done', result }
+    } catch (error) {
+      if (error instanceof GatewayUnavailable || error instanceof CommandOverload)
+        return { kind: 'again', why: error.message }
+      throw error
+    }
+  }
+  const queue = deps.workers.start<InboxEntry>({
+    queue: inboxQueue,
+    atOnce: { total: 64, each: 8 },
+    longestMs: 60_000,
+    schedule: doubling(1_000, 300_000),
+    pollMs: deps.pollMs ?? 500,
+    work,
+  })
+  const sweeper = startPoller({
+    name: 'old-payment-callbacks',
+    intervalMs: deps.sweepMs ?? defaultSweepMs,
+    work: inbox.sweep,
+    logger,
+  })
+  return {
+    wake: queue.wake,
+    stop: async () => {
+      await Promise.all([queue.stop(), sweeper.stop()])
+    },
+  }
+}

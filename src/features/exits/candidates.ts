@@ -1,0 +1,185 @@
+import type { Cover, ExitTerms } from '../../domain/exits/events.ts'
+import type { Targeting, TokenProblem } from '../../domain/exits/exit-targeting.ts'
+import { type Template, createTemplate } from '../../domain/exits/username-template.ts'
+import type { Family } from '../../domain/shared/order-terms.ts'
+import { countryOfAlpha2 } from '../../kernel/countries.ts'
+import type { Login } from '../../platform/vault/logins.ts'
+
+/** What can be chosen for a connection: an exit, or what a supplier's gateway has in one country. */
+export type Candidate = {
+  /** Names it for a session: an exit and a country. */
+  readonly key: string
+  readonly exitId: string
+  readonly terms: ExitTerms
+  readonly cover: Cover
+  readonly login: Login | null
+  /** A supplier's username and password, made ready; null for an exit of its own. */
+  readonly template: { readonly username: Template; readonly password: Template } | null
+  /** Of the sandbox. */
+  readonly sandbox: boolean
+  readonly states: ReadonlySet<string>
+  readonly cities: ReadonlySet<string>
+  readonly isps: ReadonlySet<string>
+  readonly asns: ReadonlySet<number>
+  /** 32 bits of its key, for rendezvous hashing. */
+  readonly hash: number
+}
+
+/** FNV-1a with a last mix (MurmurHash3's), 32 bits. */
+export const hash32 = (text: string, seed = 0x811c9dc5): number => {
+  let hash = seed
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return mix32(hash)
+}
+
+export const mix32 = (value: number): number => {
+  let hash = value
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}
+
+const codes = (places: readonly { readonly code: string }[]): ReadonlySet<string> =>
+  new Set(places.map(({ code }) => code))
+
+/** The candidates of an exit: one a country. */
+export const candidatesOf = (
+  terms: ExitTerms,
+  login: Login | null,
+  sandbox: boolean,
+): readonly Candidate[] => {
+  const template =
+    terms.via.kind === 'template' && login !== null
+      ? { username: createTemplate(login.username), password: createTemplate(login.password) }
+      : null
+  return terms.covers.map((cover) => {
+    const key = `${terms.exitId} ${cover.country}`
+    return {
+      key,
+      exitId: terms.exitId,
+      terms,
+      cover,
+      login: template === null ? login : null,
+      template,
+      sandbox,
+      states: codes(cover.states),
+      cities: codes(cover.cities),
+      isps: codes(cover.isps),
+      asns: new Set(cover.asns),
+      hash: hash32(key),
+    }
+  })
+}
+
+const without = <Value>(
+  wanted: Value | null,
+  has: ReadonlySet<Value>,
+  excluded: readonly Value[],
+  isOne: boolean,
+) => {
+  if (excluded.length === 0) return true
+  // A supplier may go out anywhere in what was asked for: only a place that was asked for is surely none of those.
+  return isOne ? !excluded.some((each) => has.has(each)) : wanted !== null
+}
+
+const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting): boolean => {
+  const isOne = candidate.template === null
+  const { states, cities, asns, cover } = candidate
+  const ofCity = city === null ? null : (cover.cities.find(({ code }) => code === city)?.state ?? null)
+  const standsIn = state ?? ofCity
+  return (
+    not.countries.includes(cover.country) ||
+    (standsIn !== null && not.states.includes(standsIn)) ||
+    !without(standsIn, states, not.states, isOne) ||
+    !without(city, cities, not.cities, isOne) ||
+    !without(asn, asns, not.asns, isOne)
+  )
+}
+
+/** Whether a connection of this targeting may go out there. */
+export const fits = (candidate: Candidate, targeting: Targeting): boolean => {
+  const { country, state, city, isp, asn, os } = targeting
+  return (
+    (country === null || candidate.cover.country === country) &&
+    (state === null || candidate.states.has(state)) &&
+    (city === null || candidate.cities.has(city)) &&
+    (isp === null || candidate.isps.has(isp)) &&
+    (asn === null || candidate.asns.has(asn)) &&
+    (os === null || candidate.cover.systems.includes(os)) &&
+    !isExcluded(candidate, targeting)
+  )
+}
+
+/** What `strict-off` falls back to: any exit of the country, less what is excluded. */
+export const countryOnly = (targeting: Targeting): Targeting => ({
+  ...targeting,
+  state: null,
+  city: null,
+  isp: null,
+  asn: null,
+  os: null,
+})
+
+/** Whether candidates fit this connection beside its targeting. */
+export type Need = { readonly udp: boolean; readonly family: Family | null }
+
+/** The exits as this process knows them, dead ones too; made anew with every change of them. */
+export type ExitIndex = {
+  /** Those that take new connections. */
+  readonly serving: readonly Candidate[]
+  /** All that were not removed. */
+  readonly byKey: ReadonlyMap<string, Candidate>
+  readonly byExit: ReadonlyMap<string, readonly Candidate[]>
+  /** Those that fit, alive or not. */
+  fitting(targeting: Targeting, need: Need): readonly Candidate[]
+  /** A place that no exit ever stood at, so most likely a misspelt one; null when all are known. */
+  unknownPlace(targeting: Targeting): TokenProblem | null
+}
+
+/** Every place that any exit ever stood at, by kind and country. */
+const knownPlaces = (covers: Iterable<Cover>): ReadonlySet<string> => {
+  const known = new Set<string>()
+  for (const { country, states, cities, isps } of covers)
+    for (const [kind, places] of [
+      ['state', states],
+      ['city', cities],
+      ['isp', isps],
+    ] as const)
+      for (const { code } of places) known.add(`${country} ${kind} ${code}`)
+  return known
+}
+
+export const indexOf = (
+  candidates: readonly Candidate[],
+  drained: readonly Candidate[],
+  everCovered: Iterable<Cover>,
+): ExitIndex => {
+  const all = [...candidates, ...drained]
+  const byCountry = Map.groupBy(candidates, ({ cover }) => cover.country)
+  const known = knownPlaces(everCovered)
+  return {
+    serving: candidates,
+    byKey: new Map(all.map((candidate) => [candidate.key, candidate])),
+    byExit: Map.groupBy(all, ({ exitId }) => exitId),
+    fitting: (targeting, { udp, family }) =>
+      (targeting.country === null ? candidates : (byCountry.get(targeting.country) ?? [])).filter(
+        (candidate) =>
+          (!udp || candidate.terms.udp) &&
+          (family === null || candidate.terms.family === family) &&
+          fits(candidate, targeting),
+      ),
+    unknownPlace: (targeting) => {
+      const { country } = targeting
+      if (country === null) return null
+      for (const kind of ['state', 'city', 'isp'] as const) {
+        const code = targeting[kind]
+        if (code !== null && !known.has(`${country} ${kind} ${code}`))
+          return {
+            token: `${kind}-${code}`,
+            detail: `no ${kind} of ${countryOfAlpha2(country).name} is called this; the geo lists have those that there are`,
+          }
+      }
+      return null
+    },
+  }
+}

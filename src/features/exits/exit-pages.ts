@@ -1,0 +1,93 @@
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import type { ExitState } from '../../domain/exits/events.ts'
+import { type Problems, type Typed, hiddenOf, problemsOf } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { countText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type ListedExit, endpointOf, exitsAfter } from './exit-service.ts'
+
+const path = '/console/operator/exits'
+
+/** What an operator may do with an exit in a state. Removing is for the command line: it ends what runs. */
+const acts: Readonly<Partial<Record<ExitState, { readonly to: ExitState; readonly label: string }>>> = {
+  live: { to: 'drained', label: 'Drain' },
+  drained: { to: 'live', label: 'Take back' },
+}
+
+const healthOf = ({ alive, problem, since }: ListedExit): Html =>
+  alive
+    ? html`${stateText('works', 'good')}${since === null ? nothing : html` <small>since ${timeText(since)}</small>`}`
+    : html`${stateText('dead', 'bad')} <small>${problem ?? ''}, since ${timeText(since)}</small>`
+
+const view = async (deps: OperatorDeps, { query }: PersonVisit, problems: Problems): Promise<View> => {
+  const before = query.get('before')
+  await deps.caughtUp()
+  const found = await exitsAfter(deps.pool, { after: before, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(found, ({ exitId }) => exitId)
+  return {
+    title: 'Exits',
+    body: html`${problemsOf(problems)}<p>The ways out of the gateway. A drained exit takes no new sessions; those that it has go on.</p>
+${tableOf({
+  caption: 'Exits, by their ids',
+  rows,
+  empty: html`<p>${before === null ? 'None is imported. Where the sandbox runs, its own exits serve.' : 'No exit follows.'}</p>`,
+  columns: [
+    { title: 'Exit', head: true, cell: ({ exitId }) => html`<code>${exitId}</code>` },
+    {
+      title: 'Goes out',
+      cell: ({ terms }) => html`${endpointOf(terms.via)} <small>${terms.via.kind}, ${terms.family}</small>`,
+    },
+    {
+      title: 'Covers',
+      cell: ({ terms: { covers } }) =>
+        covers.length > 3
+          ? countText(covers.length, 'country', 'countries')
+          : covers.map(({ country }) => country).join(', '),
+    },
+    {
+      title: 'Is',
+      cell: ({ state }) => (state === 'live' ? stateText('live', 'good') : stateText(state, 'off')),
+    },
+    { title: 'Health', cell: healthOf },
+    {
+      title: 'Act',
+      cell: ({ exitId, state }) => {
+        const act = acts[state]
+        return act === undefined
+          ? ''
+          : html`<form method="post" action="${path}">${hiddenOf('exit', exitId)}<button class="plain" name="to" value="${act.to}">${act.label} <span class="skip">${exitId}</span></button></form>`
+      },
+    },
+  ],
+})}
+${pagerOf(path, {}, { before, next }, { first: 'From the start', next: 'More exits' })}`,
+    same: ['npx farebox exits list', 'npx farebox exits import FILE', 'npx farebox exits drain EXIT'],
+  }
+}
+
+const change = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+  const [exitId, to] = [typed.text('exit'), typed.text('to')]
+  const act = Object.values(acts).find((each) => each.to === to)
+  if (act === undefined)
+    return refusedView(await view(deps, visit, { form: 'An exit is drained, or taken back.' }))
+  const answer = await deps.setExitState([exitId], act.to, visit.cause)
+  if (answer.status === 'refused')
+    return refusedView(await view(deps, visit, { form: 'No exit has this id.' }), 409)
+  const done = act.to === 'live' ? 'taken back' : 'drained'
+  return goTo(path, answer.changed.length === 0 ? `It was ${done} before.` : `Exit ${exitId} is ${done}.`)
+}
+
+/** The exits of the gateway with their health; they are drained and taken back here. */
+export const exitPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'listExits',
+    summary: 'The exits of the gateway, their states and their health',
+    for: ['operator'],
+    nav: { label: 'Exits', group: 'Operator' },
+    show: async (visit) => show(await view(deps, visit, {})),
+    act: { run: (visit, typed) => change(deps, visit, typed) },
+  }),
+]

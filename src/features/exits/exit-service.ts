@@ -1,0 +1,141 @@
+import type pg from 'pg'
+import { type ExitDecision, type ImportAnswer, type StateAnswer, decideImport, decideState, exitsAtOnce } from '../../domain/exits/decide.ts'
+import type { ExitState, ExitTerms, ExitVia } from '../../domain/exits/events.ts'
+import { type ExitsState, type KnownExit, exitsFold } from '../../domain/exits/fold.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { exitsStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { sameLogin } from '../../platform/vault/logins.ts'
+import type { ExitLogins } from './exit-logins.ts'
+import type { ImportedExit } from './import-exits.ts'
+
+/** An exit as it is listed, with what is known of its health; null: nothing was found wrong yet. */
+export type ListedExit = {
+  readonly exitId: string
+  readonly state: ExitState
+  readonly terms: ExitTerms
+  readonly alive: boolean
+  /** Why it counts as dead, or what was last wrong. */
+  readonly problem: string | null
+  /** Since when it is alive or dead; null: it was never otherwise. */
+  readonly since: string | null
+}
+
+type Row = {
+  readonly exit_id: string
+  readonly state: ExitState
+  readonly terms: ExitTerms
+  readonly alive: boolean | null
+  readonly problem: string | null
+  readonly changed_at: string | null
+}
+
+/** Up to `limit` exits that were not removed, in the order of their ids, that come after one; null: from the first on. */
+export const exitsAfter = async (
+  pool: pg.Pool,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly ListedExit[]> => {
+  const { rows } = await pool.query<Row>({
+    name: 'exits-after',
+    text: `select listed.exit_id, listed.state, listed.terms, health.alive, health.problem, health.changed_at
+             from read.exits listed left join work.exit_health health using (exit_id)
+            where listed.state <> 'removed' and listed.exit_id > $1::text
+            order by listed.exit_id limit $2::int`,
+    values: [after ?? '', limit],
+  })
+  return rows.map((row) => ({
+    exitId: row.exit_id,
+    state: row.state,
+    terms: row.terms,
+    alive: row.alive ?? true,
+    problem: row.problem,
+    since: row.changed_at,
+  }))
+}
+
+/** Where an exit goes out, without what signs in. */
+export const endpointOf = (via: ExitVia): string => {
+  switch (via.kind) {
+    case 'direct':
+      return via.localAddress ?? 'this machine'
+    case 'prefix':
+      return via.prefix
+    default:
+      return `${via.host}:${via.port}`
+  }
+}
+
+export type ExitService = {
+  /** Adds and changes exits, those of one file; what a crash left out comes with the same call again. */
+  import(exits: readonly ImportedExit[], cause: Cause): Promise<ImportAnswer>
+  /** Refused as a whole when an id is unknown. */
+  setState(exitIds: readonly string[], to: ExitState, cause: Cause): Promise<StateAnswer>
+  /** Those that were not removed, as the log has them now, by id. */
+  read(cause: Cause): Promise<readonly KnownExit[]>
+}
+
+/** The writes of exits: events on the `exits` stream, credentials in the vault before them. */
+export const createExitService = (deps: {
+  readonly runner: CommandRunner
+  readonly logins: ExitLogins
+}): ExitService => {
+  const { runner, logins } = deps
+  const run = async <Answer>(
+    name: string,
+    cause: Cause,
+    decide: (state: ExitsState) => ExitDecision<Answer>,
+  ): Promise<Answer> => {
+    const { answer } = await runner.run({
+      name,
+      correlationId: cause.correlationId,
+      actor: cause.actor,
+      streams: { exits: { stream: exitsStream, fold: exitsFold } },
+      decide: ({ exits }) => {
+        const { events, answer } = decide(exits)
+        return { appends: events.length > 0 ? [{ stream: exitsStream, events }] : [], answer }
+      },
+    })
+    return answer
+  }
+  const look = (cause: Cause): Promise<ExitsState> =>
+    run('read-exits', cause, (state) => ({ events: [], answer: state }))
+
+  /** The terms with their credentials: those that they have, where they are the same, else new ones. */
+  const withLogins = async (
+    batch: readonly ImportedExit[],
+    state: ExitsState,
+  ): Promise<readonly ExitTerms[]> => {
+    const idOf = ({ terms }: ImportedExit) => state.get(terms.exitId)?.terms.credentialId ?? null
+    const known = await logins.read(batch.flatMap((exit) => idOf(exit) ?? []))
+    const changed = batch.filter((exit) => !sameLogin(known.get(idOf(exit) ?? ''), exit.login))
+    const fresh = changed.flatMap(({ terms: { exitId }, login }) => (login ? [{ owner: exitId, login }] : []))
+    const ids = await logins.store(fresh)
+    const idOfExit = new Map(fresh.map(({ owner }, at) => [owner, ids[at]]))
+    return batch.map((exit) => {
+      const credentialId = exit.login && (idOfExit.get(exit.terms.exitId) ?? idOf(exit))
+      return { ...exit.terms, credentialId }
+    })
+  }
+
+  return {
+    import: async (exits, cause) => {
+      let all: ImportAnswer = { added: [], changed: [], unchanged: [] }
+      for (let at = 0; at < exits.length; at += exitsAtOnce) {
+        const terms = await withLogins(exits.slice(at, at + exitsAtOnce), await look(cause))
+        const done = await run('import-exits', cause, (state) => decideImport(state, terms))
+        await logins.dropOthers(terms.map(({ exitId: owner, credentialId }) => ({ owner, credentialId })))
+        all = {
+          added: [...all.added, ...done.added],
+          changed: [...all.changed, ...done.changed],
+          unchanged: [...all.unchanged, ...done.unchanged],
+        }
+      }
+      return all
+    },
+    setState: (exitIds, to, cause) => run('change-exits', cause, (state) => decideState(state, exitIds, to)),
+    read: async (cause) =>
+      [...(await look(cause)).values()]
+        .filter(({ state }) => state !== 'removed')
+        .sort((a, b) => (a.terms.exitId < b.terms.exitId ? -1 : 1)),
+  }
+}

@@ -1,0 +1,238 @@
+import { isIP, isIPv6 } from 'node:net'
+import { z } from 'zod'
+import type { Problem } from '../../domain/catalog/catalog-rules.ts'
+import type { Cover, ExitTerms, ExitVia, Place } from '../../domain/exits/events.ts'
+import { isPlace, maxAsn, slugOf, systems } from '../../domain/exits/exit-targeting.ts'
+import { templateProblem } from '../../domain/exits/username-template.ts'
+import { endpointHost, endpointPort, endpointProtocols, endpointSecret, shownAt } from '../../domain/shared/endpoint-fields.ts'
+import { families } from '../../domain/shared/order-terms.ts'
+import { alpha2Of } from '../../kernel/countries.ts'
+import { isStorable, storableText } from '../../kernel/json-text.ts'
+import type { Login } from '../../platform/vault/logins.ts'
+
+/** Lines of one file. */
+const maxExits = 50_000
+/** Problems that are told at once. */
+const maxProblems = 50
+
+/** Exit ids of the sandbox begin with it. */
+export const sandboxPrefix = 'sandbox-'
+
+const named = (what: string) =>
+  z
+    .string(`a ${what}`)
+    .max(80, 'at most 80 characters')
+    .refine(isStorable, { error: storableText })
+    .refine((name) => isPlace(slugOf(name)), `a ${what} with Latin letters or digits`)
+const country = z
+  .string('a country code of ISO 3166 such as us or USA')
+  .refine((code) => alpha2Of(code) !== null, 'a country code of ISO 3166 such as us or USA')
+const asn = z.int(`a whole AS number from 1 to ${maxAsn}`).min(1).max(maxAsn)
+const os = z.enum(systems, `one of ${systems.join(', ')}`)
+const template = z
+  .string('a text of at most 400 characters')
+  .max(400, 'at most 400 characters')
+  .superRefine((text, context) => {
+    const problem = /^[\u0020-\u007e]*$/.test(text) ? templateProblem(text) : 'printable ASCII characters'
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem })
+  })
+
+const common = {
+  id: z
+    .string('an id of 1 to 64 of a-z 0-9 . _ -')
+    .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'an id of 1 to 64 of a-z 0-9 . _ -')
+    .refine((id) => !id.startsWith(sandboxPrefix), `an id that does not begin with ${sandboxPrefix}`),
+  family: z.enum(families, `one of ${families.join(', ')}`).default('residential'),
+  weight: z.number('a number from 0.001 to 1000').min(0.001).max(1_000).default(1),
+  capacity: z.int('whole connections from 1 on').min(1).max(1_000_000).nullish(),
+  udp: z.boolean('true or false').default(false),
+  carrier: z
+    .string()
+    .regex(/^[a-z0-9-]{1,64}$/, 'a carrier id of the catalogue')
+    .nullish(),
+}
+const place = {
+  country,
+  state: named('state').nullish(),
+  city: named('city').nullish(),
+  isp: named('name of an ISP').nullish(),
+  asn: asn.nullish(),
+  os: os.nullish(),
+}
+const endpoint = { host: endpointHost, port: endpointPort }
+const logins = { username: endpointSecret.nullish(), password: endpointSecret.nullish() }
+const proxied = <Kind extends string>(kind: Kind) =>
+  z.strictObject({ kind: z.literal(kind), ...common, ...place, ...endpoint, ...logins })
+
+const cover = z.strictObject({
+  country,
+  states: z.array(named('state')).default([]),
+  cities: z.array(z.strictObject({ name: named('city'), state: named('state').nullish() })).default([]),
+  isps: z
+    .array(z.strictObject({ name: named('name of an ISP'), asns: z.array(asn).default([]) }))
+    .default([]),
+  asns: z.array(asn).default([]),
+  os: z.array(os).default([]),
+})
+
+const entry = z.discriminatedUnion(
+  'kind',
+  [
+    z.strictObject({
+      kind: z.literal('direct'),
+      ...common,
+      ...place,
+      localAddress: z
+        .string()
+        .refine((text) => isIP(text) !== 0, 'an address of this machine')
+        .nullish(),
+    }),
+    z.strictObject({
+      kind: z.literal('prefix'),
+      ...common,
+      ...place,
+      prefix: z.string('an IPv6 prefix such as 2001:db8::/48').refine((text) => {
+        const [address = '', bits = ''] = text.split('/')
+        return (
+          isIPv6(address) && !address.includes('%') && /^\d{1,3}$/.test(bits) && +bits >= 16 && +bits <= 127
+        )
+      }, 'an IPv6 prefix such as 2001:db8::/48'),
+    }),
+    proxied('http'),
+    proxied('https'),
+    proxied('socks5'),
+    z.strictObject({
+      kind: z.literal('template'),
+      ...common,
+      ...endpoint,
+      protocol: z.enum(endpointProtocols, `one of ${endpointProtocols.join(', ')}`),
+      username: template,
+      password: template.default(''),
+      covers: z.array(cover, 'a list of countries').min(1, 'at least one country').max(300),
+    }),
+  ],
+  'one of direct, prefix, http, https, socks5, template',
+)
+type Entry = z.infer<typeof entry>
+
+/** An exit of a file, its credentials apart: they go to the vault. */
+export type ImportedExit = {
+  readonly terms: Omit<ExitTerms, 'credentialId'>
+  readonly login: Login | null
+}
+export type ParsedExits =
+  | { readonly ok: true; readonly exits: readonly ImportedExit[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+const placeOf = (name: string): Place => ({ code: slugOf(name), name })
+const listOf = <Value>(value: Value | null | undefined): readonly Value[] => (value == null ? [] : [value])
+
+const coversOf = (given: Entry): readonly Cover[] => {
+  if (given.kind === 'template')
+    return given.covers.map((one) => ({
+      country: alpha2Of(one.country)!,
+      states: one.states.map(placeOf),
+      cities: one.cities.map(({ name, state }) => ({
+        ...placeOf(name),
+        state: state == null ? null : slugOf(state),
+      })),
+      isps: one.isps.map(({ name, asns }) => ({ ...placeOf(name), asns })),
+      asns: one.asns,
+      systems: one.os,
+    }))
+  const { country: code, state, city, isp, asn: number, os: system } = given
+  return [
+    {
+      country: alpha2Of(code)!,
+      states: listOf(state).map(placeOf),
+      cities: listOf(city).map((name) => ({ ...placeOf(name), state: state == null ? null : slugOf(state) })),
+      isps: listOf(isp).map((name) => ({ ...placeOf(name), asns: listOf(number) })),
+      asns: listOf(number),
+      systems: listOf(system),
+    },
+  ]
+}
+
+const viaOf = (given: Entry): ExitVia => {
+  switch (given.kind) {
+    case 'direct':
+      return { kind: 'direct', localAddress: given.localAddress ?? null }
+    case 'prefix':
+      return { kind: 'prefix', prefix: given.prefix.toLowerCase() }
+    case 'template':
+      return { kind: 'template', protocol: given.protocol, host: given.host, port: given.port }
+    default:
+      return { kind: given.kind, host: given.host, port: given.port }
+  }
+}
+
+const loginOf = (given: Entry): Login | null => {
+  if (given.kind === 'direct' || given.kind === 'prefix') return null
+  const { username, password } = given
+  return username == null ? null : { username, password: password ?? '' }
+}
+
+const exitOf = (given: Entry): ImportedExit => ({
+  terms: {
+    exitId: given.id,
+    via: viaOf(given),
+    family: given.family,
+    covers: coversOf(given),
+    weight: given.weight,
+    capacity: given.capacity ?? null,
+    udp: given.udp,
+    carrier: given.carrier ?? null,
+  },
+  login: loginOf(given),
+})
+
+const problemsOf = (line: number, value: unknown, error: z.ZodError): readonly Problem[] =>
+  error.issues.map((issue) => {
+    const extra = issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : null
+    return {
+      path: [`line ${line}`, ...issue.path.map(String)].join('.'),
+      value: extra ?? shownAt(value, issue.path),
+      expected: extra === null ? issue.message : 'no such field',
+    }
+  })
+
+/**
+ * Reads a file of exits, one JSON object a line; empty lines and those that begin with `#` are left out. All of it or
+ * nothing: every problem is named by its line, up to 50 of them.
+ */
+export const parseExits = (text: string): ParsedExits => {
+  const exits: ImportedExit[] = []
+  const problems: Problem[] = []
+  const lineOfId = new Map<string, number>()
+  for (const [index, content] of text.split('\n').entries()) {
+    const line = index + 1
+    if (problems.length >= maxProblems) break
+    if (content.trim() === '' || content.trimStart().startsWith('#')) continue
+    let value: unknown
+    try {
+      value = JSON.parse(content)
+    } catch {
+      // What was meant for JSON may hold a password.
+      problems.push({ path: `line ${line}`, value: 'no JSON', expected: 'one JSON object a line' })
+      continue
+    }
+    const parsed = entry.safeParse(value)
+    if (!parsed.success) {
+      problems.push(...problemsOf(line, value, parsed.error))
+      continue
+    }
+    const { id } = parsed.data
+    const before = lineOfId.get(id)
+    if (before !== undefined)
+      problems.push({ path: `line ${line}.id`, value: id, expected: `each id once; line ${before} has it` })
+    lineOfId.set(id, line)
+    exits.push(exitOf(parsed.data))
+  }
+  if (problems.length > 0) return { ok: false, problems: problems.slice(0, maxProblems) }
+  if (exits.length === 0 || exits.length > maxExits)
+    return {
+      ok: false,
+      problems: [{ path: '', value: `${exits.length} exits`, expected: `1 to ${maxExits}` }],
+    }
+  return { ok: true, exits }
+}

@@ -1,0 +1,215 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { ExitRow } from '../../../projections/exits.ts'
+import type { ExitTerms } from '../../domain/exits/events.ts'
+import type { Login } from '../../platform/vault/logins.ts'
+import { type Poller, startPoller } from '../../platform/work/worklist.ts'
+import { type Candidate, type ExitIndex, candidatesOf, indexOf } from './candidates.ts'
+import { type ExitHealth, deadEverywhere } from './exit-health.ts'
+import type { ExitLogins } from './exit-logins.ts'
+import { type StickySessions, pinOf } from './sticky-sessions.ts'
+
+/** What the sandbox says of its exits: one record, `exits`, that a start of it replaces. */
+export type SandboxExits = {
+  /** Another one with every start. */
+  readonly made: string
+  readonly exits: readonly { readonly terms: ExitTerms; readonly login: Login | null }[]
+  /** Where `whoami.sandbox` answers on this machine. */
+  readonly whoamiPort: number
+  /** The proxy on this machine that stands for the supplier of the demo's IPv6 addresses: an address is its username. */
+  readonly supplier: { readonly port: number; readonly password: string }
+}
+
+/** The exits in memory, kept up with the read model, and with what gateway processes tell each other. */
+export type LiveExits = {
+  /** Resolves once everything that the tables held when it was called is in memory. */
+  refresh(): Promise<void>
+  /** Refreshes, then looks for changes until `stop`, where it looks by itself. Rejects when the first refresh fails. */
+  start(): Promise<void>
+  stop(): Promise<void>
+  /** As of the last refresh. */
+  index(): ExitIndex
+  /** Rises with every change of the index or of an exit's health. */
+  version(): string
+  /** What runs beside the sandbox's exits, whether these serve or not; null: there is no sandbox. */
+  sandbox(): Pick<SandboxExits, 'whoamiPort' | 'supplier'> | null
+  /** Whether exits of an operator are configured: then those of the sandbox serve nobody. */
+  hasOwn(): boolean
+}
+
+type HealthRow = {
+  readonly exit_id: string
+  readonly alive: boolean
+  readonly problem: string | null
+  readonly changed_at: string
+}
+type SessionRow = {
+  readonly session_key: string
+  readonly exit_key: string
+  readonly round: number
+  readonly started_at: string
+  readonly expires_at: string
+  readonly failed: boolean
+  readonly changed_at: string
+}
+type News = {
+  readonly table: number
+  readonly exits: readonly ExitRow[] | null
+  readonly health: readonly HealthRow[] | null
+  readonly sessions: readonly SessionRow[] | null
+  /** Exits that work on no machine; null: this process looks at its own machine. */
+  readonly dead: readonly string[] | null
+  readonly sandbox: SandboxExits | null
+}
+
+/** Times of other processes' transactions may land late: what is this much older is looked at again. */
+const overlapMs = 5_000
+const longAgo = '1970-01-01T00:00:00.000Z'
+
+const latest = (times: readonly string[], before: string): string =>
+  times.reduce((last, time) => (Date.parse(time) > Date.parse(last) ? time : last), before)
+const less = (time: string): string => new Date(Math.max(0, Date.parse(time) - overlapMs)).toISOString()
+
+/**
+ * Follows `read.exits`, also across a rebuild of it, `work.exit_health` and ended sessions, by one statement a look. It
+ * looks by itself, for most of what it holds is not in the log and no owner of read models tells of it.
+ */
+export const createLiveExits = (deps: {
+  readonly pool: pg.Pool
+  readonly logins: Pick<ExitLogins, 'read'>
+  readonly health: ExitHealth
+  /** Null: this process chooses no exits. */
+  readonly sticky: StickySessions | null
+  /** Whether the sandbox's exits serve while there are no others. */
+  readonly sandbox: boolean
+  /** Null: it looks when it is asked to refresh, and never by itself. */
+  readonly lookEveryMs: number | null
+  readonly logger: Logger
+}): LiveExits => {
+  const { pool, logins, health, sticky, logger } = deps
+  const rows = new Map<string, ExitRow>()
+  const own = new Map<string, readonly Candidate[]>()
+  const healthSeen = new Map<string, string>()
+  /** Those that lie on machines and work on none. */
+  let deadLocally: ReadonlySet<string> = new Set()
+  let table = 0
+  let revision = -1
+  let healthSince = longAgo
+  let sessionsSince = longAgo
+  let sandbox: SandboxExits | null = null
+  let current: ExitIndex = indexOf([], [], [])
+  let made = 0
+  const isOwn = (): boolean => [...rows.values()].some(({ state }) => state !== 'removed')
+
+  const build = (): void => {
+    const inState = (state: ExitRow['state']): readonly Candidate[] =>
+      [...rows.values()].flatMap((row) => (row.state === state ? (own.get(row.exit_id) ?? []) : []))
+    const ofSandbox =
+      isOwn() || !deps.sandbox
+        ? []
+        : (sandbox?.exits ?? []).flatMap(({ terms, login }) => candidatesOf(terms, login, true))
+    const covers = [...rows.values()].flatMap(({ terms }) => terms.covers)
+    current = indexOf([...inState('live'), ...ofSandbox], inState('drained'), [
+      ...covers,
+      ...ofSandbox.map(({ cover }) => cover),
+    ])
+    made += 1
+  }
+
+  const takeExits = async (changed: readonly ExitRow[]): Promise<void> => {
+    const known = await logins.read(changed.flatMap(({ terms }) => terms.credentialId ?? []))
+    for (const row of changed) {
+      rows.set(row.exit_id, row)
+      own.set(row.exit_id, candidatesOf(row.terms, known.get(row.terms.credentialId ?? '') ?? null, false))
+      revision = Math.max(revision, row.revision)
+    }
+  }
+
+  const load = async (): Promise<void> => {
+    const { rows: found } = await pool.query<News>({
+      name: 'live-exits',
+      text: `
+        select 'read.exits'::regclass::oid::bigint as table,
+               (select jsonb_agg(exit) from read.exits exit
+                 where exit.revision > case when $1::bigint = 'read.exits'::regclass::oid::bigint then $2::bigint else -1 end) as exits,
+               (select jsonb_agg(health) from work.exit_health health where health.changed_at > $3::timestamptz) as health,
+               (select jsonb_agg(to_jsonb(session)) from work.sticky_sessions session
+                 where $4::timestamptz is not null and session.changed_at > $4::timestamptz) as sessions,
+               case when $4::timestamptz is null then (${deadEverywhere}) end as dead,
+               (select body from work.sandbox_records
+                 where $5::boolean and kind = 'exits' and id = 'exits' and body->>'made' is distinct from $6::text) as sandbox`,
+      values: [
+        table,
+        revision,
+        less(healthSince),
+        sticky === null ? null : less(sessionsSince),
+        deps.sandbox,
+        sandbox?.made ?? null,
+      ],
+    })
+    const news = found[0]
+    if (news === undefined) return
+    const remade = news.table !== table
+    if (remade) {
+      rows.clear()
+      own.clear()
+      revision = -1
+    }
+    table = news.table
+    if (news.exits) await takeExits(news.exits)
+    if (news.sandbox) sandbox = news.sandbox
+    if (news.health) {
+      // What was seen before must not undo what this process found out since.
+      const fresh = news.health.filter((row) => healthSeen.get(row.exit_id) !== row.changed_at)
+      for (const row of fresh) healthSeen.set(row.exit_id, row.changed_at)
+      health.learn(fresh.map(({ exit_id: exitId, alive, problem }) => ({ exitId, alive, problem })))
+      healthSince = latest(
+        news.health.map((row) => row.changed_at),
+        healthSince,
+      )
+    }
+    if (news.dead) {
+      const dead = new Set(news.dead)
+      const back = [...deadLocally].filter((exitId) => !dead.has(exitId))
+      health.learn([
+        ...back.map((exitId) => ({ exitId, alive: true, problem: null })),
+        ...news.dead.map((exitId) => ({ exitId, alive: false, problem: 'it works on no machine' })),
+      ])
+      deadLocally = dead
+    }
+    if (news.sessions) {
+      sticky?.learn(news.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))
+      sessionsSince = latest(
+        news.sessions.map((row) => row.changed_at),
+        sessionsSince,
+      )
+    }
+    if (remade || news.exits || news.sandbox) build()
+  }
+
+  let running: Promise<void> = Promise.resolve()
+  let poller: Poller | null = null
+  // One after another: an older row never replaces a newer one.
+  const refresh = (): Promise<void> => {
+    const next = running.then(load)
+    running = next.catch(() => undefined)
+    return next
+  }
+
+  return {
+    index: () => current,
+    version: () => `${made}.${health.version()}`,
+    sandbox: () => sandbox,
+    hasOwn: isOwn,
+    refresh,
+    start: async () => {
+      await refresh()
+      if (deps.lookEveryMs !== null)
+        poller ??= startPoller({ name: 'exits', intervalMs: deps.lookEveryMs, work: refresh, logger })
+    },
+    stop: async () => {
+      await poller?.stop()
+      poller = null
+    },
+  }
+}

@@ -1,0 +1,118 @@
+import type { Family } from '../../domain/shared/order-terms.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { countryOfAlpha2 } from '../../kernel/countries.ts'
+import type { Candidate } from './candidates.ts'
+import type { ExitHealth } from './exit-health.ts'
+import type { LiveExits } from './live-exits.ts'
+
+export type ListedCountry = {
+  readonly alpha2: string
+  readonly alpha3: string
+  readonly name: string
+  readonly states: number
+  readonly cities: number
+  readonly asns: number
+}
+export type ListedState = { readonly code: string; readonly name: string }
+export type ListedCity = ListedState & { readonly state: string | null }
+export type ListedIsp = ListedState & { readonly asns: readonly number[] }
+export type ListedAsn = { readonly asn: number; readonly name: string }
+
+/** What the live exits of one country can serve, each list in the order of its names. */
+export type CountryPlaces = {
+  readonly country: ListedCountry
+  readonly states: readonly ListedState[]
+  readonly cities: readonly ListedCity[]
+  readonly isps: readonly ListedIsp[]
+  readonly asns: readonly ListedAsn[]
+}
+
+/** By alpha-2 code. */
+export type Places = ReadonlyMap<string, CountryPlaces>
+
+const byName = <Named extends { readonly name: string }>(items: Iterable<Named>): readonly Named[] =>
+  [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+
+const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryPlaces => {
+  const states = new Map<string, ListedState>()
+  const cities = new Map<string, ListedCity>()
+  const isps = new Map<string, { code: string; name: string; asns: Set<number> }>()
+  const asns = new Map<number, ListedAsn>()
+  for (const { cover } of candidates) {
+    for (const { code, name } of cover.states) states.set(code, { code, name })
+    for (const { code, name, state } of cover.cities)
+      cities.set(code, { code, name, state: state ?? cities.get(code)?.state ?? null })
+    for (const { code, name, asns: numbers } of cover.isps) {
+      const known = isps.get(code) ?? { code, name, asns: new Set() }
+      for (const asn of numbers) {
+        known.asns.add(asn)
+        asns.set(asn, { asn, name })
+      }
+      isps.set(code, known)
+    }
+    for (const asn of cover.asns) if (!asns.has(asn)) asns.set(asn, { asn, name: `AS${asn}` })
+  }
+  const { alpha3, name } = countryOfAlpha2(alpha2)
+  return {
+    country: { alpha2, alpha3, name, states: states.size, cities: cities.size, asns: asns.size },
+    states: byName(states.values()),
+    cities: byName(cities.values()),
+    isps: byName([...isps.values()].map((isp) => ({ ...isp, asns: [...isp.asns].sort((a, b) => a - b) }))),
+    asns: [...asns.values()].sort((a, b) => a.asn - b.asn),
+  }
+}
+
+/** The places of the live exits, made anew when they change; `family`: those of one product family. */
+export const createPlaces = (deps: {
+  readonly live: Pick<LiveExits, 'index' | 'version'>
+  readonly health: Pick<ExitHealth, 'isAlive'>
+}): ((family: Family | null) => Places) => {
+  const { live, health } = deps
+  let version = ''
+  let made = new Map<Family | null, Places>()
+  return (family) => {
+    if (version !== live.version()) made = new Map()
+    version = live.version()
+    const known = made.get(family)
+    if (known) return known
+    const alive = live
+      .index()
+      .serving.filter(
+        ({ exitId, terms }) => health.isAlive(exitId) && (family === null || terms.family === family),
+      )
+    const places: Places = new Map(
+      [...Map.groupBy(alive, ({ cover }) => cover.country)].map(([alpha2, candidates]) => [
+        alpha2,
+        ofCountry(alpha2, candidates),
+      ]),
+    )
+    made.set(family, places)
+    return places
+  }
+}
+
+/**
+ * Keeps exits as new as a request needs them, without looking while nobody asks: resolves once what is in memory is at most
+ * `maxAgeMs` old. While Postgres does not answer it resolves too, and what was known before is used.
+ */
+export const createRecentExits = (deps: {
+  readonly live: Pick<LiveExits, 'refresh'>
+  readonly maxAgeMs: number
+  readonly monotonicMs: MonotonicClock
+  readonly onError: (error: unknown) => void
+}): (() => Promise<void>) => {
+  const { live, maxAgeMs, monotonicMs, onError } = deps
+  let lookedMs = Number.NEGATIVE_INFINITY
+  let looking: Promise<void> | null = null
+  return async () => {
+    if (monotonicMs() - lookedMs <= maxAgeMs) return
+    looking ??= (async () => {
+      const askedMs = monotonicMs()
+      await live.refresh().catch(onError)
+      // Also after a failure: an outage is not asked about by every request.
+      lookedMs = askedMs
+      looking = null
+    })()
+    await looking
+  }
+}

@@ -1,0 +1,222 @@
+import { LRUCache } from 'lru-cache'
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import { writeTargeting } from '../../domain/exits/username.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { createGathered } from '../../platform/postgres/batch-loader.ts'
+
+/** Which exit a session has. */
+export type Pin = {
+  /** Of a candidate. */
+  readonly exitKey: string
+  /** Rises each time that the session gets another exit. */
+  readonly round: number
+  readonly startedAtMs: number
+  readonly expiresAtMs: number
+  /** Its exit failed: until it ends nothing goes through. */
+  readonly failed: boolean
+}
+
+export type SessionRef = {
+  readonly key: string
+  readonly holder: string
+  readonly sessionId: string
+}
+
+/** A session is one of a plan under one targeting: the same id with another city is another session. */
+export const sessionRef = (holder: string, sessionId: string, targeting: Targeting): SessionRef => ({
+  key: createHash('sha256')
+    .update(JSON.stringify([holder, sessionId, writeTargeting(targeting)]))
+    .digest('base64url')
+    .slice(0, 27),
+  holder,
+  sessionId,
+})
+
+export type Proposal = Omit<Pin, 'failed'>
+
+export type StickySessions = {
+  /**
+   * The session's exit. `propose` is asked for one when it has none or its time is over: the former pin is handed to it;
+   * null proposes nothing. All processes get the same answer: the first one's. Where Postgres does not answer within half a
+   * second, this process goes on with its own proposal.
+   */
+  pin(session: SessionRef, propose: (former: Pin | null) => Proposal | null): Promise<Pin | null>
+  /** Its exit failed for good. */
+  fail(session: SessionRef): void
+  /** Another process released or failed these, or gave them their next exit after that. */
+  learn(changed: readonly { readonly key: string; readonly pin: Pin }[]): void
+  /** Resolves when what was changed here is told. */
+  told(): Promise<void>
+}
+
+type Row = {
+  readonly session_key: string
+  readonly exit_key: string
+  readonly round: number
+  readonly started_at: string
+  readonly expires_at: string
+  readonly failed: boolean
+}
+
+export const pinOf = (row: Omit<Row, 'session_key'>): Pin => ({
+  exitKey: row.exit_key,
+  round: row.round,
+  startedAtMs: Date.parse(row.started_at),
+  expiresAtMs: Date.parse(row.expires_at),
+  failed: row.failed,
+})
+
+const maxPins = 200_000
+const answerWithinMs = 500
+const columns = 'session_key, exit_key, round, started_at, expires_at, failed'
+const iso = (ms: number): string => new Date(ms).toISOString()
+
+export const createStickySessions = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}): StickySessions => {
+  const { pool, clock, onError } = deps
+  const pins = new LRUCache<string, Pin>({ max: maxPins })
+  const proposals = new Map<string, SessionRef & { readonly proposal: Proposal }>()
+  let telling: Promise<void> = Promise.resolve()
+
+  const load = createGathered<string, Pin>(async (keys) => {
+    const { rows } = await pool.query<Row>({
+      name: 'sticky-load',
+      text: `select ${columns} from work.sticky_sessions where session_key = any ($1::text[])`,
+      values: [keys],
+    })
+    return new Map(rows.map((row) => [row.session_key, pinOf(row)]))
+  })
+
+  const write = createGathered<string, Pin>(async (keys) => {
+    const given = [...keys].sort().flatMap((key) => proposals.get(key) ?? [])
+    const { rows } = await pool.query<Row>({
+      name: 'sticky-write',
+      text: `
+        insert into work.sticky_sessions as known
+          (session_key, holder, session_id, exit_key, round, started_at, expires_at)
+        select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::timestamptz[], $7::timestamptz[])
+        on conflict (session_key) do update
+          set exit_key = excluded.exit_key, round = excluded.round, started_at = excluded.started_at,
+              expires_at = excluded.expires_at, failed = false,
+              changed_at = case when known.changed_at is null then null else clock_timestamp() end
+          where known.round < excluded.round
+        returning ${columns}`,
+      values: [
+        given.map(({ key }) => key),
+        given.map(({ holder }) => holder),
+        given.map(({ sessionId }) => sessionId),
+        given.map(({ proposal }) => proposal.exitKey),
+        given.map(({ proposal }) => proposal.round),
+        given.map(({ proposal }) => iso(proposal.startedAtMs)),
+        given.map(({ proposal }) => iso(proposal.expiresAtMs)),
+      ],
+    })
+    return new Map(rows.map((row) => [row.session_key, pinOf(row)]))
+  })
+
+  const inTime = async <Value>(work: Promise<Value>): Promise<Value> => {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('Postgres did not answer in time')), answerWithinMs)
+    })
+    try {
+      return await Promise.race([work, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  const isOver = (pin: Pin): boolean => pin.expiresAtMs <= clock()
+
+  /** What all processes agree on, or undefined when nothing is proposed. */
+  const agree = async (
+    session: SessionRef,
+    propose: (former: Pin | null) => Proposal | null,
+  ): Promise<Pin | null> => {
+    const { key } = session
+    const former = (await inTime(load(key))) ?? null
+    if (former && !isOver(former)) return former
+    const proposal = propose(former)
+    if (proposal === null) return null
+    proposals.set(key, { ...session, proposal })
+    try {
+      const won = await inTime(write(key))
+      // Another process was first.
+      return won ?? (await inTime(load(key))) ?? { ...proposal, failed: false }
+    } finally {
+      proposals.delete(key)
+    }
+  }
+
+  return {
+    pin: async (session, propose) => {
+      const held = pins.get(session.key) ?? null
+      if (held && !isOver(held)) return held
+      let pin: Pin | null
+      try {
+        pin = await agree(session, propose)
+      } catch (error) {
+        onError(error)
+        const proposal = propose(held)
+        pin = proposal && { ...proposal, failed: false }
+      }
+      if (pin) pins.set(session.key, pin)
+      return pin
+    },
+    fail: ({ key }) => {
+      const pin = pins.get(key)
+      if (!pin || pin.failed) return
+      pins.set(key, { ...pin, failed: true })
+      telling = telling
+        .then(async () => {
+          await pool.query(
+            `update work.sticky_sessions set failed = true, changed_at = clock_timestamp()
+              where session_key = $1::text and round = $2::int`,
+            [key, pin.round],
+          )
+        })
+        .catch(onError)
+    },
+    learn: (changed) => {
+      for (const { key, pin } of changed) {
+        const held = pins.peek(key)
+        if (held && held.round <= pin.round) pins.set(key, pin)
+      }
+    },
+    told: () => telling,
+  }
+}
+
+/** A call names at most this many sessions. */
+export const maxReleased = 1_000
+
+/**
+ * Ends sessions of a plan before their time: their next connection gets another exit. Every process knows within a second.
+ * @param sessionIds null: all of the plan
+ * @returns how many were running
+ */
+export const releaseSessions = async (
+  pool: pg.Pool,
+  holder: string,
+  sessionIds: readonly string[] | null,
+  nowMs: number,
+): Promise<number> => {
+  const { rowCount } = await pool.query(
+    `update work.sticky_sessions set expires_at = $3::timestamptz, changed_at = clock_timestamp()
+      where holder = $1::text and ($2::text[] is null or session_id = any ($2::text[])) and expires_at > $3::timestamptz`,
+    [holder, sessionIds, iso(nowMs)],
+  )
+  return rowCount ?? 0
+}
+
+/** Forgets sessions that ended more than a day ago. */
+export const forgetSessions = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+  await pool.query('delete from work.sticky_sessions where expires_at < $1::timestamptz', [
+    iso(nowMs - 24 * 60 * 60_000),
+  ])
+}

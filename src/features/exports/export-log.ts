@@ -1,0 +1,115 @@
+import { createEntryStream } from '../../domain/finance/entries.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { Sink } from '../../platform/outgoing/file-sink.ts'
+import { createGatewayNames } from '../finance/gateway-names.ts'
+import { type Moment, refusePastTheEnd } from '../finance/moment.ts'
+import { type ExportHead, type Format, type JournalFormat, type JournalWriter, beancountWriter, csvWriter, hledgerWriter } from './journal-formats.ts'
+import { createJsonlWriter } from './jsonl.ts'
+
+export type ExportOptions = {
+  readonly format: Format
+  /** One book of the journal; null for every book. `jsonl` knows no books. */
+  readonly book: string | null
+  /** Through the last event at or before it; null through the head of the log as it is now. */
+  readonly until: Moment | null
+  readonly onProgress?: (position: number, events: number) => void
+}
+
+export type Exported = {
+  readonly format: Format
+  /** Of the last event in it; 0 without one. */
+  readonly position: number
+  readonly events: number
+  readonly bytes: number
+}
+
+const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWriter>> = {
+  hledger: hledgerWriter,
+  beancount: beancountWriter,
+  csv: csvWriter,
+}
+
+/** What one format makes of pages of the log. */
+type PageWriter = { head(): string; events(page: readonly StoredEvent[]): string; end(): string }
+
+const journalPages = (
+  { writer, see }: { readonly writer: JournalWriter; see(event: RecordedEvent): void },
+  decode: EventCodec['decode'],
+): PageWriter => {
+  const entries = createEntryStream()
+  return {
+    head: writer.head,
+    events: (page) => {
+      let text = ''
+      for (const stored of page) {
+        const event = decode(stored)
+        see(event)
+        const entry = entries.next(event)
+        if (entry !== null) text += writer.entry(entry)
+      }
+      return text
+    },
+    end: writer.end,
+  }
+}
+
+/** Cuts pages at the first event that was booked after an instant; null once that was reached. */
+const cutAtTime = (until: Moment | null) => {
+  if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
+  const limit = isoTime(Math.max(until.atMs, 0)) // nothing was recorded before 1970
+  return (page: readonly StoredEvent[]) => {
+    // Accounting time is the running maximum, so it passes the instant with the first event that is later.
+    const first = page.findIndex(
+      ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > limit,
+    )
+    return first === -1 ? { page, over: false } : { page: page.slice(0, first), over: true }
+  }
+}
+
+/**
+ * Writes the ledger through the head of the log as it is now, or less. Memory does not grow with the log: two pages, and
+ * for hledger and beancount a balance an account.
+ * @throws PastTheEnd before anything is written; LogUnavailable, and what the sink throws
+ */
+export const exportLedger = async (
+  {
+    log,
+    decode,
+    clock,
+  }: { readonly log: EventLog; readonly decode: EventCodec['decode']; readonly clock: Clock },
+  sink: Sink,
+  { format, book, until, onProgress }: ExportOptions,
+): Promise<Exported> => {
+  const logId = await log.logId()
+  const head = await log.head()
+  if (until) refusePastTheEnd(until, head, clock())
+  const through = until?.kind === 'position' ? until.position : head
+  const { see, nameOf: gatewayOf } = createGatewayNames()
+  const pages: PageWriter =
+    format === 'jsonl'
+      ? createJsonlWriter()
+      : journalPages({ writer: writers[format]({ logId, book, gatewayOf }), see }, decode)
+  const cut = cutAtTime(until)
+  let position = 0
+  let events = 0
+  let bytes = 0
+  const write = async (text: string): Promise<void> => {
+    bytes += Buffer.byteLength(text)
+    await sink.write(text)
+  }
+  await write(pages.head())
+  for await (const read of readLog(log, through)) {
+    const { page, over } = cut(read)
+    await write(pages.events(page))
+    position = page.at(-1)?.position ?? position
+    events += page.length
+    onProgress?.(position, events)
+    if (over) break
+  }
+  await write(pages.end())
+  await sink.finish()
+  return { format, position, events, bytes }
+}

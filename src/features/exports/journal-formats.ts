@@ -1,0 +1,273 @@
+import type { Entry } from '../../domain/finance/entries.ts'
+import { csvField } from '../../kernel/csv.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { plainDollars } from '../../kernel/money.ts'
+import type { GatewayName } from '../finance/gateway-names.ts'
+
+export const formats = ['hledger', 'beancount', 'csv', 'jsonl'] as const
+export type Format = (typeof formats)[number]
+export type JournalFormat = Exclude<Format, 'jsonl'>
+
+/** What an export says of itself at its head. */
+export type ExportHead = {
+  readonly logId: string
+  /** The book that it is limited to, or null for every book. */
+  readonly book: string | null
+  /** Knows a gateway from the event on that set it. */
+  readonly gatewayOf: GatewayName
+}
+
+/** How a program for accounts writes a journal: text for its head, for each entry, and for its end. */
+export type JournalWriter = {
+  head(): string
+  /** Empty where no posting is of the book that was asked for. */
+  entry(entry: Entry): string
+  end(): string
+}
+
+/** One leg: the book and account of a posting, and micro-dollars: above zero a debit, below a credit. */
+export type Leg = { readonly book: string; readonly account: string; readonly amountMicros: number }
+
+/** The legs of an entry by book, in their order: each book's part sums to zero and is a transaction of its own. */
+export const legsByBook = (entry: Entry, only: string | null): ReadonlyMap<string, readonly Leg[]> => {
+  const books = new Map<string, Leg[]>()
+  for (const { book, account, debitMicros, creditMicros } of entry.postings) {
+    if (only !== null && book !== only) continue
+    const legs = books.get(book)
+    const leg = { book, account, amountMicros: debitMicros - creditMicros }
+    if (legs === undefined) books.set(book, [leg])
+    else legs.push(leg)
+  }
+  return books
+}
+
+/** `2026-11-21` of an instant in UTC. */
+export const dayOf = (iso: string): string => iso.slice(0, 10)
+
+/** What an entry is told by, besides its accounts; those that it has. */
+export const factsOf = (entry: Entry): readonly (readonly [name: string, value: string])[] => {
+  const facts: readonly (readonly [string, string | null])[] = [
+    ['event', entry.eventId],
+    ['time', entry.at],
+    ['owner', entry.accountId],
+    ['order', entry.orderId],
+    ['customer', entry.customerId],
+    ['deposit', entry.depositId],
+    ['reference', entry.reference],
+  ]
+  return facts.filter((fact): fact is readonly [string, string] => fact[1] !== null)
+}
+
+/** How a program for accounts spells what a journal holds. Amounts are dollars with six decimals. */
+export type Spelling = {
+  head(): string
+  /** The account's name; `opening` stands before its first entry, empty later. */
+  account(book: string, account: string, day: string): { readonly name: string; readonly opening: string }
+  /** What stands above the legs of an entry. */
+  entry(entry: Entry, day: string): string
+  /** What comes before an account's name in a leg. */
+  readonly indent: string
+  /** All balances, by name; the text that makes the program itself check them. `day` is the last entry's. */
+  end(balances: ReadonlyMap<string, string>, day: string): string
+}
+
+/** A journal with a transaction for each book of each entry. It keeps a balance for each account. */
+export const journalWriter = (spelling: Spelling, only: string | null): JournalWriter => {
+  const balances = new Map<string, bigint>()
+  let lastDay = '1970-01-01'
+  return {
+    head: spelling.head,
+    entry: (entry) => {
+      lastDay = dayOf(entry.at)
+      let text = ''
+      for (const [book, legs] of legsByBook(entry, only)) {
+        let lines = ''
+        for (const { account, amountMicros } of legs) {
+          const amount = BigInt(amountMicros)
+          const { name, opening } = spelling.account(book, account, lastDay)
+          text += opening
+          balances.set(name, (balances.get(name) ?? 0n) + amount)
+          lines += `${spelling.indent}${name}  ${plainDollars(amount)} USD\n`
+        }
+        text += `${spelling.entry(entry, lastDay)}${lines}\n`
+      }
+      return text
+    },
+    end: () => {
+      const sorted = [...balances].sort(([a], [b]) => (a < b ? -1 : 1))
+      return spelling.end(new Map(sorted.map(([name, balance]) => [name, plainDollars(balance)])), lastDay)
+    },
+  }
+}
+
+const roots: Readonly<Record<string, string>> = {
+  assets: 'Assets',
+  liabilities: 'Liabilities',
+  equity: 'Equity',
+  revenue: 'Revenue',
+  expenses: 'Expenses',
+}
+
+/** A part of a name as beancount takes it: letters, digits and dashes, the first one upper case or a digit. */
+const part = (text: string): string => {
+  const plain = text.replaceAll(/[^A-Za-z0-9-]/g, '-').replace(/^-+/, '')
+  return plain === '' ? 'X' : `${plain.charAt(0).toUpperCase()}${plain.slice(1)}`
+}
+
+const quoted = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+
+const dayAfter = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10)
+
+/**
+ * Gives accounts names that beancount takes, e.g. `Liabilities:Service:Wallet:Acc-0199…` for `liabilities:wallet:acc_0199…`
+ * in the book `service`. Two accounts that would be spelt alike are told apart by a number, in order of appearance.
+ */
+const createNames = (withBook: boolean) => {
+  const byAccount = new Map<string, string>()
+  const taken = new Set<string>()
+  return (book: string, account: string): { readonly name: string; readonly fresh: boolean } => {
+    const key = `${book}\0${account}`
+    const known = byAccount.get(key)
+    if (known !== undefined) return { name: known, fresh: false }
+    const [kind = '', ...rest] = account.split(':')
+    const root = roots[kind]
+    if (root === undefined) throw new Error(`account ${account} is of no kind that beancount knows`)
+    const spelt = [root, ...(withBook ? book.split(':').map(part) : []), ...rest.map(part)].join(':')
+    let name = spelt
+    for (let n = 2; taken.has(name); n += 1) name = `${spelt}-${n}`
+    byAccount.set(key, name)
+    taken.add(name)
+    return { name, fresh: true }
+  }
+}
+
+/**
+ * A ledger for beancount 2.3 and later. Each account is opened with its first entry and says its exact name and book in
+ * its metadata. Balance assertions on the day after the last entry make beancount itself refuse a file that lost or
+ * gained a line.
+ */
+export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
+  const nameOf = createNames(only === null)
+  const spelling: Spelling = {
+    head: () =>
+      [
+        '; Farebox: the ledger for beancount. Amounts are exact, times are UTC, dates are accounting time.',
+        `; log ${logId}, ${only === null ? 'every book' : `book ${only}`}`,
+        `option "title" ${quoted(`Farebox ${only ?? 'ledger'}`)}`,
+        'option "operating_currency" "USD"',
+        'option "name_income" "Revenue"',
+        '',
+        '',
+      ].join('\n'),
+    account: (book, account, day) => {
+      const { name, fresh } = nameOf(book, account)
+      if (!fresh) return { name, opening: '' }
+      const gateway = gatewayOf(account)
+      return {
+        name,
+        opening: `${day} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n${gateway === null ? '' : `  gateway: ${quoted(gateway)}\n`}`,
+      }
+    },
+    entry: (entry, day) => {
+      const facts = factsOf(entry).map(([name, value]) => `  ${name}: ${quoted(value)}\n`)
+      return `${day} * ${quoted(entry.type)}\n  position: ${quoted(positionToken(entry.position))}\n${facts.join('')}`
+    },
+    indent: '  ',
+    end: (balances, day) =>
+      [...balances].map(([name, balance]) => `${dayAfter(day)} balance ${name}  ${balance} USD\n`).join(''),
+  }
+  return journalWriter(spelling, only)
+}
+
+const columns = [
+  'position',
+  'time',
+  'event',
+  'type',
+  'book',
+  'account',
+  'debit',
+  'credit',
+  'currency',
+  'owner',
+  'order',
+  'customer',
+  'deposit',
+  'reference',
+  'gateway',
+] as const
+
+/**
+ * One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. `jsonl` has texts as
+ * they are.
+ */
+export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
+  head: () => `${columns.join(',')}\n`,
+  entry: (entry) => {
+    const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
+    const before = `${positionToken(position)},${at},${eventId},${csvField(type)}`
+    const after = `USD,${accountId ?? ''},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
+    let text = ''
+    for (const legs of legsByBook(entry, only).values())
+      for (const { book, account, amountMicros } of legs) {
+        const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
+        const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
+        text += `${before},${csvField(book)},${csvField(account)},${debit},${credit},${after},${csvField(gatewayOf(account))}\n`
+      }
+    return text
+  },
+  end: () => '',
+})
+
+/** hledger's letters for the kinds of accounts (its manual, "Account types"), by our first part. */
+const kinds: Readonly<Record<string, string>> = {
+  assets: 'A',
+  liabilities: 'L',
+  equity: 'E',
+  revenue: 'R',
+  expenses: 'X',
+}
+
+/** A tag's value ends at a comma, so each fact has a comment line of its own; no fact holds a line break. */
+const comment = ([name, value]: readonly [string, string]): string => `    ; ${name}:${value}\n`
+
+/**
+ * A journal for hledger 1.25 and later. With every book in it, each account stands below its book
+ * (`service:liabilities:wallet:acc_…`), and says its kind, so that `hledger bs` and `hledger is` work; one book alone has
+ * our names as they are. The last transaction moves nothing and asserts every balance, so that a file which lost or
+ * gained a line is refused by hledger itself.
+ */
+export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
+  const declared = new Set<string>()
+  const spelling: Spelling = {
+    head: () =>
+      [
+        '; Farebox: the ledger for hledger. Amounts are exact, times are UTC, dates are accounting time.',
+        `; log ${logId}, ${only === null ? 'every book' : `book ${only}`}`,
+        'decimal-mark .',
+        'commodity 1000.000000 USD',
+        '',
+        '',
+      ].join('\n'),
+    account: (book, account) => {
+      const name = only === null ? `${book}:${account}` : account
+      if (declared.has(name)) return { name, opening: '' }
+      declared.add(name)
+      const kind = kinds[account.slice(0, account.indexOf(':'))]
+      if (kind === undefined) throw new Error(`account ${account} is of no kind that hledger knows`)
+      const gateway = gatewayOf(account)
+      const tags = gateway === null ? `type:${kind}` : `type:${kind}, gateway:${gateway}`
+      return { name, opening: `account ${name}  ; ${tags}\n` }
+    },
+    entry: (entry, day) =>
+      `${day} * (${positionToken(entry.position)}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,
+    indent: '    ',
+    end: (balances, day) => {
+      if (balances.size === 0) return ''
+      const lines = [...balances].map(([name, balance]) => `    ${name}  0 USD = ${balance} USD\n`)
+      return `${day} * balances\n${lines.join('')}`
+    },
+  }
+  return journalWriter(spelling, only)
+}

@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { type StreamName, streamPrefixes } from '../../kernel/streams.ts'
+import { appendBytes, refusalOf } from '../../platform/eventstore/append-checks.ts'
+import type { NewEvent, StoredEvent } from '../../platform/eventstore/port.ts'
+
+/** The first line of a `jsonl` export. */
+export const jsonlHead = { format: 'farebox-log', version: 1 } as const
+
+/**
+ * An event as its line holds it. `ordinal` counts from 1; positions are left out, for they differ between adapters.
+ * `data` and `metadata` are the texts that the log stores, each as a JSON string: read back, they are the same bytes.
+ */
+export type JsonlEvent = {
+  readonly ordinal: number
+  readonly stream: string
+  readonly revision: number
+  readonly id: string
+  readonly type: string
+  readonly data: string
+  readonly metadata: string
+}
+
+/** The last line: how many events, and the SHA-256 over all bytes before this line. */
+export type JsonlEnd = { readonly events: number; readonly sha256: string }
+
+/**
+ * Writes the log itself, one event a line: complete, so that `ledger import` makes the same log of it. It names neither
+ * its log nor a time: equal logs give equal files.
+ */
+export const createJsonlWriter = () => {
+  const hash = createHash('sha256')
+  let ordinal = 0
+  const hashed = (text: string): string => {
+    hash.update(text)
+    return text
+  }
+  return {
+    head: (): string => hashed(`${JSON.stringify(jsonlHead)}\n`),
+    events: (events: readonly StoredEvent[]): string => {
+      let text = ''
+      for (const { stream, revision, id, type, data, metadata } of events) {
+        ordinal += 1
+        const line: JsonlEvent = { ordinal, stream, revision, id, type, data, metadata }
+        text += `${JSON.stringify(line)}\n`
+      }
+      return hashed(text)
+    },
+    end: (): string => {
+      const end: JsonlEnd = { events: ordinal, sha256: hash.digest('hex') }
+      return `${JSON.stringify(end)}\n`
+    },
+  }
+}
+
+/** The file is no whole export: what is wrong, and where. */
+export class NoExport extends Error {
+  override readonly name = 'NoExport'
+}
+
+const chunkBytes = 1 << 20
+/** An append of 1 MiB whose every character is written as an escape, with room for the rest of the line. */
+const maxLineBytes = 8 << 20
+
+/**
+ * The lines of a file without their ends, with memory for one line. The last one must have its end, too.
+ * @throws NoExport
+ */
+async function* linesOf(file: FileHandle): AsyncGenerator<Buffer> {
+  const chunk = Buffer.allocUnsafe(chunkBytes)
+  let rest: Buffer = Buffer.alloc(0)
+  let number = 0
+  for (let at = 0; ; ) {
+    const { bytesRead } = await file.read(chunk, 0, chunkBytes, at)
+    if (bytesRead === 0) break
+    at += bytesRead
+    const text = Buffer.concat([rest, chunk.subarray(0, bytesRead)])
+    let start = 0
+    for (let end = text.indexOf(10); end !== -1; end = text.indexOf(10, start)) {
+      number += 1
+      yield text.subarray(start, end)
+      start = end + 1
+    }
+    rest = text.subarray(start)
+    if (rest.length > maxLineBytes)
+      throw new NoExport(`line ${number + 1} is longer than any line of an export`)
+  }
+  if (rest.length > 0) throw new NoExport(`line ${number + 1} is cut off: the file is not whole`)
+}
+
+const parseLine = (line: Buffer, number: number): Record<string, unknown> => {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line))
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>
+  } catch {
+    // Said below.
+  }
+  throw new NoExport(`line ${number} is no JSON object`)
+}
+
+const eventKeys = 'ordinal,stream,revision,id,type,data,metadata'
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+const isObjectText = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null
+  } catch {
+    return false
+  }
+}
+
+const hasTime = (metadata: string): boolean => {
+  try {
+    return instant.test((JSON.parse(metadata) as { recordedAt: string }).recordedAt)
+  } catch {
+    return false
+  }
+}
+
+/** An event that the log may take next; `number` is its line. */
+const checkEvent = (value: Record<string, unknown>, number: number, ordinal: number): JsonlEvent => {
+  const refused = (why: string) => new NoExport(`line ${number} is no event of an export: ${why}`)
+  if (Object.keys(value).join() !== eventKeys) throw refused(`it must hold ${eventKeys}`)
+  const { stream, revision, id, type, data, metadata } = value
+  if (value.ordinal !== ordinal) throw refused(`its ordinal must be ${ordinal}`)
+  for (const [name, text] of Object.entries({ stream, id, type, data, metadata }))
+    if (typeof text !== 'string' || text === '') throw refused(`${name} must be a text`)
+  const event = { ordinal, stream, revision, id, type, data, metadata } as JsonlEvent
+  if (!streamPrefixes.some((prefix) => event.stream.startsWith(prefix)))
+    throw refused(`${event.stream} is no stream of ours`)
+  if (!Number.isSafeInteger(revision) || event.revision < 0)
+    throw refused('its revision must be a whole number')
+  if (!isObjectText(event.data)) throw refused('its data are no JSON')
+  if (!hasTime(event.metadata)) throw refused('its metadata have no recordedAt')
+  const append = { stream: event.stream as StreamName, expected: 'noStream' as const, events: [event] }
+  const refusal = refusalOf(append, appendBytes(append))
+  if (refusal !== null) throw refused(refusal.message)
+  return event
+}
+
+/** Events of one import batch: their lines are read together, checked together and written together. */
+export type JsonlBatch = {
+  readonly events: readonly (JsonlEvent & NewEvent)[]
+  /** SHA-256 over their lines: tells whether they are what a former pass read. */
+  readonly sha256: string
+  /** Of the file, as far as it was read. */
+  readonly bytes: number
+}
+
+const batchBytes = 512 << 10
+
+/**
+ * Reads an export from its first to its last byte and hands out its events in batches of about 512 KiB. Whoever has read
+ * all batches without an error has read a whole file: head, events without a gap, and an end whose count and digest fit.
+ * @throws NoExport
+ */
+export async function* readJsonl(file: FileHandle): AsyncGenerator<JsonlBatch> {
+  const whole = createHash('sha256')
+  let lines = createHash('sha256')
+  let events: (JsonlEvent & NewEvent)[] = []
+  let bytes = 0
+  let readBytes = 0
+  let number = 0
+  let ordinal = 0
+  let ended = false
+  const take = (): JsonlBatch => {
+    const batch = { events, sha256: lines.digest('hex'), bytes: readBytes }
+    events = []
+    bytes = 0
+    lines = createHash('sha256')
+    return batch
+  }
+  for await (const line of linesOf(file)) {
+    number += 1
+    readBytes += line.length + 1
+    if (ended) throw new NoExport(`line ${number} follows the end of the export`)
+    const value = parseLine(line, number)
+    if (number === 1) {
+      if (JSON.stringify(value) !== JSON.stringify(jsonlHead))
+        throw new NoExport(`line 1 is not ${JSON.stringify(jsonlHead)}: no export that this version reads`)
+    } else if (Object.keys(value).join() === 'events,sha256') {
+      if (value.events !== ordinal)
+        throw new NoExport(`the end tells of ${value.events} events, there are ${ordinal}`)
+      if (value.sha256 !== whole.digest('hex'))
+        throw new NoExport('its digest does not fit: the file was changed or damaged')
+      ended = true
+      continue
+    } else {
+      ordinal += 1
+      events.push(checkEvent(value, number, ordinal))
+      bytes += line.length
+      lines.update(line)
+    }
+    whole.update(line).update('\n')
+    if (bytes >= batchBytes) yield take()
+  }
+  if (number === 0) throw new NoExport('it is empty')
+  if (!ended) throw new NoExport('its last line is missing: the file is cut off')
+  if (events.length > 0) yield take()
+}

@@ -1,0 +1,109 @@
+import { csv } from '../../kernel/csv.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { amountWriter, plainDollars } from '../../kernel/money.ts'
+import { table } from '../../platform/cli/output.ts'
+import { accountText } from './gateway-names.ts'
+import type { StatementLine } from './journal-entries.ts'
+import { type AccountTotals, closingMicros } from './journal-sums.ts'
+import { type Span, spanJson, spanText, sumsJson } from './trial-balance.ts'
+
+export type Statement = {
+  readonly span: Span
+  readonly book: string
+  readonly account: string
+  /** Of a reseller's own gateway: what people call it. */
+  readonly gateway: string | null
+  readonly totals: AccountTotals
+  readonly lines: readonly StatementLine[]
+}
+
+const lineJson = ({ amountMicros, balanceMicros, ...line }: StatementLine) => ({
+  ...line,
+  position: positionToken(line.position),
+  amountMicros: String(amountMicros),
+  balanceMicros: String(balanceMicros),
+})
+
+export const statementJson = ({ span, book, account, gateway, totals, lines }: Statement) => ({
+  ...spanJson(span),
+  book,
+  account,
+  gateway,
+  ...sumsJson(totals),
+  lines: lines.map(lineJson),
+})
+
+export const statementCsv = ({ book, lines }: Statement): string =>
+  csv(
+    [
+      'position',
+      'time',
+      'book',
+      'account',
+      'type',
+      'debit',
+      'credit',
+      'balance',
+      'against',
+      'order',
+      'customer',
+      'deposit',
+      'reference',
+      'actor',
+      'request',
+    ],
+    lines.map((line) => [
+      positionToken(line.position),
+      line.at,
+      book,
+      line.account,
+      line.type,
+      plainDollars(line.amountMicros > 0n ? line.amountMicros : 0n),
+      plainDollars(line.amountMicros < 0n ? -line.amountMicros : 0n),
+      plainDollars(line.balanceMicros),
+      line.against.join(' '),
+      line.orderId,
+      line.customerId,
+      line.depositId,
+      line.reference,
+      line.actor,
+      line.correlationId,
+    ]),
+  )
+
+type Shown = {
+  readonly time: string
+  readonly position: string
+  readonly what: string
+  readonly amount: bigint | null
+  readonly balance: bigint
+}
+
+const purpose = ({ type, orderId, depositId, reference }: StatementLine): string =>
+  [type, orderId, depositId, reference].filter((part) => part !== null).join(' ')
+
+/** Opening balance, lines and closing balance. A debit is above zero, a credit below. */
+export const statementText = ({ span, book, account, gateway, totals, lines }: Statement): string => {
+  const closing = closingMicros(totals)
+  const none = { time: '', position: '', amount: null }
+  const shown: readonly Shown[] = [
+    { ...none, what: 'OPENING', balance: totals.openingMicros },
+    ...lines.map((line) => ({
+      time: line.at,
+      position: positionToken(line.position),
+      what: purpose(line),
+      amount: line.amountMicros,
+      balance: line.balanceMicros,
+    })),
+    { ...none, what: 'CLOSING', balance: closing },
+  ]
+  const write = amountWriter(shown.flatMap(({ amount, balance }) => [amount ?? 0n, balance]))
+  const heading = `${accountText(account, gateway)} in the book ${book}, US dollars, ${spanText(span, true)}; credits are negative`
+  return `${heading}\n\n${table(shown, [
+    { title: 'TIME', value: ({ time }) => time },
+    { title: 'POSITION', value: ({ position }) => position, align: 'right' },
+    { title: 'WHAT', value: ({ what }) => what },
+    { title: 'AMOUNT', value: ({ amount }) => (amount === null ? '' : write(amount)), align: 'right' },
+    { title: 'BALANCE', value: ({ balance }) => write(balance), align: 'right' },
+  ])}`
+}

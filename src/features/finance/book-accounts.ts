@@ -1,0 +1,131 @@
+import type pg from 'pg'
+import { customerAccount, gatewayAccount, serviceBook, walletAccount } from '../../domain/ledger/postings.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+
+/** Whether a book is the service's or that of a reseller, whose book may be empty. */
+export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => {
+  const { rows } = await pool.query<{ has: boolean }>(
+    `select $1::text = $2::text
+       or exists (select from read.journal_resellers where 'reseller:' || account_id = $1::text) as has`,
+    [book, serviceBook],
+  )
+  return rows[0]?.has === true
+}
+
+/** The books that have an account of this name, or one below it; at most ten, the service's first. */
+export const booksOf = async (
+  pool: pg.Pool,
+  account: string,
+  { below, book }: { readonly below: boolean; readonly book: string | null },
+): Promise<readonly string[]> => {
+  const has = (named: string): string =>
+    `exists (select from read.journal_accounts a where a.book = b.book and ${named})`
+  const { rows } = await pool.query<{ book: string }>(
+    `select book from (
+       select $3::text as book where $3::text is not null
+       union all select $2::text where $3::text is null
+       union all select 'reseller:' || account_id from read.journal_resellers where $3::text is null
+     ) b
+     where ${has('a.account = $1::text')} or $4::boolean and
+       ${has("a.account >= $1::text || ':' and a.account < $1::text || ';'")}
+     order by book <> $2::text, book limit 10`,
+    [account, serviceBook, book, below],
+  )
+  return rows.map(({ book: found }) => found)
+}
+
+/** What a book may be named, for messages and help. */
+export const bookForms = 'service, or reseller:ACCOUNT_ID'
+
+/** Why a book that was named is refused: to the command line and over HTTP in the same words. */
+const noSuchBook = (book: string): string => `there is no book ${book}; a book is ${bookForms}`
+
+/** `acc_…` stands for its wallet, `cus_…` for a customer's credit, `crd_…` for a gateway; else it is an account's name. */
+export const accountName = (given: string): string => {
+  if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
+  if (/^crd_\w+$/.test(given)) return gatewayAccount(given)
+  return /^cus_\w+$/.test(given) ? customerAccount(given) : given
+}
+
+/** Where an account stands, or why that cannot be said; `account` is its name in the books. */
+type FoundAccount =
+  | { readonly outcome: 'found'; readonly book: string; readonly account: string }
+  | { readonly outcome: 'unknown_book'; readonly book: string }
+  /** No book has it, or not the one that was named. */
+  | { readonly outcome: 'unknown_account'; readonly book: string | null; readonly account: string }
+  /** It stands for those below it and has no lines of its own. */
+  | { readonly outcome: 'parent'; readonly account: string }
+  /** The books of several resellers have it, and not the service's. */
+  | { readonly outcome: 'several_books'; readonly books: readonly string[]; readonly account: string }
+
+/**
+ * Finds an account by what `accountName` takes: in the book that was named, else in the service's, else in the only one
+ * that has it. With `below` the name of a parent such as `revenue` will do.
+ */
+const findAccount = async (
+  pool: pg.Pool,
+  given: string,
+  { book, below }: { readonly book: string | null; readonly below: boolean },
+): Promise<FoundAccount> => {
+  if (book !== null && !(await hasBook(pool, book))) return { outcome: 'unknown_book', book }
+  const account = accountName(given)
+  const books = await booksOf(pool, account, { below, book })
+  const [first, second] = books
+  if (first === undefined) {
+    const parent = !below && (await booksOf(pool, account, { below: true, book })).length > 0
+    return parent ? { outcome: 'parent', account } : { outcome: 'unknown_account', book, account }
+  }
+  if (first !== serviceBook && second !== undefined) return { outcome: 'several_books', books, account }
+  return { outcome: 'found', book: first, account }
+}
+
+type Problem = Exclude<FoundAccount, { readonly outcome: 'found' }>
+
+/** How one way into the books words and makes its refusals. */
+export type AccountWords = {
+  /** What lists all accounts. */
+  readonly list: string
+  /** What lists those below an account. */
+  below(account: string): string
+  /** How a book is named. */
+  readonly naming: string
+  /** What is taken besides accounts, after a semicolon; left out: nothing. */
+  readonly besides?: string
+  refusal(outcome: Problem['outcome'], message: string): Error
+}
+
+const messageOf = (problem: Problem, { list, below, naming, besides = '' }: AccountWords): string => {
+  switch (problem.outcome) {
+    case 'unknown_book':
+      return noSuchBook(problem.book)
+    case 'unknown_account': {
+      const where = problem.book === null ? 'no book has an' : `the book ${problem.book} has no`
+      return `${where} account ${problem.account || '""'}; ${list} lists them all${besides}`
+    }
+    case 'parent':
+      return `${problem.account} stands for those below it and has no lines of its own: ${below(problem.account)} lists them, name one`
+    case 'several_books':
+      return `several books have an account ${problem.account}: name one ${naming}, e.g. ${problem.books.join(', ')}`
+    default:
+      return problem satisfies never
+  }
+}
+
+/** What the command line and HTTP ask of the books, each in its words. */
+export const accountsBy = (words: AccountWords) => ({
+  /** @throws words.refusal for a book that is neither the service's nor a reseller's */
+  checkBook: async (pool: pg.Pool, book: string | undefined): Promise<void> => {
+    if (book !== undefined && !(await hasBook(pool, book)))
+      throw words.refusal('unknown_book', noSuchBook(book))
+  },
+  /** Where an account stands (`findAccount`). @throws words.refusal */
+  namedAccount: async (
+    pool: pg.Pool,
+    given: string,
+    { book = null, below }: { readonly book: string | null | undefined; readonly below: boolean },
+  ): Promise<{ readonly book: string; readonly account: string }> => {
+    const found = await findAccount(pool, given, { book, below })
+    if (found.outcome !== 'found') throw words.refusal(found.outcome, messageOf(found, words))
+    return { book: found.book, account: found.account }
+  },
+})

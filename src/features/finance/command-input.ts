@@ -1,0 +1,78 @@
+import { type Command, InvalidArgumentError } from 'commander'
+import { books } from '../../../projections/groups.ts'
+import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import { type Format, formatOption } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { type ProgressBar, createProgressBar } from '../../platform/cli/progress-bar.ts'
+import { createCodec } from '../../platform/eventstore/codec.ts'
+import { type BringUpContext, bringUp } from '../../platform/projections/bring-up.ts'
+import { type AccountWords, accountsBy, bookForms } from './book-accounts.ts'
+import { type Moment, PastTheEnd, createMoments, momentForms, parseMoment } from './moment.ts'
+import { type FinanceReader, createFinanceReader } from './reader.ts'
+import { thingIds } from './trail.ts'
+
+/** Brings the journal up to the log's head and gives that position, as `bringUp` does. */
+export const bringBooksUp = (context: BringUpContext, bar: ProgressBar): Promise<number> =>
+  bringUp(context, { group: books, called: 'the journal' }, bar)
+
+/** Parses an option that names a point of the log. */
+export const momentOption = (text: string): Moment => {
+  const moment = parseMoment(text)
+  if (moment === null) throw new InvalidArgumentError(`It must be ${momentForms}.`)
+  return moment
+}
+
+/** `Cli.action` of a command that takes moments: one past the end of the log is wrong use, not a failure. */
+export const momentAction = <Arguments extends readonly unknown[]>(
+  cli: Cli,
+  work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+) =>
+  cli.action<Arguments>((context, ...given) =>
+    work(context, ...given).catch((error) => {
+      throw error instanceof PastTheEnd ? new CliMisuse(error.message) : error
+    }),
+  )
+
+/** What a command shows: as of a moment, or of a range; of one book or all; in a format. */
+export type Shown = {
+  readonly asOf?: Moment
+  readonly from?: Moment
+  readonly to?: Moment
+  readonly book?: string
+  readonly format: Format
+}
+
+/** Adds the options of `Shown`. */
+export const withShown = (command: Command): Command =>
+  command
+    .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
+    .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
+    .option('--to <moment>', 'only what came before it (a position or a time)', momentOption)
+    .option('--book <name>', bookForms)
+    .addOption(formatOption())
+
+const words: AccountWords = {
+  list: '"ledger trial-balance"',
+  below: (account) => `"ledger account ${account}"`,
+  naming: 'with --book',
+  refusal: (outcome, message) =>
+    outcome === 'unknown_book' || outcome === 'unknown_account'
+      ? new CliMisuse(message, {}, 'not_found')
+      : new CliMisuse(message),
+}
+
+/** Books and accounts as commands name them. They throw CliMisuse. */
+export const names = accountsBy(words)
+
+/** `namedAccount` of a command that takes orders and positions, too. */
+export const { namedAccount: namedOrOther } = accountsBy({
+  ...words,
+  besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${thingIds}`,
+})
+
+/** Opens the journal as of the log's head, which a server or else this command brings it up to. */
+export const openReader = async (context: CliContext): Promise<{ head: number; reader: FinanceReader }> => {
+  const bar = createProgressBar(process.stderr)
+  const head = await bringBooksUp({ ...context, decode: createCodec().decode }, bar)
+  return { head, reader: createFinanceReader({ ...context, moments: createMoments(context) }) }
+}

@@ -1,0 +1,240 @@
+import type pg from 'pg'
+import { isStatementLine, ledgerOf } from '../../domain/finance/entries.ts'
+import type { OrderDetails } from '../../domain/shared/order-terms.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { type StreamName, accountStream, catalogStream, termsStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { withGateways } from './gateway-names.ts'
+import { type JournalPosting, entryAt } from './journal-entries.ts'
+import { trailOf } from './trail.ts'
+
+/** Something that was in force when an order was decided, and the event that put it in force. */
+export type Term = { readonly what: string; readonly event: RecordedEvent }
+
+/** The order that an event carries, or null. */
+export const orderIn = (event: RecordedEvent): OrderDetails | null =>
+  (event.data as { readonly order?: OrderDetails }).order ?? null
+
+/** The last event of a stream, up to a position, that `fits`. */
+const lastOf = async (
+  log: Pick<EventLog, 'readStream'>,
+  stream: StreamName,
+  position: number,
+  fits: (event: RecordedEvent) => boolean,
+): Promise<RecordedEvent | null> => {
+  let found: RecordedEvent | null = null
+  for await (const stored of log.readStream(stream)) {
+    if (stored.position > position) break
+    const event = decode(stored)
+    if (fits(event)) found = event
+  }
+  return found
+}
+
+/**
+ * On which terms an order was decided: the catalogue that priced it, the reseller's terms, the key with its cap. Each
+ * is told by the event that set it, so that it is seen who did.
+ */
+export const termsOf = async (
+  log: Pick<EventLog, 'readStream'>,
+  order: OrderDetails,
+  position: number,
+): Promise<readonly Term[]> => {
+  const accountId = order.accountId as AccountId
+  const { catalogDigest, keyId, termsRevision } = order
+  const ofKey = (event: RecordedEvent) => (event.data as { readonly keyId?: string }).keyId === keyId
+  const found: readonly (readonly [what: string, event: RecordedEvent | null])[] = [
+    [
+      `catalogue ${catalogDigest.slice(0, 12)}`,
+      await lastOf(
+        log,
+        catalogStream,
+        position,
+        ({ type, data }) =>
+          type === 'CatalogImported' && (data as { digest: string }).digest === catalogDigest,
+      ),
+    ],
+    [
+      `terms of the reseller, revision ${termsRevision}`,
+      termsRevision === undefined
+        ? null
+        : await lastOf(log, termsStream(accountId), position, ({ revision }) => revision === termsRevision),
+    ],
+    [`key ${keyId}`, keyId === null ? null : await lastOf(log, accountStream(accountId), position, ofKey)],
+  ]
+  return found.flatMap(([what, event]) => (event ? [{ what, event }] : []))
+}
+
+/** One event of a chain, with what it booked. */
+export type Link = {
+  readonly event: RecordedEvent
+  /** In every book; empty for an event that moved no money. */
+  readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
+}
+
+export type Explanation = {
+  /** In log order. */
+  readonly chain: readonly Link[]
+  /** On which terms the order in it was decided; empty without one. */
+  readonly terms: readonly Term[]
+  /** How many events the limit left out of the chain. */
+  readonly leftOut: number
+}
+
+type Log = Pick<EventLog, 'readAll' | 'readBefore' | 'readStream' | 'readStreams' | 'eventAt'>
+type Context = { readonly pool: pg.Pool; readonly log: Log }
+
+/** Events on either side among which the rest of a request, and its cause, are looked for: they lie close together. */
+const reach = 500
+
+const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null> => {
+  const stored = await log.eventAt(position)
+  return stored && decode(stored)
+}
+
+/** The events of the same request, and the event that it answered where that is near. */
+const around = async (log: Log, event: RecordedEvent): Promise<readonly RecordedEvent[]> => {
+  const [before, after] = await Promise.all([
+    log.readBefore(event.position, reach),
+    log.readAll(event.position, reach),
+  ])
+  const near = [...before, ...after].map((stored) => decode(stored))
+  return [event, ...near].filter(
+    ({ id, metadata }) =>
+      metadata.correlationId === event.metadata.correlationId || id === event.metadata.causationId,
+  )
+}
+
+const eventsAt = async (log: Log, positions: readonly number[]): Promise<readonly RecordedEvent[]> => {
+  const events: RecordedEvent[] = []
+  for (const position of positions) {
+    const event = await eventAt(log, position)
+    if (event) events.push(event)
+  }
+  return events
+}
+
+/** Each event once, in log order. */
+const inOrder = (events: readonly RecordedEvent[]): readonly RecordedEvent[] =>
+  [...new Map(events.map((event) => [event.position, event])).values()].sort(
+    (a, b) => a.position - b.position,
+  )
+
+/** `limit` of the events from the one with the index `from` on, with what they booked. */
+const linked = async (
+  { pool, log }: Context,
+  events: readonly RecordedEvent[],
+  { from, limit }: { readonly from: number; readonly limit: number },
+): Promise<Explanation> => {
+  const shown = events.slice(from, from + limit)
+  const chain: Link[] = []
+  for (const event of shown) {
+    const entry =
+      ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(pool, event.position) : null
+    chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
+  }
+  const decided = events.find((event) => orderIn(event) !== null)
+  const order = decided && orderIn(decided)
+  return {
+    chain,
+    terms: decided && order ? await termsOf(log, order, decided.position) : [],
+    leftOut: events.length - shown.length,
+  }
+}
+
+/** The rentals that an event of an order names: stock takes them back by their own ids. */
+const rentalsIn = ({ data }: RecordedEvent): readonly string[] =>
+  (data as { readonly proxyIds?: readonly string[] }).proxyIds ?? []
+
+const names =
+  (ids: readonly string[]) =>
+  ({ data }: RecordedEvent): boolean => {
+    const text = JSON.stringify(data)
+    return ids.some((id) => text.includes(id))
+  }
+
+/** Streams that are read at once where a thing may be in any of many. */
+const streamsAtOnce = 200
+
+/** The events of many streams that `fit`. */
+const sharedEvents = async (
+  log: Log,
+  streams: readonly StreamName[],
+  fits: (event: RecordedEvent) => boolean,
+): Promise<readonly RecordedEvent[]> => {
+  const found: RecordedEvent[] = []
+  const keep = (stored: StoredEvent): void => {
+    const event = decode(stored)
+    if (fits(event)) found.push(event)
+  }
+  // One stream may be long, such as that of a product's addresses; many are short.
+  if (streams.length === 1) for await (const stored of log.readStream(streams[0] as StreamName)) keep(stored)
+  else
+    for (let from = 0; from < streams.length; from += streamsAtOnce) {
+      const tails = streams.slice(from, from + streamsAtOnce).map((stream) => ({ stream, from: 0 }))
+      for (const events of (await log.readStreams(tails)).values()) events.forEach(keep)
+    }
+  return found
+}
+
+/** What was named and what happened with it, at most `limit` events of it: the last ones. */
+export type Asked = { readonly head: number; readonly limit: number }
+
+/**
+ * What happened with a thing that has an id (`thingWord`), its last events, or null for one that no event names.
+ * @throws CliRefusal as `trailOf`
+ */
+export const explainThing = async (
+  { pool, log }: Context,
+  id: string,
+  { head, limit }: Asked,
+): Promise<Explanation | null> => {
+  const { own, shared, positions } = await trailOf(pool, id)
+  const events: RecordedEvent[] = [...(await sharedEvents(log, shared, names([id])))]
+  for (const stream of own) for await (const stored of log.readStream(stream)) events.push(decode(stored))
+  events.push(...(await eventsAt(log, positions)))
+  const known = inOrder(events.filter(({ position }) => position <= head))
+  if (known.length === 0) return null
+  const last = known.slice(-limit)
+  // Stock or plan stand between payment and outcome, under the same request.
+  const requests = new Map(last.map((event) => [event.metadata.correlationId, event]))
+  const isNamed = names([id, ...(own.length > 0 ? known.flatMap(rentalsIn) : [])])
+  const related: RecordedEvent[] = []
+  for (const event of requests.values())
+    related.push(
+      ...(await around(log, event)).filter(
+        (other) => requests.has(other.metadata.correlationId) && other.position <= head && isNamed(other),
+      ),
+    )
+  const all = inOrder([...known, ...related])
+  return linked({ pool, log }, all, { from: Math.max(0, all.length - limit), limit })
+}
+
+/**
+ * An event, the rest of its request and its cause; null where the log has no event at the position. Of a long request
+ * those nearest to the event.
+ */
+export const explainEntry = async (
+  { pool, log }: Context,
+  position: number,
+  limit: number,
+): Promise<Explanation | null> => {
+  const event = await eventAt(log, position)
+  if (!event) return null
+  const all = inOrder(await around(log, event))
+  const at = all.findIndex((other) => other.position === position)
+  const from = Math.max(0, Math.min(at - Math.floor(limit / 2), all.length - limit))
+  return linked({ pool, log }, all, { from, limit })
+}
+
+/** The events at some positions: those behind the lines of an account. */
+export const explainPositions = async (
+  { pool, log }: Context,
+  positions: readonly number[],
+): Promise<Explanation> => {
+  const events = inOrder(await eventsAt(log, positions))
+  const { chain, leftOut } = await linked({ pool, log }, events, { from: 0, limit: events.length })
+  return { chain, terms: [], leftOut }
+}

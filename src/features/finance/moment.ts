@@ -1,0 +1,103 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { laterOf } from '../../domain/finance/entries.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { parsePosition, positionForm, positionToken } from '../../kernel/log-position.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+
+/** A point of the log: a position, or an instant of accounting time. */
+export type Moment =
+  | { readonly kind: 'position'; readonly position: number }
+  | { readonly kind: 'time'; readonly atMs: number }
+
+const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
+
+/** What a moment may be written as, for messages and help. */
+export const momentForms = `${positionForm}, a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z`
+
+/** A position, a date or an instant (ISO 8601); null for what is none of these. */
+export const parseMoment = (text: string): Moment | null => {
+  const position = parsePosition(text)
+  if (position !== null) return { kind: 'position', position }
+  const parsed = time.safeParse(text)
+  return parsed.success ? { kind: 'time', atMs: Date.parse(parsed.data) } : null
+}
+
+/**
+ * A moment that the log has not come to yet. It is refused, because an answer as of it would change: one that was given
+ * as of a moment stays the same for ever.
+ */
+export class PastTheEnd extends Error {
+  override readonly name = 'PastTheEnd'
+}
+
+/** @throws PastTheEnd for a position after `head` and for an instant after `nowMs` */
+export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): void => {
+  if (moment.kind === 'position' && moment.position > head)
+    throw new PastTheEnd(
+      `position ${positionToken(moment.position)} is past the end of the log, which is at ${positionToken(head)}; left out, all that is there by now is shown`,
+    )
+  if (moment.kind === 'time' && moment.atMs > nowMs)
+    throw new PastTheEnd(
+      `${new Date(moment.atMs).toISOString()} is still to come: it is ${isoTime(nowMs)}; left out, all that is there by now is shown`,
+    )
+}
+
+/** Finds positions. `head` is the last position that may be answered; the journal must have passed it. */
+export type Moments = {
+  /** The last position at or before the moment; 0 when nothing is. @throws PastTheEnd */
+  atOrBefore(moment: Moment, head: number): Promise<number>
+  /** The last position before the moment: what a half-open range from or to it stands on. @throws PastTheEnd */
+  before(moment: Moment, head: number): Promise<number>
+}
+
+const pageSize = 1000
+
+/**
+ * Accounting time is the running maximum of `recordedAt` in log order, so it only grows. The journal knows where each
+ * second of it begins; from there the log is read to the exact millisecond.
+ */
+export const createMoments = (deps: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readAll'>
+  readonly clock: Clock
+}): Moments => {
+  /** The last event up to `head` whose accounting time is not after `limit`, from a second's first event on. */
+  const scan = async (from: { position: number; at: string }, limit: string, head: number) => {
+    let last = from.position
+    let at = from.at
+    for (;;) {
+      const page = await deps.log.readAll(last, pageSize)
+      for (const stored of page) {
+        at = laterOf(at, (JSON.parse(stored.metadata) as { recordedAt: string }).recordedAt)
+        if (stored.position > head || at > limit) return last
+        last = stored.position
+      }
+      if (page.length < pageSize) return last
+    }
+  }
+
+  const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
+    // Nothing was recorded before 1970, and Postgres knows no year 0.
+    const limit = isoTime(Math.max(atMs, 0))
+    const { rows } = await deps.pool.query<{ position: number; at: string }>(
+      `select position, at from read.journal_seconds
+       where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,
+      [limit, head],
+    )
+    return rows[0] ? scan(rows[0], limit, head) : 0
+  }
+
+  return {
+    atOrBefore: async (moment, head) => {
+      refusePastTheEnd(moment, head, deps.clock())
+      return moment.kind === 'position' ? moment.position : atOrBeforeMs(moment.atMs, head)
+    },
+    before: async (moment, head) => {
+      refusePastTheEnd(moment, head + 1, deps.clock())
+      return moment.kind === 'position'
+        ? Math.max(0, moment.position - 1)
+        : atOrBeforeMs(moment.atMs - 1, head)
+    },
+  }
+}

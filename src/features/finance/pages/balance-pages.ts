@@ -1,0 +1,143 @@
+import type { FinanceDeps } from '../../../app/console-pages.ts'
+import { createGathered } from '../../../platform/postgres/batch-loader.ts'
+import { fieldOf, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { html, nothing } from '../../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf } from '../../../platform/ui/table.ts'
+import { bookForms } from '../book-accounts.ts'
+import type { AccountSums } from '../journal-sums.ts'
+import { momentForms } from '../moment.ts'
+import { type Asked, isRange } from '../reader.ts'
+import { asOfBanner } from '../trail-pages.ts'
+import { trialBalanceCsv } from '../trial-balance.ts'
+import { asOfIn, checkBook, kept, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
+
+const path = '/console/finance/balance'
+/** Names of accounts are cut to so many parts unless another number is asked for: wallets are one line. */
+const usualDepth = 2
+const depths = ['1', '2', '3', 'all'] as const
+
+const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
+
+const asQuery = (from: string, to: string): string =>
+  `?${new URLSearchParams(kept(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
+
+type Balances = Awaited<ReturnType<FinanceDeps['reader']['trialBalance']>>
+
+/** Sums of many postings: whoever asks the same while they are read shares the next reading. */
+const createBalances = ({ reader, journalHead }: FinanceDeps) => {
+  type Wanted = { readonly asked: Asked; readonly book: string | null; readonly depth: number | null }
+  const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
+    reader.trialBalance(asked, await journalHead(), filter)
+  const gathered = createGathered<string, Balances>(
+    async (keys) =>
+      new Map(await Promise.all(keys.map(async (key) => [key, await read(JSON.parse(key))] as const))),
+  )
+  return async (wanted: Wanted): Promise<Balances> => (await gathered(JSON.stringify(wanted))) ?? read(wanted)
+}
+
+type BalanceDeps = FinanceDeps & { readonly balances: ReturnType<typeof createBalances> }
+
+const ask = async ({ balances, journalHead, pool }: BalanceDeps, { query, nowMs }: PersonVisit) => {
+  const head = await journalHead()
+  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  const wanted = textOf(query, 'depth')
+  const depth = depths.find((each) => each === wanted) ?? String(usualDepth)
+  let book: string | null = typed.book === '' ? null : typed.book
+  let wrong = problems
+  await checkBook(pool, book ?? undefined).catch((error) => {
+    wrong = { ...wrong, book: problemOf(error) }
+    book = null
+  })
+  const { span, books } = await balances({ asked, book, depth: depth === 'all' ? null : Number(depth) })
+  return { span, books, depth, typed, problems: wrong, ranged: isRange(asked) }
+}
+
+const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
+  const { span, books, depth, typed, problems, ranged } = await ask(deps, visit)
+  const asOf = asOfIn({ typed, problems })
+  const before = textOf(visit.query, 'before') || null
+  const all = books.flatMap(({ accounts }) => accounts)
+  const { rows, next } = pagedOf(
+    all.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
+    keyOf,
+  )
+  const span_ = kept({ from: typed.from, to: typed.to })
+  const fields = { ...kept({ ...typed, depth }) }
+  const csv = new URLSearchParams(fields).toString()
+  const hrefOf = ({ book, account }: AccountSums): string =>
+    `/console/finance/account?${new URLSearchParams({ book, name: account, ...span_ })}`
+  const shown = Map.groupBy(rows, ({ book }) => book)
+  return show({
+    title: ranged ? 'What changed' : 'Trial balance',
+    acts: html`<a class="button" href="/console/finance/balance.csv?${csv}">As CSV</a>`,
+    body: html`${asOfBanner(asOf, `${path}${asQuery(typed.from, '')}`)}${problemsOf(problems)}
+<form method="get" action="${path}" class="stack" role="search" novalidate>
+<div class="cards">
+${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, untyped, problems)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, untyped, problems)}
+${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`, value: typed.book }, untyped, problems)}
+<div class="field"><label for="depth">Parts of names</label><p class="hint">2: all wallets are one line.</p><select id="depth" name="depth">${depths.map(
+      (each) =>
+        html`<option value="${each}"${each === depth ? { html: ' selected' } : null}>${each}</option>`,
+    )}</select></div>
+</div>
+<p class="hint">A moment is ${momentForms}.</p>
+<div class="acts"><button class="first">Show</button></div>
+</form>
+${spanOf(span, ranged, visit.visitor.roles, asOf)}
+${
+  rows.length === 0
+    ? html`<div class="empty"><p>Nothing was booked.</p></div>`
+    : [...shown].map(
+        ([book, accounts]) => html`<h2>Book ${book}</h2>
+${sumsTable({
+  caption: `Accounts of the book ${book}`,
+  rows: [
+    ...accounts.map((sums) => sumsRow(sums, hrefOf)),
+    totalRow('The whole book', books.find((each) => each.book === book)?.accounts ?? []),
+  ],
+  ranged,
+})}`,
+      )
+}
+${pagerOf(path, fields, { before, next }, { first: 'From the start', next: 'More accounts' })}
+${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand there are listed too, so that every column adds up to the book.</p>` : nothing}`,
+    same: [
+      `curl "$FINANCE/trial-balance${asQuery(typed.from, typed.to)}" -H "Authorization: Bearer $TOKEN"`,
+      `npx farebox ledger trial-balance${typed.from === '' ? (typed.to === '' ? '' : ` --as-of ${typed.to}`) : ` --from ${typed.from}${typed.to === '' ? '' : ` --to ${typed.to}`}`}${depth === 'all' ? '' : ` --depth ${depth}`}`,
+    ],
+  })
+}
+
+/** The trial balance of now or of another moment, and what changed between two. */
+export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
+  const deps = { ...finance, balances: createBalances(finance) }
+  return [
+    personPage({
+      path,
+      name: 'showTrialBalance',
+      summary: 'The balance of every account at a moment, or what changed between two',
+      for: ['finance'],
+      nav: { label: 'Trial balance', group: 'Finance' },
+      show: (visit) => trialBalance(deps, visit),
+    }),
+    personPage({
+      path: '/console/finance/balance.csv',
+      name: 'downloadTrialBalance',
+      summary: 'The trial balance as a file',
+      for: ['finance'],
+      show: async (visit) => {
+        const { books, problems } = await ask(deps, visit)
+        refuseProblems(problems)
+        return {
+          kind: 'file',
+          name: 'trial-balance.csv',
+          mediaType: 'text/csv',
+          content: `${trialBalanceCsv(books)}\n`,
+        }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,241 @@
+import { Readable } from 'node:stream'
+import type { FinanceDeps } from '../../../app/console-pages.ts'
+import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
+import { amountWriter } from '../../../kernel/money.ts'
+import { fieldOf, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../../platform/ui/html.ts'
+import { type ConsolePage, type Outcome, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../../platform/ui/table.ts'
+import { timeText } from '../../../platform/ui/text.ts'
+import { statementCsv } from '../account-statement.ts'
+import { accountText } from '../gateway-names.ts'
+import type { StatementLine } from '../journal-entries.ts'
+import { closingMicros } from '../journal-sums.ts'
+import type { Moment } from '../moment.ts'
+import { isRange } from '../reader.ts'
+import { asOfBanner, linkedText } from '../trail-pages.ts'
+import type { Span } from '../trial-balance.ts'
+import { asOfIn, kept, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
+
+const path = '/console/finance/account'
+
+type Found = { readonly book: string; readonly account: string }
+
+const at = (position: number): Moment => ({ kind: 'position', position })
+
+/** Cuts one line more than a page shows, and never an entry in two: the next page begins after whole entries. */
+const cutLines = (
+  lines: readonly StatementLine[],
+): Pick<ReturnType<typeof pagedOf<StatementLine>>, 'rows' | 'next'> => {
+  const over = lines[pageRows]
+  if (over === undefined) return { rows: lines, next: null }
+  const whole = lines.slice(0, pageRows).filter(({ position }) => position < over.position)
+  const rows = whole.length > 0 ? whole : lines
+  return { rows, next: String(rows.at(-1)?.position ?? 0) }
+}
+
+const linesOf = async (
+  { reader }: FinanceDeps,
+  { query, visitor }: PersonVisit,
+  head: number,
+  found: Found,
+  span: Span,
+  fields: Readonly<Record<string, string>>,
+  asOf: string,
+): Promise<Html> => {
+  const { roles } = visitor
+  const before = textOf(query, 'before')
+  const after = before === '' ? null : parsePosition(before)
+  const start = Math.min(Math.max(span.after, after ?? 0), span.position)
+  const statement = await reader.statement(
+    { from: at(start + 1), to: at(span.position + 1) },
+    head,
+    { ...found, below: false },
+    { limit: pageRows + 1, offset: 0 },
+  )
+  const { rows, next } = cutLines(statement.lines)
+  const write = amountWriter([
+    statement.totals.openingMicros,
+    ...rows.flatMap((line) => [line.amountMicros, line.balanceMicros]),
+  ])
+  const amount = (micros: bigint): string => write(micros).replace('-', '\u2212')
+  return html`<h2>Lines</h2>
+<p class="soft">Before them: ${amount(statement.totals.openingMicros)}</p>
+${tableOf({
+  caption: 'What moved the account, oldest first',
+  rows,
+  empty: html`<p>Nothing moved it.</p>`,
+  columns: [
+    {
+      title: 'Event',
+      head: true,
+      cell: (line) =>
+        html`${line.type} ${linkedText(positionToken(line.position), roles, asOf)}<br><small class="soft">${timeText(line.at)}</small>`,
+    },
+    {
+      title: 'About',
+      cell: (line) =>
+        linkedText(
+          [line.orderId, line.depositId, line.customerId, line.reference]
+            .filter((part) => part !== null)
+            .join(' '),
+          roles,
+          asOf,
+        ),
+    },
+    { title: 'Against', cell: ({ against }) => against.join(', ') },
+    { title: 'Amount', number: true, cell: ({ amountMicros }) => amount(amountMicros) },
+    { title: 'Balance', number: true, cell: ({ balanceMicros }) => amount(balanceMicros) },
+  ],
+})}
+${pagerOf(path, fields, { before: after === null ? null : before, next }, { first: 'Oldest', next: 'Newer' })}`
+}
+
+const account = async (deps: FinanceDeps, visit: PersonVisit) => {
+  const { reader, journalHead, pool } = deps
+  const { query, nowMs, visitor } = visit
+  const head = await journalHead()
+  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  const name = textOf(query, 'name')
+  let wrong = problems
+  const found =
+    name === ''
+      ? null
+      : await namedAccount(pool, name, { book: typed.book === '' ? null : typed.book, below: true }).catch(
+          (error) => {
+            wrong = { ...wrong, name: problemOf(error) }
+            return null
+          },
+        )
+  const form = html`${problemsOf(wrong)}
+<form method="get" action="${path}" class="stack" role="search" novalidate>
+<div class="cards">
+${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, untyped, wrong)}
+${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, untyped, wrong)}
+${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, untyped, wrong)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, untyped, wrong)}
+</div>
+<div class="acts"><button class="first">Show</button></div>
+</form>`
+  if (found === null)
+    return show({
+      title: 'An account of the books',
+      body: html`${form}`,
+      same: ['npx farebox ledger account NAME'],
+    })
+  const { span, accounts } = await reader.account(asked, head, found)
+  const ranged = isRange(asked)
+  const times = kept({ from: typed.from, to: typed.to })
+  const fields = { name: found.account, book: found.book, ...times }
+  const asOf = asOfIn({ typed, problems })
+  const below = accounts.filter((each) => each.account !== found.account)
+  const own = accounts.find((each) => each.account === found.account)
+  const before = textOf(query, 'before')
+  const { rows, next } = pagedOf(
+    below.filter((each) => before === '' || each.account > before).slice(0, pageRows + 1),
+    (each) => each.account,
+  )
+  const closing = accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
+  return show({
+    title: accountText(found.account, own?.gateway),
+    ...(below.length === 0 && {
+      acts: html`<a class="button" href="/console/finance/statement.csv?${new URLSearchParams(fields).toString()}">As CSV</a>`,
+    }),
+    body: html`${asOfBanner(asOf, `${path}?${new URLSearchParams({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
+<p class="figure">${amountWriter([closing])(closing).replace('-', '\u2212')}</p>
+${spanOf(span, ranged, visitor.roles, asOf)}
+${
+  below.length === 0
+    ? nothing
+    : html`<h2>Accounts below it</h2>
+${sumsTable({
+  caption: 'Accounts below it',
+  rows: [
+    ...rows.map((sums) =>
+      sumsRow(
+        sums,
+        (each) => `${path}?${new URLSearchParams({ name: each.account, book: each.book, ...times })}`,
+      ),
+    ),
+    totalRow('All of them', accounts),
+  ],
+  ranged,
+})}
+${pagerOf(path, fields, { before: before || null, next }, { first: 'From the start', next: 'More accounts' })}`
+}
+${below.length === 0 ? await linesOf(deps, visit, head, found, span, fields, asOf) : nothing}
+<h2>Another account, or another time</h2>
+${form}`,
+    same: [
+      `curl "$FINANCE/accounts/${encodeURIComponent(found.account)}/statement" -H "Authorization: Bearer $TOKEN"`,
+      `npx farebox ledger account ${found.account}`,
+      `npx farebox ledger statement ${found.account}`,
+    ],
+  })
+}
+
+/** Lines of the file that are read at once. */
+const linesAtOnce = 5_000
+
+/** The lines of an account as a file, read in pieces: a long one takes no more memory than a short one. */
+async function* statementFile(
+  { reader }: FinanceDeps,
+  head: number,
+  found: Found,
+  span: Span,
+): AsyncGenerator<string> {
+  let heading = true
+  for (let after = span.after; ; ) {
+    const { lines, ...statement } = await reader.statement(
+      { from: at(after + 1), to: at(span.position + 1) },
+      head,
+      { ...found, below: false },
+      { limit: linesAtOnce, offset: 0 },
+    )
+    // An entry may have several lines of one account: the last one may go on in the next piece.
+    const last = lines.at(-1)?.position ?? span.position
+    const whole = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
+    if (whole.length === 0 && lines.length > 0)
+      throw new Error(`the entry at ${last} has ${linesAtOnce} lines of one account or more`)
+    const text = `${statementCsv({ ...statement, lines: whole })}\n`
+    yield heading ? text : text.slice(text.indexOf('\n') + 1)
+    if (lines.length < linesAtOnce) return
+    heading = false
+    after = last - 1
+  }
+}
+
+const statementCsvOf = async (deps: FinanceDeps, { query, nowMs }: PersonVisit): Promise<Outcome> => {
+  const head = await deps.journalHead()
+  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  refuseProblems(problems)
+  const book = typed.book === '' ? null : typed.book
+  const found = await namedAccount(deps.pool, textOf(query, 'name'), { book, below: true })
+  const { span } = await deps.reader.account(asked, head, found)
+  return {
+    kind: 'file',
+    name: 'statement.csv',
+    mediaType: 'text/csv',
+    content: Readable.from(statementFile(deps, head, found, span)),
+  }
+}
+
+/** One account of the books: those below it, or its lines, each with a link to its event. */
+export const bookAccountPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'showBookAccount',
+    summary: 'An account of the books with what moved it, down to the events',
+    for: ['finance'],
+    nav: { label: 'Accounts of the books', group: 'Finance' },
+    show: (visit) => account(deps, visit),
+  }),
+  personPage({
+    path: '/console/finance/statement.csv',
+    name: 'downloadStatement',
+    summary: 'What moved an account of the books, as a file',
+    for: ['finance'],
+    show: (visit) => statementCsvOf(deps, visit),
+  }),
+]

@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FinanceDeps } from '../../../app/console-pages.ts'
+import { serviceBook } from '../../../domain/ledger/postings.ts'
+import { isoTime } from '../../../kernel/clock.ts'
+import { type Period, closingDelayMs, endOfPeriodMs, parsePeriod } from '../../../kernel/months.ts'
+import { refuse } from '../../../platform/http/errors.ts'
+import { type Problems, keyField, problemsOf } from '../../../platform/ui/form.ts'
+import { type Html, html } from '../../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../../platform/ui/page.ts'
+import { tableOf } from '../../../platform/ui/table.ts'
+import { countText, timeText } from '../../../platform/ui/text.ts'
+import type { PeriodStanding } from '../period-service.ts'
+import { movedPath, periodsPath } from './period-pages.ts'
+import { sumsRow, sumsTable, totalRow } from './sums.ts'
+
+/** A small log is closed at once: its answer says so. A long one goes on, and the list shows how far it is. */
+const waitMs = 1_000
+
+type Asked = { readonly period: Period; readonly closes: readonly PeriodStanding[]; readonly fromMs: number }
+
+/** @throws not_found for what is no month of the log */
+const askedOf = async ({ periods }: FinanceDeps, { params, nowMs }: PersonVisit): Promise<Asked | null> => {
+  const period = parsePeriod(params.period ?? '')
+  const all = await periods.list(nowMs)
+  const standing = all.find((each) => each.period === period)
+  if (period === null || standing === undefined) throw refuse('not_found', 'the log has no such month')
+  if (standing.status === 'closed') return null
+  return {
+    period,
+    closes: all.filter((each) => each.period <= period && each.status !== 'closed'),
+    fromMs: endOfPeriodMs(period) + closingDelayMs,
+  }
+}
+
+const moved = async (
+  { reader, journalHead }: FinanceDeps,
+  closes: readonly PeriodStanding[],
+): Promise<Html> => {
+  const first = closes[0]?.period as Period
+  const last = closes.at(-1)?.period as Period
+  const { books } = await reader.trialBalance(
+    {
+      from: { kind: 'time', atMs: Date.parse(`${first}-01T00:00:00Z`) },
+      to: { kind: 'time', atMs: endOfPeriodMs(last) },
+    },
+    await journalHead(),
+    { book: serviceBook, depth: 1 },
+  )
+  if (books.length === 0) return html`<p>Nothing was booked.</p>`
+  return html`${books.map(
+    ({ book, accounts }) =>
+      html`${sumsTable({
+        caption: `What they move in the book ${book}`,
+        rows: [
+          ...accounts.map((sums) =>
+            sumsRow(
+              sums,
+              ({ account }) =>
+                `/console/finance/account?${new URLSearchParams({ book, name: account, from: `${first}-01`, to: isoTime(endOfPeriodMs(last)).slice(0, 10) })}`,
+            ),
+          ),
+          totalRow('The whole book', accounts),
+        ],
+        ranged: true,
+      })}`,
+  )}`
+}
+
+const view = async (deps: FinanceDeps, visit: PersonVisit, asked: Asked, problems: Problems) => {
+  const { period, closes, fromMs } = asked
+  const title = `Close ${period}`
+  const same = [`npx farebox ledger close --period ${period}`]
+  if (visit.nowMs < fromMs)
+    return {
+      title,
+      body: html`${problemsOf(problems)}<p>${period} is not over. It can be closed from ${timeText(isoTime(fromMs))} on: five minutes after its end, so that whatever was on its way is booked.</p>
+<p><a href="${periodsPath}">Back to the months</a></p>`,
+      same,
+    }
+  const earlier = closes.length - 1
+  return {
+    title,
+    body: html`${problemsOf(problems)}<p>This writes into the log, for good, where ${earlier === 0 ? 'the month ends' : 'each month ends'} and a digest of every balance there. Nothing can be booked into a closed month afterwards: what comes later is of the first open one. It is not undone.</p>
+${earlier === 0 ? null : html`<p>Closed months have no gap: ${countText(earlier, 'earlier month')} that ${earlier === 1 ? 'is' : 'are'} open ${earlier === 1 ? 'is' : 'are'} closed with it.</p>`}
+${tableOf({
+  caption: 'What is closed, oldest first',
+  rows: closes,
+  empty: html`<p>Nothing.</p>`,
+  columns: [
+    {
+      title: 'Month (UTC)',
+      head: true,
+      cell: (each) => html`<a href="${movedPath(each.period, true)}">${each.period}</a>`,
+    },
+    { title: 'Ends', cell: (each) => timeText(isoTime(endOfPeriodMs(each.period))) },
+  ],
+})}
+<h2>What ${earlier === 0 ? 'it moves' : 'they move'}</h2>
+${await moved(deps, closes)}
+<p class="soft">In the book of the service. What moved in those of resellers is in the same way in the trial balance of the month.</p>
+<h2>Close ${earlier === 0 ? 'it' : 'them'}</h2>
+<form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="danger">Close ${earlier === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
+    same,
+  }
+}
+
+const page = async (deps: FinanceDeps, visit: PersonVisit) => {
+  const asked = await askedOf(deps, visit)
+  return asked === null
+    ? goTo(periodsPath, `${visit.params.period} is closed already.`)
+    : show(await view(deps, visit, asked, {}))
+}
+
+const close = async (deps: FinanceDeps, visit: PersonVisit) => {
+  const asked = await askedOf(deps, visit)
+  if (asked === null) return goTo(periodsPath, `${visit.params.period} is closed already.`)
+  const { period, fromMs } = asked
+  if (visit.nowMs < fromMs) return refusedView(await view(deps, visit, asked, {}), 409)
+  const { work } = deps
+  const run = work.close({ period, by: whoIs(visit.visitor), startedAtMs: visit.nowMs }, visit.cause)
+  if (run === null)
+    return refusedView(
+      await view(deps, visit, asked, { form: 'Another closing runs in this process: wait for its end.' }),
+      409,
+    )
+  await Promise.race([run, sleep(waitMs, undefined, { ref: false })])
+  const state = work.closings.list()[0]?.state
+  if (state?.kind === 'failed')
+    return refusedView(await view(deps, visit, asked, { form: `It broke off: ${state.why}` }), 409)
+  return goTo(
+    periodsPath,
+    state?.kind === 'done' ? `${period} is closed.` : `${period} is being closed. Below is how far it is.`,
+  )
+}
+
+/** Closes a month, with every earlier one that is open. */
+export const closePeriodPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+  personPage({
+    path: `${periodsPath}/{period}/close`,
+    name: 'closePeriod',
+    summary: 'Closes a month, with what it moves shown before',
+    for: ['finance'],
+    confirmed: true,
+    show: (visit) => page(deps, visit),
+    act: { once: true, run: (visit) => close(deps, visit) },
+  }),
+]

@@ -1,0 +1,168 @@
+import type { FinanceDeps } from '../../../app/console-pages.ts'
+import { serviceBook } from '../../../domain/ledger/postings.ts'
+import { isoTime } from '../../../kernel/clock.ts'
+import { positionToken } from '../../../kernel/log-position.ts'
+import { amountWriter } from '../../../kernel/money.ts'
+import { createGathered } from '../../../platform/postgres/batch-loader.ts'
+import { type Html, html } from '../../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
+import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
+import { tableOf } from '../../../platform/ui/table.ts'
+import { accountText } from '../gateway-names.ts'
+import { type AccountSums, type DaySum, closingMicros } from '../journal-sums.ts'
+import type { Asked } from '../reader.ts'
+import { bookAccountPath, linkedText } from '../trail-pages.ts'
+
+const dayMs = 86_400_000
+const daysShown = 30
+/** Accounts of one table; the page of the account above them has all. */
+const most = 20
+
+const write = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
+
+const total = (all: readonly { readonly amountMicros: bigint }[]): bigint =>
+  all.reduce((sum, { amountMicros }) => sum + amountMicros, 0n)
+
+const size = (micros: bigint): bigint => (micros < 0n ? -micros : micros)
+
+const bySize = (a: bigint, b: bigint): number => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : 0)
+
+/** Whole cents of each day; `sign` turns credits into what was earned. */
+const barsBy = (days: readonly string[], sums: readonly DaySum[], sign: bigint): readonly Bar[] => {
+  const micros = new Map<string, bigint>()
+  for (const { day, amountMicros } of sums) micros.set(day, (micros.get(day) ?? 0n) + amountMicros * sign)
+  return days.map((label) => ({ label, cents: Number((micros.get(label) ?? 0n) / 10_000n) }))
+}
+
+const accountLink = (account: string, gateway?: string | null): Html =>
+  html`<a href="${bookAccountPath(serviceBook, account)}">${accountText(account, gateway)}</a>`
+
+/** What each account below one moved by day, a plot each, the largest first. */
+const plotsOf = (
+  days: readonly string[],
+  sums: readonly DaySum[],
+  { sign, empty }: { readonly sign: bigint; readonly empty: string },
+): Html => {
+  const accounts = [...Map.groupBy(sums, ({ account }) => account)].sort(([, a], [, b]) =>
+    bySize(total(a), total(b)),
+  )
+  if (accounts.length === 0) return html`<div class="empty"><p>${empty}</p></div>`
+  return html`<div class="cards">${accounts.slice(0, most).map(
+    ([account, of]) => html`<section class="card"><h3>${accountLink(account)}</h3>
+<p class="figure">${write(total(of) * sign)}</p>
+${barsOf(`${account} on each of the last ${daysShown} days, in USD`, barsBy(days, of, sign))}
+</section>`,
+  )}</div>`
+}
+
+const balancesOf = (caption: string, accounts: readonly AccountSums[], empty: string): Html => {
+  const standing = accounts
+    .filter((sums) => closingMicros(sums) !== 0n)
+    .sort((a, b) => bySize(closingMicros(a), closingMicros(b)))
+  return tableOf({
+    caption,
+    rows: standing.slice(0, most),
+    empty: html`<p>${empty}</p>`,
+    columns: [
+      { title: 'Account', head: true, cell: ({ account, gateway }) => accountLink(account, gateway) },
+      { title: 'Balance, USD', number: true, cell: (sums) => write(closingMicros(sums)) },
+    ],
+  })
+}
+
+/** All that an account and those below it come to. */
+const sumOf = (accounts: readonly AccountSums[]): bigint =>
+  accounts.reduce((sum, each) => sum + closingMicros(each), 0n)
+
+const card = (title: string, micros: bigint, account: string): Html =>
+  html`<section class="card"><h2>${title}</h2><p class="figure">${write(micros)}</p><p><a href="${bookAccountPath(serviceBook, account)}">Its account</a></p></section>`
+
+type Figures = {
+  readonly head: number
+  readonly receivable: readonly AccountSums[]
+  readonly gateways: readonly AccountSums[]
+  readonly deposits: readonly DaySum[]
+  readonly revenue: readonly DaySum[]
+  readonly expenses: readonly DaySum[]
+}
+
+/** What the page shows from a day on: sums of many postings, so whoever asks while they are read shares the next reading. */
+const createFigures = ({ reader, journalHead }: FinanceDeps) => {
+  const read = async (firstMs: number): Promise<Figures> => {
+    const head = await journalHead()
+    const now: Asked = {}
+    const lately: Asked = { from: { kind: 'time', atMs: firstMs } }
+    const named = (account: string) => ({ book: serviceBook, account })
+    const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
+      reader.account(now, head, named('assets:receivable')),
+      reader.account(now, head, named('assets:gateway')),
+      reader.byDay(lately, head, named('assets:gateway')),
+      reader.byDay(lately, head, named('revenue')),
+      reader.byDay(lately, head, named('expenses')),
+    ])
+    return {
+      head,
+      receivable: receivable.accounts,
+      gateways: gateways.accounts,
+      deposits: deposits.days,
+      revenue: revenue.days,
+      expenses: expenses.days,
+    }
+  }
+  const gathered = createGathered<number, Figures>(
+    async (days) => new Map(await Promise.all(days.map(async (day) => [day, await read(day)] as const))),
+  )
+  return async (firstMs: number): Promise<Figures> => (await gathered(firstMs)) ?? read(firstMs)
+}
+
+const money = async (figures: ReturnType<typeof createFigures>, { nowMs, visitor }: PersonVisit) => {
+  const firstMs = nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs
+  const days = Array.from({ length: daysShown }, (_, day) => isoTime(firstMs + day * dayMs).slice(0, 10))
+  const { head, receivable, gateways, deposits, revenue, expenses } = await figures(firstMs)
+  const earned = -total(revenue)
+  const spent = total(expenses)
+  return show({
+    title: 'Money',
+    body: html`<div class="cards">
+${card(`Revenue in ${daysShown} days, USD`, earned, 'revenue')}
+${card(`Expenses in ${daysShown} days, USD`, spent, 'expenses')}
+${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
+${card('Came in at gateways, USD', sumOf(gateways), 'assets:gateway')}
+</div>
+<h2>Revenue by family</h2>
+<p class="soft">Sales less refunds, by day (UTC). A day on which more came back than was sold hangs below the line.</p>
+${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
+<h2>Cost</h2>
+<p class="soft">What the service's own book spent: goodwill, corrections. What suppliers charge is not in the books.</p>
+${plotsOf(days, expenses, { sign: 1n, empty: 'Nothing was spent in these days.' })}
+<h2>Deposits by gateway</h2>
+<p class="soft">What came in less what went back, by day.</p>
+${plotsOf(days, deposits, { sign: 1n, empty: 'Nothing came in in these days.' })}
+<h2>What stands at gateways</h2>
+${balancesOf('What came in at each gateway, since the first day', gateways, 'Nothing came in yet.')}
+<h2>Who owes</h2>
+<p class="soft">What a chargeback took back and the wallet could not give; the next credits pay it first.</p>
+${balancesOf('Accounts that owe, the largest first', receivable, 'Nobody owes anything.')}
+<p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
+    same: [
+      `curl "$FINANCE/accounts/revenue?from=${days[0]}" -H "Authorization: Bearer $TOKEN"`,
+      'npx farebox ledger account assets:gateway',
+      'npx farebox ledger account assets:receivable',
+    ],
+  })
+}
+
+/** What came in, was earned, was spent and is owed. */
+export const moneyPages = (deps: FinanceDeps): readonly ConsolePage[] => {
+  const figures = createFigures(deps)
+  return [
+    personPage({
+      path: '/console/finance/money',
+      name: 'showMoney',
+      summary: 'Revenue, cost, deposits by gateway, and what is owed',
+      for: ['finance'],
+      nav: { label: 'Money', group: 'Finance' },
+      show: (visit) => money(figures, visit),
+    }),
+  ]
+}

@@ -1,0 +1,91 @@
+import type { Period } from '../../../kernel/months.ts'
+import { ApiError, refuse } from '../../../platform/http/errors.ts'
+import type { Problems } from '../../../platform/ui/form.ts'
+import type { LongRun } from '../../../platform/ui/long-runs.ts'
+import { type AccountWords, accountsBy, bookForms } from '../book-accounts.ts'
+import { type Moment, PastTheEnd, momentForms, parseMoment, refusePastTheEnd } from '../moment.ts'
+import type { ClosedPeriod } from '../period-service.ts'
+import { type Asked, endsBeforeItBegins } from '../reader.ts'
+import type { ReplayCheck } from '../replay.ts'
+
+/** What a page is asked to show of the books. */
+export type Question = {
+  readonly asked: Asked
+  readonly problems: Problems
+  /** As it was typed, for links and fields. */
+  readonly typed: Readonly<Record<'from' | 'to' | 'book', string>>
+}
+
+const maxText = 300
+
+export const textOf = (query: URLSearchParams, name: string): string =>
+  (query.get(name) ?? '').trim().slice(0, maxText)
+
+/**
+ * Reads from when to when is asked for. Without `from` balances stand as of `to`; with it, what moved is shown from the one up
+ * to, and without, the other. A moment that is wrong or past the end is told, and left out.
+ */
+export const questionOf = (query: URLSearchParams, head: number, nowMs: number): Question => {
+  const typed = { from: textOf(query, 'from'), to: textOf(query, 'to'), book: textOf(query, 'book') }
+  const problems: Record<string, string> = {}
+  const momentOf = (name: 'from' | 'to') => {
+    if (typed[name] === '') return undefined
+    const moment = parseMoment(typed[name])
+    if (moment === null) {
+      problems[name] = `Type ${momentForms}.`
+      return undefined
+    }
+    try {
+      refusePastTheEnd(moment, head, nowMs)
+      return moment
+    } catch (error) {
+      if (!(error instanceof PastTheEnd)) throw error
+      problems[name] = `${error.message.slice(0, 1).toUpperCase()}${error.message.slice(1)}.`
+      return undefined
+    }
+  }
+  const from = momentOf('from')
+  const to = momentOf('to')
+  const asked: Asked = from === undefined ? { asOf: to } : { from, to }
+  if (!endsBeforeItBegins(asked)) return { asked, problems, typed }
+  return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
+}
+
+/** Up to when is shown, as it was typed, for links and the banner; empty: now. */
+export const asOfIn = ({ typed, problems }: Pick<Question, 'typed' | 'problems'>): string =>
+  problems.to === undefined ? typed.to : ''
+
+/** A file has no field to answer beside: what was typed wrong is refused. @throws invalid_parameter */
+export const refuseProblems = (problems: Problems): void => {
+  const [problem] = Object.values(problems)
+  if (problem !== undefined) throw refuse('invalid_parameter', problem)
+}
+
+/** What was typed and is not empty, for links. */
+export const kept = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
+
+const words: AccountWords = {
+  list: 'the trial balance',
+  below: () => 'its page',
+  naming: `as its book: ${bookForms}`,
+  refusal: (_outcome, message) => refuse('not_found', message),
+}
+
+const names = accountsBy(words)
+
+/** Why there is no such account or book; what else was thrown goes on. */
+export const problemOf = (error: unknown): string => {
+  if (error instanceof ApiError && error.code === 'not_found')
+    return `${error.message.slice(0, 1).toUpperCase()}${error.message.slice(1)}.`
+  throw error
+}
+
+export const { checkBook, namedAccount } = names
+
+/** How far a fold of the log is: `done` of `total` positions. */
+export type FoldProgress = { readonly done: number; readonly total: number; readonly events: number }
+export type ReplayAsked = { readonly until: Moment | null; readonly typed: string }
+export type ClosingAsked = { readonly period: Period }
+export type ReplayRun = LongRun<ReplayAsked, FoldProgress, ReplayCheck>
+export type ClosingRun = LongRun<ClosingAsked, FoldProgress, readonly ClosedPeriod[]>

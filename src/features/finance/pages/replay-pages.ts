@@ -1,0 +1,141 @@
+import type { FinanceDeps } from '../../../app/console-pages.ts'
+import { isoTime } from '../../../kernel/clock.ts'
+import { positionToken } from '../../../kernel/log-position.ts'
+import { plainDollars } from '../../../kernel/money.ts'
+import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../../platform/ui/html.ts'
+import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../../platform/ui/page.ts'
+import { tableOf } from '../../../platform/ui/table.ts'
+import { countText, stateText, timeText } from '../../../platform/ui/text.ts'
+import { momentForms } from '../moment.ts'
+import { linkedText } from '../trail-pages.ts'
+import { type ReplayRun, questionOf } from './question.ts'
+
+const path = '/console/finance/replay'
+const shownDifferences = 20
+
+const usd = (micros: bigint): string => plainDollars(micros).replace('-', '\u2212')
+
+const differencesOf = ({ state }: ReplayRun): Html => {
+  if (state.kind !== 'done') return nothing
+  const { differences } = state.result
+  const more = differences.length - shownDifferences
+  return html`<ul>${differences
+    .slice(0, shownDifferences)
+    .map(
+      ({ book, account, logMicros, tableMicros }) =>
+        html`<li><small><code>${account}</code> of ${book}: the log gives ${usd(logMicros)} USD, the tables have ${usd(tableMicros)}</small></li>\n`,
+    )}${more > 0 ? html`<li><small>and ${more} more</small></li>` : null}</ul>`
+}
+
+const stateOf = (run: ReplayRun): Html => {
+  const { state } = run
+  switch (state.kind) {
+    case 'runs': {
+      const { progress } = state
+      if (progress === null) return stateText('begins', 'warn')
+      return html`${stateText('folds the log', 'warn')} ${progressBar(progress.done, progress.total, `${countText(progress.events, 'event')} so far`)}`
+    }
+    case 'failed':
+      return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
+    case 'done': {
+      const { differences } = state.result
+      return differences.length === 0
+        ? stateText('the same', 'good')
+        : html`${stateText(countText(differences.length, 'difference'), 'bad')}${differencesOf(run)}`
+    }
+    default:
+      return state satisfies never
+  }
+}
+
+const view = (
+  { work, island }: FinanceDeps,
+  { formKey, query, visitor }: PersonVisit,
+  typed: Typed,
+  problems: Problems,
+) => {
+  const runs = work.replays.list()
+  const latest = runs[0]?.typed ?? ''
+  const result = ({ state }: ReplayRun) => (state.kind === 'done' ? state.result : null)
+  return {
+    title: 'Replay',
+    body: html`<p>Balances come from tables that follow the log. A replay trusts no table: it adds up every account from the events alone, and compares. It changes nothing.</p>
+${problemsOf(problems)}
+<form method="post" action="${path}" class="stack" novalidate>
+${keyField(formKey)}
+${fieldOf({ name: 'to', label: 'As of', hint: `Through the last event at or before it: ${momentForms}. Left empty: now.`, value: query.get('to') ?? '' }, typed, problems)}
+<div class="acts"><button class="first">Replay the log and compare</button></div>
+</form>
+<h2>Replayed lately</h2>
+${followingRuns(
+  'replays',
+  path,
+  runs.some(({ state }) => state.kind === 'runs'),
+  tableOf({
+    caption: 'Replays of this process, newest first',
+    rows: runs,
+    empty: html`<p>None yet.</p>`,
+    columns: [
+      {
+        title: 'As of',
+        head: true,
+        cell: ({ typed: asked }) => (asked === '' ? 'the end of the log' : asked),
+      },
+      { title: 'State', cell: stateOf },
+      {
+        title: 'Through',
+        cell: (run) => {
+          const done = result(run)
+          return done === null ? '' : linkedText(positionToken(done.position), visitor.roles)
+        },
+      },
+      { title: 'Events', number: true, cell: (run) => String(result(run)?.events ?? '') },
+      { title: 'Entries', number: true, cell: (run) => String(result(run)?.entries ?? '') },
+      { title: 'Accounts', number: true, cell: (run) => String(result(run)?.accounts ?? '') },
+      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+      { title: 'By', cell: ({ by }) => by },
+    ],
+  }),
+)}`,
+    same: [
+      `npx farebox ledger replay${latest === '' ? '' : ` --until ${latest}`}`,
+      `npx farebox ledger trial-balance${latest === '' ? '' : ` --as-of ${latest}`}`,
+    ],
+    scripts: [island('live-parts')],
+  }
+}
+
+const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: Typed) => {
+  const head = await deps.journalHead()
+  const question = questionOf(new URLSearchParams({ to: typed.text('to') }), head, visit.nowMs)
+  if (Object.keys(question.problems).length > 0)
+    return refusedView(view(deps, visit, typed, question.problems))
+  const until = 'asOf' in question.asked ? (question.asked.asOf ?? null) : null
+  const asked = {
+    until,
+    typed: question.typed.to,
+    by: whoIs(visit.visitor),
+    startedAtMs: visit.nowMs,
+  }
+  if (deps.work.replay(asked, head) === null)
+    return refusedView(
+      view(deps, visit, typed, { form: 'Another replay runs in this process: wait for its end.' }),
+      409,
+    )
+  return goTo(path, 'The replay has begun. Below is how far it is.')
+}
+
+/** Balances from the log alone, held against the tables. */
+export const replayPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'replayBooks',
+    summary: 'Adds up the log anew and compares it with the balances that pages show',
+    for: ['finance'],
+    nav: { label: 'Replay', group: 'Finance' },
+    show: async (visit) => show(view(deps, visit, untyped, {})),
+    act: { once: true, run: (visit, typed) => begin(deps, visit, typed) },
+  }),
+]

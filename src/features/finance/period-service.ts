@@ -1,0 +1,208 @@
+import { decideClose, decideCutOff } from '../../domain/periods/decide.ts'
+import { type PeriodClosed, type PeriodEvent, periodFold } from '../../domain/periods/events.ts'
+import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import { type Period, endOfPeriodMs, periodOf, periodsThrough } from '../../kernel/months.ts'
+import { periodStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type PeriodReport, closedOf, closingsOf, createPeriodFold, differenceOf, inChartOf } from './period-report.ts'
+
+export type PeriodsDeps = {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly decode: EventCodec['decode']
+}
+
+/** The month cannot be closed; nothing was written. */
+export class PeriodRefused extends Error {
+  override readonly name = 'PeriodRefused'
+  readonly code: 'not_over' | 'no_such_period'
+  constructor(code: PeriodRefused['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The log does not give the report that a month was closed with any more. */
+export class PeriodDiffers extends Error {
+  override readonly name = 'PeriodDiffers'
+}
+
+export type ClosedPeriod = PeriodClosed['data'] & {
+  readonly closedAtMs: number
+  /** It was closed by this call, not before. */
+  readonly now: boolean
+}
+
+/** A month of the log: closed, over (it can be closed, or soon), or under way. */
+export type PeriodStanding = {
+  readonly period: Period
+  readonly status: 'closed' | 'over' | 'under way'
+  readonly closed: (PeriodClosed['data'] & { readonly closedAtMs: number }) | null
+}
+
+export type OnProgress = (position: number, events: number) => void
+
+const recordedAtOf = (event: StoredEvent): string =>
+  (JSON.parse(event.metadata) as { recordedAt: string }).recordedAt
+
+/** The month of the log's first event, or null for an empty log. */
+const firstPeriod = async (log: Pick<EventLog, 'readAll'>): Promise<Period | null> => {
+  const [first] = await log.readAll(0, 1)
+  return first ? periodOf(recordedAtOf(first)) : null
+}
+
+const stateOf = (events: readonly RecordedEvent[]) =>
+  events.reduce(
+    (state, event) =>
+      periodFold.evolve(state, {
+        ...(event as RecordedEvent<PeriodEvent>),
+        recordedAtMs: Date.parse(event.metadata.recordedAt),
+      }),
+    periodFold.initial,
+  )
+
+export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
+  const cutOff = async (period: Period, cause: Cause) => {
+    const { answer } = await runner.run({
+      name: 'cut-off-period',
+      streams: { period: { stream: periodStream(period), fold: periodFold } },
+      decide: (states, { nowMs }) => decideCutOff(states.period, period, nowMs),
+      ...cause,
+    })
+    return answer
+  }
+
+  const record = async (closed: PeriodClosed['data'], cause: Cause) => {
+    const { answer } = await runner.run({
+      name: 'close-period',
+      streams: { period: { stream: periodStream(closed.period as Period), fold: periodFold } },
+      decide: (states, { nowMs }) => decideClose(states.period, closed, nowMs),
+      ...cause,
+    })
+    return answer
+  }
+
+  /** Folds the log from its start until the last of these months is cut off, and hands out the report of each. */
+  const report = async (
+    periods: ReadonlySet<Period>,
+    each: (report: PeriodReport) => Promise<void>,
+    onProgress?: OnProgress,
+  ): Promise<void> => {
+    const fold = createPeriodFold()
+    const wanted = new Set(periods)
+    let events = 0
+    for await (const page of readLog(log, await log.head())) {
+      for (const stored of page)
+        for (const over of fold.take(decode(stored))) if (wanted.delete(over.period)) await each(over)
+      events += page.length
+      onProgress?.(page.at(-1)?.position ?? 0, events)
+      if (wanted.size === 0) return
+    }
+    throw new Error(`the log ends before ${[...wanted].join(', ')} is over`)
+  }
+
+  const standings = async (
+    first: Period,
+    last: Period,
+    nowMs: number,
+  ): Promise<readonly PeriodStanding[]> => {
+    const periods = periodsThrough(first, last)
+    const streams = await log.readStreams(
+      periods.map((period) => ({ stream: periodStream(period), from: 0 })),
+    )
+    return periods.map((period) => {
+      const state = stateOf((streams.get(periodStream(period)) ?? []).map(decode))
+      if (state.status === 'closed') {
+        const closed = { ...state.closed, closedAtMs: state.closedAtMs }
+        return { period, status: 'closed', closed }
+      }
+      return { period, status: nowMs < endOfPeriodMs(period) ? 'under way' : 'over', closed: null }
+    })
+  }
+
+  return {
+    /**
+     * Closes a month that ended at least five minutes ago, and every earlier one that is not closed, so that closed months
+     * have no gap. A month that is closed stays as it is. Interrupted at any point, it goes on when it is called again.
+     * @throws PeriodRefused before anything is written; what the runner and the log throw
+     */
+    async close(period: Period, cause: Cause, onProgress?: OnProgress): Promise<readonly ClosedPeriod[]> {
+      const first = await firstPeriod(log)
+      if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
+      if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
+      const closed: ClosedPeriod[] = []
+      const open = new Set<Period>()
+      // The last one first: when it is not over, nothing was written.
+      for (const each of periodsThrough(first, period).toReversed()) {
+        const answer = await cutOff(each, cause)
+        if (answer.outcome === 'not over') {
+          const from = new Date(answer.fromMs).toISOString()
+          throw new PeriodRefused(
+            'not_over',
+            `${each} is not over: it can be closed from ${from} on; nothing was written`,
+          )
+        }
+        if (answer.outcome === 'closed') {
+          const { closed: standing, closedAtMs } = answer
+          closed.unshift({ ...standing, closedAtMs, now: false })
+        } else open.add(each)
+      }
+      if (open.size === 0) return closed
+      const work = async (over: PeriodReport): Promise<void> => {
+        const { closed: standing, closedAtMs } = await record(closedOf(over), cause)
+        const difference = differenceOf(standing, closingsOf(over))
+        if (difference !== null) throw new PeriodDiffers(difference)
+        closed.push({ ...standing, closedAtMs, now: true })
+      }
+      await report(open, work, onProgress)
+      return closed.sort((a, b) => (a.period < b.period ? -1 : 1))
+    },
+
+    /** Every month from the log's first to the one of its last event, or of the clock when that is later. */
+    async list(nowMs: number): Promise<readonly PeriodStanding[]> {
+      const first = await firstPeriod(log)
+      if (first === null) return []
+      const last = await log.eventAt(await log.head())
+      const months = [
+        periodOf(new Date(nowMs).toISOString()),
+        ...(last ? [periodOf(recordedAtOf(last))] : []),
+      ]
+      const latest = months.reduce((a, b) => (a > b ? a : b), first)
+      return standings(first, latest, nowMs)
+    },
+
+    /**
+     * A month's report as the log gives it now; of a month that is not over, as far as it goes.
+     * @throws PeriodRefused for a month before the log or after its last event; PeriodDiffers
+     */
+    async show(period: Period, nowMs: number, onProgress?: OnProgress) {
+      const first = await firstPeriod(log)
+      if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
+      if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
+      const [standing] = await standings(period, period, nowMs)
+      const fold = createPeriodFold()
+      let found: PeriodReport | null = null
+      let events = 0
+      for await (const page of readLog(log, await log.head())) {
+        for (const stored of page)
+          found ??= fold.take(decode(stored)).find((over) => over.period === period) ?? null
+        events += page.length
+        onProgress?.(page.at(-1)?.position ?? 0, events)
+        if (found !== null) break
+      }
+      const current = fold.current()
+      const shown = found ?? (current?.period === period ? current : null)
+      if (shown === null)
+        throw new PeriodRefused('no_such_period', `nothing is booked in ${period}, or later, yet`)
+      const closed = standing?.closed ?? null
+      const difference = closed === null ? null : differenceOf(closed, closingsOf(shown))
+      if (difference !== null) throw new PeriodDiffers(difference)
+      return {
+        standing: standing as PeriodStanding,
+        report: closed === null ? shown : inChartOf(shown, closed),
+      }
+    },
+  }
+}

@@ -1,0 +1,97 @@
+import type pg from 'pg'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Statement } from './account-statement.ts'
+import { readGatewayNames, withGateways } from './gateway-names.ts'
+import { listLines, timeOfLastEntry } from './journal-entries.ts'
+import { type AccountFilter, sumAccounts, sumBelow, sumByDay, totalsOf } from './journal-sums.ts'
+import type { Moment, Moments } from './moment.ts'
+import { type BookSums, type Span, byBook } from './trial-balance.ts'
+
+/** Which part of the log is asked for: all up to a moment, or a half-open range of moments. */
+export type Asked = {
+  readonly asOf?: Moment | undefined
+  readonly from?: Moment | undefined
+  readonly to?: Moment | undefined
+}
+
+export const isRange = ({ from, to }: Asked): boolean => from !== undefined || to !== undefined
+
+/** Whether a range ends before it begins; of a position and a time only the log can tell, and then it is empty. */
+export const endsBeforeItBegins = ({ from, to }: Asked): boolean => {
+  if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
+  return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs
+}
+
+/** Answers finance's questions from the journal, as of positions up to `head`, which it must have passed. */
+export const createFinanceReader = ({
+  pool,
+  log,
+  moments,
+}: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStreams'>
+  readonly moments: Moments
+}) => {
+  /** @throws PastTheEnd */
+  const spanOf = async (asked: Asked, head: number): Promise<Span> => {
+    const after = asked.from ? await moments.before(asked.from, head) : 0
+    const end = asked.to
+      ? await moments.before(asked.to, head)
+      : asked.asOf
+        ? await moments.atOrBefore(asked.asOf, head)
+        : head
+    const position = Math.max(after, end)
+    return { after, position, at: await timeOfLastEntry(pool, position) }
+  }
+  const rangeOf = ({ after, position }: Span) => ({ after, to: position })
+
+  return {
+    spanOf,
+
+    /** Every account that moved or holds anything, with its balance and movements. */
+    async trialBalance(
+      asked: Asked,
+      head: number,
+      filter: { readonly book: string | null; readonly depth: number | null },
+    ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
+      const span = await spanOf(asked, head)
+      return { span, books: byBook(await withGateways(log, await sumAccounts(pool, rangeOf(span), filter))) }
+    },
+
+    /** An account and those below it. */
+    async account(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
+      const span = await spanOf(asked, head)
+      return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
+    },
+
+    /** What an account and those below it moved, by day (UTC) and account. */
+    async byDay(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
+      const span = await spanOf(asked, head)
+      return { span, days: await sumByDay(pool, rangeOf(span), account) }
+    },
+
+    /** The sums of an account over a range, without its lines. */
+    async totals(asked: Asked, head: number, filter: AccountFilter) {
+      const span = await spanOf(asked, head)
+      const none = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
+      return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? none }
+    },
+
+    /** A page of what moved an account, oldest first. */
+    async statement(
+      asked: Asked,
+      head: number,
+      filter: AccountFilter,
+      page: { readonly limit: number; readonly offset: number },
+    ): Promise<Statement> {
+      const { span, totals } = await this.totals(asked, head, filter)
+      const { openingMicros } = totals
+      const lines = await listLines(pool, rangeOf(span), filter, { ...page, openingMicros })
+      const { book, account } = filter
+      const gateway = (await readGatewayNames(log, [filter]))(account)
+      return { span, book, account, gateway, totals, lines }
+    },
+  }
+}
+
+export type FinanceReader = ReturnType<typeof createFinanceReader>

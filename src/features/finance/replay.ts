@@ -1,0 +1,187 @@
+import type pg from 'pg'
+import { concernsBooks, createEntryStream, laterOf } from '../../domain/finance/entries.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { readLog } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type AccountSums, closingMicros, sumAccounts } from './journal-sums.ts'
+import type { Moment } from './moment.ts'
+
+/** A sum of safe integers that may pass them: added as numbers, carried into a bigint when they would. */
+export type Sum = { add(value: number): void; total(): bigint }
+
+export const createSum = (): Sum => {
+  let carried = 0n
+  let small = 0
+  return {
+    add: (value) => {
+      if (small > Number.MAX_SAFE_INTEGER - value) {
+        carried += BigInt(small)
+        small = 0
+      }
+      small += value
+    },
+    total: () => carried + BigInt(small),
+  }
+}
+
+export type ReplayOptions = {
+  readonly log: Pick<EventLog, 'readAll'>
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  /** The last position that is folded, at most: the head of the log as of the start. */
+  readonly head: number
+  /** Folds up to the last position at or before it; null folds up to `head`. */
+  readonly until: Moment | null
+  /** Which accounts are summed; all of them without it. */
+  readonly wanted?: (book: string, account: string) => boolean
+  /** Told after each page. */
+  readonly onPage?: (position: number, events: number) => void
+}
+
+export type Replayed = {
+  /** The last position that was folded; 0 when none was. */
+  readonly position: number
+  /** The accounting time as of the last event. */
+  readonly at: string | null
+  readonly events: number
+  readonly entries: number
+  /** By book and account, in the order of their names. */
+  readonly sums: readonly AccountSums[]
+}
+
+/** Small pages die young: with 250 events the peak of memory hardly grows, with 2,000 it grew by up to 70 %. */
+const pageSize = 250
+
+/** The time of an event without its data. Events of one decision carry equal texts, one after another. */
+const createTimes = () => {
+  let text = ''
+  let recordedAt = ''
+  return ({ metadata }: StoredEvent): string => {
+    if (metadata !== text) {
+      text = metadata
+      recordedAt = (JSON.parse(metadata) as { recordedAt: string }).recordedAt
+    }
+    return recordedAt
+  }
+}
+
+type Account = { readonly debit: Sum; readonly credit: Sum }
+
+const createBalances = () => {
+  const books = new Map<string, Map<string, Account>>()
+  const accountOf = (book: string, name: string): Account => {
+    let accounts = books.get(book)
+    if (!accounts) {
+      accounts = new Map()
+      books.set(book, accounts)
+    }
+    let account = accounts.get(name)
+    if (!account) {
+      account = { debit: createSum(), credit: createSum() }
+      accounts.set(name, account)
+    }
+    return account
+  }
+  const byName = <Value>(entries: Iterable<readonly [string, Value]>) =>
+    [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
+  return {
+    accountOf,
+    sums: (): readonly AccountSums[] =>
+      byName(books).flatMap(([book, accounts]) =>
+        byName(accounts).map(([account, { debit, credit }]) => ({
+          book,
+          account,
+          openingMicros: 0n,
+          debitMicros: debit.total(),
+          creditMicros: credit.total(),
+        })),
+      ),
+  }
+}
+
+/**
+ * Folds the log from its start into balances, in memory that grows with accounts, never with events, and touches no
+ * table. The next page is read while this one is folded.
+ * @throws what `decode` and `postingsOf` throw, on an event that is none of ours
+ */
+export const replay = async (options: ReplayOptions): Promise<Replayed> => {
+  const { log, decode, head, until, wanted, onPage } = options
+  const bound = until?.kind === 'position' ? Math.min(until.position, head) : head
+  const limit = until?.kind === 'time' ? new Date(until.atMs).toISOString() : null
+  const stream = createEntryStream()
+  const balances = createBalances()
+  const timeOf = createTimes()
+  let position = 0
+  let events = 0
+  let entries = 0
+
+  const fold = (stored: StoredEvent): void => {
+    if (!concernsBooks(stored.stream)) {
+      stream.pass(timeOf(stored))
+      return
+    }
+    const entry = stream.next(decode(stored))
+    if (!entry) return
+    entries += 1
+    for (const { book, account, debitMicros, creditMicros } of entry.postings) {
+      if (wanted && !wanted(book, account)) continue
+      const sums = balances.accountOf(book, account)
+      sums.debit.add(debitMicros)
+      sums.credit.add(creditMicros)
+    }
+  }
+  const isPast = (stored: StoredEvent): boolean =>
+    limit !== null && laterOf(stream.at, timeOf(stored)) > limit
+
+  const done = (): Replayed => ({ position, at: stream.at, events, entries, sums: balances.sums() })
+
+  for await (const page of readLog(log, bound, pageSize)) {
+    for (const stored of page) {
+      if (isPast(stored)) return done()
+      fold(stored)
+      position = stored.position
+      events += 1
+    }
+    onPage?.(position, events)
+  }
+  return done()
+}
+
+/** An account whose balance in the tables is not the one that the log gives, in micro-dollars. */
+export type ReplayDifference = {
+  readonly book: string
+  readonly account: string
+  readonly logMicros: bigint
+  readonly tableMicros: bigint
+}
+
+export type ReplayCheck = Omit<Replayed, 'sums'> & {
+  /** Accounts that were compared. */
+  readonly accounts: number
+  readonly differences: readonly ReplayDifference[]
+}
+
+/**
+ * Folds the log from its start into balances, as `replay`, and holds them against the journal's tables as of the same
+ * position, which these must have passed. It changes nothing.
+ */
+export const checkReplay = async (pool: pg.Pool, options: ReplayOptions): Promise<ReplayCheck> => {
+  const { sums, ...replayed } = await replay(options)
+  const kept = await sumAccounts(pool, { after: 0, to: replayed.position }, { book: null, depth: null })
+  type Found = { readonly book: string; readonly account: string; log: bigint; table: bigint }
+  const found = new Map<string, Found>()
+  const foundOf = ({ book, account }: { readonly book: string; readonly account: string }): Found => {
+    const key = `${book} ${account}`
+    const known = found.get(key) ?? { book, account, log: 0n, table: 0n }
+    found.set(key, known)
+    return known
+  }
+  for (const each of sums) foundOf(each).log = closingMicros(each)
+  for (const each of kept) foundOf(each).table = closingMicros(each)
+  return {
+    ...replayed,
+    accounts: found.size,
+    differences: [...found.values()]
+      .filter(({ log, table }) => log !== table)
+      .map(({ book, account, log, table }) => ({ book, account, logMicros: log, tableMicros: table })),
+  }
+}

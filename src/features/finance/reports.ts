@@ -1,0 +1,192 @@
+import type pg from 'pg'
+import type { z } from 'zod'
+import { statementCsv, statementJson, statementText } from './account-statement.ts'
+import type { accountsBy } from './book-accounts.ts'
+import { type Asked, type FinanceReader, isRange } from './reader.ts'
+import { AccountBalance, AccountStatement, TrialBalance, examples } from './route-schemas.ts'
+import { accountBalanceJson, spanText, sumsTable, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
+
+export type Page = { readonly limit: number; readonly offset: number }
+
+/** What is asked of a report: the same over HTTP and on the command line. */
+export type ReportQuestion = {
+  readonly pool: pg.Pool
+  readonly reader: FinanceReader
+  /** The last position that may be answered. */
+  readonly head: number
+  readonly asked: Asked
+  /** As it was given; empty for a report that takes none. */
+  readonly account: string
+  readonly book: string | undefined
+  readonly depth: number | undefined
+  /** Of its lines; null for all of them. */
+  readonly page: Page | null
+  /** Finds books and accounts, and refuses in the words of whoever asks. */
+  readonly names: ReturnType<typeof accountsBy>
+}
+
+/** An answer in each form; only the one that is asked for is made. */
+export type ReportAnswer = {
+  json(): object
+  csv(): string
+  table(): string
+}
+
+/**
+ * A report of the books, declared once: a command `ledger NAME` with its table, CSV and JSON, and an HTTP operation with
+ * its description. Each takes moments and a book; `takes` says what else.
+ */
+export type Report = {
+  /** Of the command. */
+  readonly name: string
+  readonly takes: { readonly account?: true; readonly depth?: true }
+  readonly command: {
+    /** For the list of commands, where the description is long. */
+    readonly summary?: string
+    readonly description: string
+    readonly examples: readonly string[]
+  }
+  readonly http: {
+    readonly path: string
+    readonly operationId: string
+    readonly summary: string
+    /** Markdown. */
+    readonly description: string
+    readonly examples: {
+      readonly params?: { readonly account: string }
+      readonly query: Readonly<Record<string, string>>
+    }
+    readonly answer: { readonly description: string; readonly body: z.ZodType; readonly example: object }
+  }
+  /** @throws PastTheEnd, what `names` throws, TooManyLines where all lines are asked for */
+  read(question: ReportQuestion): Promise<ReportAnswer>
+}
+
+/** More lines than a report prints whole. */
+export class TooManyLines extends Error {
+  override readonly name = 'TooManyLines'
+}
+
+/** More lines than this are an export, not a statement. */
+const maxLines = 100_000
+
+const cut = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
+  page === null ? items : items.slice(page.offset, page.offset + page.limit)
+
+const pageFields = (total: number, page: Page | null): object => (page === null ? {} : { total, ...page })
+
+const trialBalance: Report = {
+  name: 'trial-balance',
+  takes: { depth: true },
+  command: {
+    summary: 'balances of every account in every book; each book sums to zero',
+    description:
+      'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero; csv, json and a range (--from, --to) have every account that moved',
+    examples: [
+      'npx farebox ledger trial-balance --as-of 2026-11-01',
+      'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
+      'npx farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
+    ],
+  },
+  http: {
+    path: '/finance/v1/trial-balance',
+    operationId: 'getTrialBalance',
+    summary: 'Read the trial balance',
+    description:
+      'The balance of every account in every book, as of now, a position or a time; with `from` or `to` also what moved it. Each book sums to zero.',
+    examples: { query: { as_of: '2026-11-01', book: 'service' } },
+    answer: {
+      description: 'Balances, by book and name.',
+      body: TrialBalance,
+      example: examples.trialBalance,
+    },
+  },
+  read: async ({ pool, reader, head, asked, book, depth, page, names }) => {
+    await names.checkBook(pool, book)
+    const filter = { book: book ?? null, depth: depth ?? null }
+    const { span, books } = await reader.trialBalance(asked, head, filter)
+    const accounts = books.flatMap((of) => of.accounts)
+    return {
+      json: () => ({
+        ...trialBalanceJson(span, books, cut(accounts, page)),
+        ...pageFields(accounts.length, page),
+      }),
+      csv: () => trialBalanceCsv(books),
+      table: () => trialBalanceText(span, books, isRange(asked)),
+    }
+  },
+}
+
+const account: Report = {
+  name: 'account',
+  takes: { account: true },
+  command: {
+    description: 'the balance of an account and of those below it, e.g. revenue or acc_… for a wallet',
+    examples: [
+      'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
+      'npx farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    ],
+  },
+  http: {
+    path: '/finance/v1/accounts/{account}',
+    operationId: 'getAccountBalance',
+    summary: 'Read the balance of an account',
+    description:
+      'The balance of an account of the books and of those below it, e.g. `revenue`, `liabilities:wallet:acc_…` or `acc_…` for that wallet. Without `book` it is the service’s, else the only one that has the account.',
+    examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
+    answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
+  },
+  read: async ({ pool, reader, head, asked, account: given, book: of, page, names }) => {
+    const found = await names.namedAccount(pool, given, { book: of, below: true })
+    const { span, accounts } = await reader.account(asked, head, found)
+    const { book, account: name } = found
+    return {
+      json: () => ({
+        ...accountBalanceJson(span, { book, accounts }, name, cut(accounts, page)),
+        ...pageFields(accounts.length, page),
+      }),
+      csv: () => trialBalanceCsv([{ book, accounts }]),
+      table: () =>
+        `${name} in the book ${book}, US dollars, ${spanText(span, isRange(asked))}\n\n${sumsTable(accounts, isRange(asked))}`,
+    }
+  },
+}
+
+const statement: Report = {
+  name: 'statement',
+  takes: { account: true },
+  command: {
+    description: 'what moved an account, oldest first, with its balance after each line',
+    examples: [
+      'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
+      'npx farebox ledger statement assets:gateway:manual --format csv',
+    ],
+  },
+  http: {
+    path: '/finance/v1/accounts/{account}/statement',
+    operationId: 'getAccountStatement',
+    summary: 'Read what moved an account',
+    description:
+      'The lines of one account of the books, oldest first, with its balance after each. Without `book` it is the service’s, else the only one that has the account.',
+    examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
+    answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
+  },
+  read: async ({ pool, reader, head, asked, account: given, book, page, names }) => {
+    const found = await names.namedAccount(pool, given, { book, below: false })
+    const filter = { ...found, below: false }
+    if (page === null) {
+      const { lines } = (await reader.totals(asked, head, filter)).totals
+      if (lines > maxLines) throw new TooManyLines(`${lines} lines are too many for a statement`)
+    }
+    const shown = await reader.statement(asked, head, filter, page ?? { limit: maxLines, offset: 0 })
+    return {
+      json: () => ({ ...statementJson(shown), ...pageFields(shown.totals.lines, page) }),
+      csv: () => statementCsv(shown),
+      table: () => statementText(shown),
+    }
+  },
+}
+
+/** In the order in which they are listed. */
+export const reports: readonly Report[] = [trialBalance, account, statement]

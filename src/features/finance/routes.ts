@@ -1,0 +1,138 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../../kernel/clock.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Progress } from '../../platform/projections/progress.ts'
+import { accountsBy } from './book-accounts.ts'
+import { entriesOfOrder } from './journal-entries.ts'
+import { createJournalHead } from './journal-sums.ts'
+import { PastTheEnd, createMoments } from './moment.ts'
+import { type Asked, createFinanceReader, endsBeforeItBegins } from './reader.ts'
+import { type Report, reports } from './reports.ts'
+import { OrderEntries, askedQuery, bookQuery, depthQuery, examples } from './route-schemas.ts'
+
+type AskedQuery = { as_of?: Asked['asOf']; from?: Asked['from']; to?: Asked['to'] }
+
+/** @throws invalid_parameter */
+export const askedOf = ({ as_of: asOf, from, to }: AskedQuery): Asked => {
+  if (asOf !== undefined && (from !== undefined || to !== undefined))
+    throw refuse('invalid_parameter', 'give as_of, or from and to, not both')
+  if (endsBeforeItBegins({ from, to })) throw refuse('invalid_parameter', 'from must not be after to')
+  return { asOf, from, to }
+}
+
+/** What a moment past the end is over HTTP; any other error is thrown as it is. */
+export const notPastTheEnd = (error: unknown): never => {
+  throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
+}
+
+/** Books and accounts as requests name them. They throw not_found, and invalid_parameter for what `book` says. */
+export const names = accountsBy({
+  list: 'the trial balance',
+  below: () => 'its balance',
+  naming: 'as book',
+  refusal: (outcome, message) =>
+    refuse(
+      outcome === 'unknown_account' || outcome === 'parent' ? 'not_found' : 'invalid_parameter',
+      message,
+    ),
+})
+
+export type FinanceRoutesDeps = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
+  readonly clock: Clock
+  readonly progress: Pick<Progress, 'reached'>
+  /** How long a request waits for the journal; default 2,000. */
+  readonly timeoutMs?: number
+}
+
+const common = { tag: 'Finance', access: 'finance', writes: false } as const
+const accountParams = z.object({
+  account: z.string().max(300).meta({
+    description:
+      'Its name in the books; `acc_…` stands for its wallet, `cus_…` for a customer’s credit, `crd_…` for a reseller’s own gateway.',
+  }),
+})
+
+/** The books over HTTP, read-only, for whoever holds a finance token. */
+export const financeRoutes = ({
+  pool,
+  log,
+  clock,
+  progress,
+  timeoutMs,
+}: FinanceRoutesDeps): readonly Route[] => {
+  const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
+
+  const head = createJournalHead({ log, progress, timeoutMs })
+
+  const reportRoute = (report: Report): Route => {
+    const { takes, http } = report
+    return route({
+      ...common,
+      method: 'GET',
+      path: http.path,
+      operationId: http.operationId,
+      summary: http.summary,
+      description: http.description,
+      ...(takes.account ? { params: accountParams } : {}),
+      query: z.object({
+        ...askedQuery,
+        book: bookQuery.optional(),
+        ...(takes.depth ? { depth: depthQuery.optional() } : {}),
+        ...pagingQuery,
+      }),
+      codes: { query: pagingCodes },
+      examples: http.examples,
+      responses: { 200: http.answer },
+      errors: [],
+      handler: async ({ params, query }) => {
+        const { account = '' } = params as { readonly account?: string }
+        const { book, limit, offset } = query
+        const depth = query.depth as number | undefined
+        const asked = askedOf(query)
+        const position = await head()
+        const page = { limit, offset }
+        const question = { pool, reader, head: position, asked, account, book, depth, page, names }
+        const answer = await report.read(question).catch(notPastTheEnd)
+        return { status: 200, body: answer.json() }
+      },
+    })
+  }
+
+  return [
+    ...reports.map(reportRoute),
+
+    route({
+      ...common,
+      method: 'GET',
+      path: '/finance/v1/orders/{id}/entries',
+      operationId: 'listOrderEntries',
+      summary: 'List what an order booked',
+      description: 'Every entry of an order, in every book, oldest first: its payment and its refunds.',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f' } },
+      responses: { 200: { description: 'The entries.', body: OrderEntries, example: examples.entries } },
+      errors: [],
+      handler: async ({ params: { id } }) => {
+        const position = await head()
+        const found = await entriesOfOrder(pool, id, position)
+        if (found.length === 0) throw refuse('not_found', 'no entry names this order')
+        const entries = found.map((entry) => ({
+          ...entry,
+          position: positionToken(entry.position),
+          postings: entry.postings.map((posting) => ({
+            ...posting,
+            amountMicros: String(posting.amountMicros),
+          })),
+        }))
+        return { status: 200, body: { orderId: id, entries } }
+      },
+    }),
+  ]
+}

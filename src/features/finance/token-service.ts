@@ -1,0 +1,117 @@
+import type pg from 'pg'
+import { type FinanceTokenEvent, type FinanceTokenRefusal, type FinanceTokens, decideTokenIssue, decideTokenRevocation, financeTokenFold, works } from '../../domain/finance/tokens.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import { newId } from '../../kernel/ids.ts'
+import { financeStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { FinanceCaller, FinanceDirectory } from '../../platform/http/auth.ts'
+import { refuseUntil } from '../../platform/http/errors.ts'
+import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { tokenForm } from '../../platform/vault/secrets.ts'
+
+declare const brand: unique symbol
+
+/** A whole finance token, a secret: `fbf_` and the form of an API key. It is none: it opens `/finance/v1` only. */
+export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
+
+export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
+
+/** Issues and revokes finance tokens: events with their actor. The hash is written first and opens nothing by itself. */
+export type TokenDesk = {
+  /** The token is shown this once. Refusals: `expiry_passed`, `too_many_tokens`. */
+  issue(
+    issue: { readonly name: string; readonly expiresAtMs: number | null },
+    cause: Cause,
+  ): Promise<Result<FinanceTokenRefusal, { readonly tokenId: string; readonly token: FinanceToken }>>
+  /** Refusal: `unknown_token`. */
+  revoke(tokenId: string, cause: Cause): Promise<Result<FinanceTokenRefusal>>
+  /** All tokens that were ever issued, oldest first. */
+  read(cause: Cause): Promise<FinanceTokens>
+}
+
+const tokensRef = { stream: financeStream, fold: financeTokenFold }
+
+export const createTokenDesk = ({
+  pool,
+  runner,
+}: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+}): TokenDesk => {
+  return {
+    async issue({ name, expiresAtMs }, cause) {
+      const token = financeTokenForm.generate()
+      const tokenId = newId<string>('fin')
+      const hash = financeTokenForm.hash(token)
+      await pool.query('insert into vault.finance_tokens (hash, token_id) values ($1::bytea, $2::text)', [
+        hash,
+        tokenId,
+      ])
+      const displayPrefix = financeTokenForm.displayPrefixOf(token)
+      const result = await handle(
+        runner,
+        { ...cause, name: 'issue-finance-token' },
+        tokensRef,
+        (state, { nowMs }) => decideTokenIssue(state, { tokenId, name, displayPrefix, expiresAtMs }, nowMs),
+      )
+      if (result.outcome === 'done') return { ...result, tokenId, token }
+      await pool.query('delete from vault.finance_tokens where token_id = $1::text', [tokenId])
+      return result
+    },
+    revoke: (tokenId, cause) =>
+      handle(runner, { ...cause, name: 'revoke-finance-token' }, tokensRef, (state) =>
+        decideTokenRevocation(state, tokenId),
+      ),
+    read: (cause) => readState(runner, { ...cause, name: 'read-finance-tokens' }, tokensRef),
+  }
+}
+
+/**
+ * Looks finance tokens up. Issue and revocation are read from the log with each request, for finance asks seldom: a
+ * revoked token opens nothing from then on, on any process. A token with a wrong checksum costs no look-up.
+ */
+export const createFinanceDirectory = (deps: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly clock: Clock
+  /** What is wrong with this process's clock, by which no token is found to be expired or not; else null. */
+  readonly clockProblem: () => string | null
+}): FinanceDirectory => {
+  const readTokens = async (): Promise<FinanceTokens> => {
+    let state = financeTokenFold.initial
+    for await (const stored of deps.log.readStream(financeStream)) {
+      const event = decode(stored) as RecordedEvent<FinanceTokenEvent>
+      state = financeTokenFold.evolve(state, {
+        ...event,
+        recordedAtMs: Date.parse(event.metadata.recordedAt),
+      })
+    }
+    return state
+  }
+  // Those who ask at once share one reading, which begins after they asked.
+  const tokens = createGathered<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
+  const tokenIdOf = createGathered<string, string>(async (hashes) => {
+    const { rows } = await deps.pool.query<{ hash: string; token_id: string }>({
+      name: 'find-finance-tokens',
+      text: `select encode(hash, 'hex') as hash, token_id from vault.finance_tokens
+              where hash in (select decode(wanted, 'hex') from unnest($1::text[]) as wanted)`,
+      values: [hashes],
+    })
+    return new Map(rows.map((row) => [row.hash, row.token_id]))
+  })
+  return {
+    async byToken(text): Promise<FinanceCaller | null> {
+      const token = financeTokenForm.parse(text)
+      if (token === null) return null
+      const problem = deps.clockProblem()
+      if (problem !== null) throw refuseUntil('overloaded', problem, 5)
+      const tokenId = await tokenIdOf(financeTokenForm.hash(token).toString('hex'))
+      const issued = tokenId === undefined ? undefined : (await tokens('all'))?.get(tokenId)
+      return tokenId !== undefined && issued && works(issued, deps.clock()) ? { tokenId } : null
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import type pg from 'pg'
+import { actorText } from '../../kernel/event.ts'
+import { counted } from '../../kernel/formats.ts'
+import { parsePosition, positionToken } from '../../kernel/log-position.ts'
+import { amountWriter } from '../../kernel/money.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, personPage, show } from '../../platform/ui/page.ts'
+import type { Role } from '../../platform/ui/session.ts'
+import { idText, timeText } from '../../platform/ui/text.ts'
+import { factsText, orderText } from './explain-command.ts'
+import { type Explanation, type Link, explainEntry, explainThing, orderIn } from './explain.ts'
+import { accountText } from './gateway-names.ts'
+import { type Moments, PastTheEnd, momentForms, parseMoment } from './moment.ts'
+import { thingIds, thingWord } from './trail.ts'
+
+type Roles = ReadonlySet<Role>
+
+/** A moment that was asked for, as it was typed, kept in links; empty: now. */
+type AsOf = string
+
+/** The page of an account of the books, as of a moment. */
+export const bookAccountPath = (book: string, name: string, asOf: AsOf = ''): string =>
+  `/console/finance/account?${new URLSearchParams({ book, name, ...(asOf !== '' && { to: asOf }) })}`
+
+/** Says that a page shows a former state, with the way back to now. */
+export const asOfBanner = (asOf: AsOf, nowPath: string): Html =>
+  asOf === ''
+    ? nothing
+    : html`<p class="said warn" role="status">You see the books as of <strong>${asOf}</strong>, not of now. <a href="${nowPath}">Show now</a></p>`
+
+const pathOf = (id: string, roles: Roles, asOf: AsOf): string | null => {
+  if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
+  // The operator's page of an order knows no other time than now.
+  if (id.startsWith('ord_') && roles.has('operator') && asOf === '') return `/console/operator/orders/${id}`
+  return `/console/trail/${id}${asOf === '' ? '' : `?${new URLSearchParams({ to: asOf })}`}`
+}
+
+const ids = /\b((?:acc|ord|dep|sub|pln|prx|ref|scr|crd|whs|key|ntc)_[0-9a-f]{32}|pos_0_\d{1,16})\b/g
+
+/** A text in which every id that has a page is a link to it, as of the moment that the reader is at. */
+export const linkedText = (text: string, roles: Roles, asOf: AsOf = ''): Html => {
+  const parts = text.split(ids)
+  return html`${parts.map((part, at) => {
+    const path = at % 2 === 1 ? pathOf(part, roles, asOf) : null
+    return path === null ? html`${part}` : html`<a href="${path}">${part}</a>`
+  })}`
+}
+
+/** What an event booked, in every book. */
+const legsOf = ({ postings }: Link, roles: Roles, asOf: AsOf): Html => {
+  if (postings.length === 0) return nothing
+  const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
+  return html`<ul class="legs">${postings.map(({ book, account, gateway, amountMicros }) => {
+    const side = amountMicros > 0n ? 'debit' : 'credit'
+    const name = accountText(account, gateway)
+    const named = roles.has('finance')
+      ? html`<a href="${bookAccountPath(book, account, asOf)}">${name}</a>`
+      : html`${name}`
+    return html`<li>${side} ${write(amountMicros < 0n ? -amountMicros : amountMicros)} ${named} <small>${book}</small></li>\n`
+  })}</ul>`
+}
+
+const linkOf = (link: Link, roles: Roles, asOf: AsOf): Html => {
+  const { event } = link
+  const { actor, correlationId, recordedAt } = event.metadata
+  const order = orderIn(event)
+  const facts = [order && orderText(order), factsText(event)].filter((text) => text).join('; ')
+  return html`<li><strong>${event.type}</strong> ${linkedText(positionToken(event.position), roles, asOf)}
+${facts === '' ? nothing : html`<br>${linkedText(facts, roles, asOf)}`}
+${legsOf(link, roles, asOf)}
+<p class="soft"><small>${timeText(recordedAt)} by ${linkedText(actorText(actor), roles, asOf)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
+}
+
+/** The events of an explanation, oldest first, each with what it booked, and the terms that it was decided on. */
+export const chainOf = (
+  { chain, terms, leftOut }: Explanation,
+  roles: Roles,
+  asOf: AsOf = '',
+): Html => html`${
+  leftOut === 0
+    ? nothing
+    : html`<p class="said warn">${counted(leftOut, 'more event')} left out: these are the last ones.</p>`
+}
+<ol class="timeline">${chain.map((link) => linkOf(link, roles, asOf))}</ol>
+${
+  terms.length === 0
+    ? nothing
+    : html`<h2>On these terms</h2>
+<ul>${terms.map(
+        ({ what, event }) =>
+          html`<li>${what}: ${event.type} at ${linkedText(positionToken(event.position), roles, asOf)}, <small>${timeText(event.metadata.recordedAt)} by ${actorText(event.metadata.actor)}</small></li>\n`,
+      )}</ul>`
+}`
+
+export type TrailDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  /** The log's head, once the journal has passed it. */
+  readonly journalHead: () => Promise<number>
+  readonly moments: Pick<Moments, 'atOrBefore'>
+}
+
+/** Events of one page. */
+const limit = 200
+
+/** How far a trail is followed. @throws invalid_parameter for what is no moment, or one that is still to come */
+const endOf = async ({ moments }: TrailDeps, asOf: string, head: number): Promise<number> => {
+  if (asOf === '') return head
+  const moment = parseMoment(asOf)
+  if (moment === null) throw refuse('invalid_parameter', `to must be ${momentForms}`)
+  return moments.atOrBefore(moment, head).catch((error) => {
+    throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
+  })
+}
+
+const trailOf = async (deps: TrailDeps, { params, query, visitor }: PersonVisit) => {
+  const { pool, log, journalHead } = deps
+  const id = params.id ?? ''
+  const word = thingWord(id)
+  const position = word === null ? parsePosition(id) : null
+  if (word === null && position === null)
+    throw refuse('not_found', `ids that can be followed begin with ${thingIds}; positions with pos_0_`)
+  const asOf = (query.get('to') ?? '').trim()
+  const head = await endOf(deps, asOf, await journalHead())
+  const context = { pool, log }
+  const found =
+    position === null
+      ? await explainThing(context, id, { head, limit })
+      : position > head
+        ? null
+        : await explainEntry(context, position, limit)
+  if (found === null)
+    throw refuse('not_found', asOf === '' ? 'no event names it' : `no event names it as of ${asOf}`)
+  const shown = { ...found, chain: found.chain.filter(({ event }) => event.position <= head) }
+  return show({
+    title: word === null ? 'An event and its request' : `What happened with a ${word}`,
+    body: html`${asOfBanner(asOf, `/console/trail/${id}`)}<p>${idText(id)}</p>
+${chainOf(shown, visitor.roles, asOf)}`,
+    same: [`npx farebox ledger explain ${id} --limit ${limit}`],
+  })
+}
+
+/** Everything that happened with a thing or around an event, with what it booked, for whoever may follow money. */
+export const trailPages = (deps: TrailDeps): readonly ConsolePage[] => [
+  personPage({
+    path: '/console/trail/{id}',
+    name: 'showTrail',
+    summary: 'The events behind a thing or an entry, with who caused each and what it booked',
+    for: ['finance', 'operator'],
+    show: (visit) => trailOf(deps, visit),
+  }),
+]

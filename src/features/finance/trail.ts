@@ -1,0 +1,150 @@
+import type pg from 'pg'
+import { gatewayAccount } from '../../domain/ledger/postings.ts'
+import { holdIdOf } from '../../domain/scrapers/calls.ts'
+import { maxAttempts } from '../../domain/scrapers/decide-call.ts'
+import type { AccountId, NoticeId, OrderId, PlanId, ScrapeId, SubscriptionId } from '../../kernel/ids.ts'
+import { type StreamName, accountStream, depositStream, noticeStream, orderStream, planStream, scrapeStream, stockStream, subscriptionStream, termsStream, webhooksStream } from '../../kernel/streams.ts'
+import { refuseUnmade } from '../../platform/cli/options.ts'
+
+/** Where the log tells of a thing. */
+export type Trail = {
+  /** Every event of these streams is about it. */
+  readonly own: readonly StreamName[]
+  /** Of these streams only the events that name it. */
+  readonly shared: readonly StreamName[]
+  /** Journal entries that are about it. */
+  readonly positions: readonly number[]
+}
+
+type Find = (pool: pg.Pool, id: string) => Promise<Partial<Trail>>
+
+const entriesBy = async (pool: pg.Pool, condition: string, value: string): Promise<readonly number[]> => {
+  const { rows } = await pool.query<{ position: number }>(
+    `select e.position from read.journal_entries e where ${condition} order by e.position`,
+    [value],
+  )
+  return rows.map(({ position }) => position)
+}
+
+/** The shared streams of what a read table has a row of; none where it has no such row. */
+const streamsOfRow = async <Row extends object>(
+  pool: pg.Pool,
+  { table, key, id }: { readonly table: `read.${string}`; readonly key: string; readonly id: string },
+  streamOf: (row: Row) => StreamName,
+): Promise<Partial<Trail>> => {
+  await refuseUnmade(pool, table)
+  const { rows } = await pool.query<Row>(`select * from ${table} where ${key} = $1::text`, [id])
+  return { shared: rows.map(streamOf) }
+}
+
+/** An endpoint that was removed has no row; its account is then told by what was sent to it, or by all accounts. */
+const ofEndpoint: Find = async (pool, id) => {
+  await refuseUnmade(pool, 'read.webhook_endpoints')
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    `select account_id from read.webhook_endpoints where endpoint_id = $1::text
+     union select account_id from work.webhook_deliveries where endpoint_id = $1::text`,
+    [id],
+  )
+  if (rows.length > 0) return { shared: rows.map((row) => webhooksStream(row.account_id)) }
+  const all = await pool.query<{ account_id: AccountId }>('select account_id from read.accounts')
+  return { shared: all.rows.map((row) => webhooksStream(row.account_id)) }
+}
+
+/** Who set it and took it away, and what its account in the books moved. */
+const ofGateway: Find = async (pool, id) => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    'select account_id from read.journal_resellers order by account_id',
+  )
+  const positions = await entriesBy(
+    pool,
+    `exists (select from read.journal_postings p join read.journal_accounts a on a.number = p.account_number
+             where p.position = e.position and a.account = $1::text)`,
+    gatewayAccount(id),
+  )
+  return { shared: rows.map((row) => termsStream(row.account_id)), positions }
+}
+
+const ofDeposit: Find = async (pool, id) => ({
+  own: [depositStream(id)],
+  positions: await entriesBy(pool, 'e.deposit_id = $1::text', id),
+})
+
+const ofOrder: Find = async (pool, id) => ({
+  own: [orderStream(id as OrderId)],
+  positions: await entriesBy(pool, 'e.order_id = $1::text', id),
+})
+
+/** A refund is told by its order, whose entries name it as their reference. */
+const ofRefund: Find = async (pool, id) => {
+  const { rows } = await pool.query<{ order_id: OrderId }>(
+    'select distinct order_id from read.journal_entries where reference = $1::text and order_id is not null',
+    [id],
+  )
+  return {
+    shared: rows.map((row) => orderStream(row.order_id)),
+    positions: await entriesBy(pool, 'e.reference = $1::text', id),
+  }
+}
+
+/** Its holds are named after it, one a try. */
+const ofScrape: Find = async (pool, id) => {
+  const holds = Array.from({ length: maxAttempts }, (_, n) => holdIdOf(id as ScrapeId, n + 1))
+  const { rows } = await pool.query<{ position: number }>(
+    'select position from read.journal_entries where reference = any ($1::text[]) order by position',
+    [holds],
+  )
+  return { own: [scrapeStream(id as ScrapeId)], positions: rows.map(({ position }) => position) }
+}
+
+/** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
+const things: Readonly<Record<string, { readonly word: string; readonly find: Find }>> = {
+  ord: { word: 'order', find: ofOrder },
+  dep: { word: 'deposit', find: ofDeposit },
+  sub: {
+    word: 'subscription',
+    find: async (_pool, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
+  },
+  pln: { word: 'plan', find: async (_pool, id) => ({ own: [planStream(id as PlanId)] }) },
+  prx: {
+    word: 'proxy',
+    find: (pool, id) =>
+      streamsOfRow<{ product_id: string; country: string }>(
+        pool,
+        { table: 'read.proxies', key: 'proxy_id', id },
+        (row) => stockStream(row.product_id, row.country),
+      ),
+  },
+  ref: { word: 'refund', find: ofRefund },
+  scr: { word: 'scrape', find: ofScrape },
+  crd: { word: 'gateway', find: ofGateway },
+  whs: { word: 'webhook', find: ofEndpoint },
+  key: {
+    word: 'key',
+    find: (pool, id) =>
+      streamsOfRow<{ account_id: AccountId }>(pool, { table: 'read.keys', key: 'key_id', id }, (row) =>
+        accountStream(row.account_id),
+      ),
+  },
+  ntc: { word: 'notice', find: async (_pool, id) => ({ own: [noticeStream(id as NoticeId)] }) },
+}
+
+/** For help and messages. */
+export const thingIds = Object.keys(things)
+  .map((prefix) => `${prefix}_`)
+  .join(', ')
+
+const thingOf = (id: string) => (/^[a-z]{3}_\w+$/.test(id) ? things[id.slice(0, 3)] : undefined)
+
+/** What an id names, e.g. `deposit`; null for an id that `trailOf` does not take. */
+export const thingWord = (id: string): string | null => thingOf(id)?.word ?? null
+
+/**
+ * Where the log tells of a thing, by its id; empty streams and no positions where nothing names it.
+ * @throws CliRefusal overloaded: the read tables that tell its stream are not made yet
+ */
+export const trailOf = async (pool: pg.Pool, id: string): Promise<Trail> => ({
+  own: [],
+  shared: [],
+  positions: [],
+  ...(await thingOf(id)?.find(pool, id)),
+})

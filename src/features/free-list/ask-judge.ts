@@ -1,0 +1,199 @@
+import type { Socket } from 'node:net'
+import { type Anonymity, type CheckError, type Protocol, protocols } from '../../domain/free-list/endpoint.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { createDeadlines } from '../../platform/work/deadlines.ts'
+import { type HeaderLine, type JudgeKeys, type Seen, anonymityOf, worstOf } from './judge.ts'
+import { type CheckOptions, type CheckResult, ProbeFailure, createSockets } from './probe-port.ts'
+import { Intercepted, type JudgePlace, type Wire, createWire, getPlain, getSecured, linesTo, openByConnect, openBySocks4, openBySocks5, secured } from './proxy-protocols.ts'
+
+/** The judge as it is asked for, and the addresses that it sees this side with when no proxy is between. */
+export type JudgeInForce = { readonly place: JudgePlace; readonly ours: ReadonlySet<string> }
+
+/** One endpoint that took a connection. */
+export type Asked = {
+  readonly judge: JudgeInForce
+  readonly keys: JudgeKeys
+  readonly options: Pick<CheckOptions, 'protocols' | 'login'>
+  /** Makes one more connection to it. */
+  readonly dial: () => Promise<Socket>
+  readonly nonce: () => string
+  readonly monotonicMs: MonotonicClock
+  /** Told of each protocol that passed, and how long it took. */
+  readonly onPassed: (ms: number) => void
+  /** The connection that it took, and when it was begun. */
+  readonly first: { readonly socket: Socket; readonly startMs: number; readonly connectMs: number }
+}
+
+/** What is told of a proxy that failed in several ways: the one that says most. */
+const telling: readonly CheckError[] = [
+  'auth_required',
+  'tls_error',
+  'bad_response',
+  'refused',
+  'connect_timeout',
+]
+
+const noticed = (failures: readonly ProbeFailure[]): ProbeFailure =>
+  [...failures].sort((a, b) => telling.indexOf(a.error) - telling.indexOf(b.error))[0]!
+
+/** The result for an endpoint of which nothing passed. */
+export const deadBy = (
+  { error, message }: ProbeFailure,
+  connectMs: number | null,
+  interceptsTls: boolean | null = null,
+): CheckResult => ({
+  alive: false,
+  protocols: [],
+  anonymity: null,
+  exitIp: null,
+  interceptsTls,
+  latencyMs: null,
+  connectMs,
+  error,
+  detail: message,
+})
+
+type Passed = {
+  readonly protocol: Protocol
+  readonly anonymity: Anonymity
+  readonly ip: string
+  readonly ms: number
+}
+
+const overTls = async (wire: Wire, { judge, keys, nonce }: Asked): Promise<Seen> => {
+  const tls = await secured(wire.release(), judge.place, keys)
+  return getSecured(tls.wire, judge.place, nonce(), keys)
+}
+
+/** What the judge saw of a request by this protocol. @throws ProbeFailure, CheckUnavailable */
+const ask = async (protocol: Protocol, wire: Wire, asked: Asked): Promise<Seen> => {
+  const { place } = asked.judge
+  const { login } = asked.options
+  const request = { nonce: asked.nonce(), keys: asked.keys, login }
+  switch (protocol) {
+    case 'http':
+      return getPlain(wire, place, { ...request, proxied: true })
+    case 'https':
+      await openByConnect(wire, place, login)
+      return overTls(wire, asked)
+    case 'socks4':
+      await openBySocks4(wire, place, place.httpPort, login)
+      return getPlain(wire, place, { ...request, proxied: false })
+    case 'socks5':
+      await openBySocks5(wire, place, place.httpPort, login)
+      return getPlain(wire, place, { ...request, proxied: false })
+    default:
+      return protocol satisfies never
+  }
+}
+
+const sentBy = (protocol: Protocol, { place }: JudgeInForce): readonly HeaderLine[] =>
+  protocol === 'https' ? linesTo(place, place.tlsPort, 443) : linesTo(place, place.httpPort, 80)
+
+/** @throws CheckUnavailable */
+const tryOne = async (
+  protocol: Protocol,
+  asked: Asked,
+  given: { readonly socket: Socket; readonly startMs: number } | null,
+): Promise<Passed | ProbeFailure> => {
+  const startMs = given?.startMs ?? asked.monotonicMs()
+  try {
+    const socket = given?.socket ?? (await asked.dial())
+    const seen = await ask(protocol, createWire(socket), asked).finally(() => socket.destroy())
+    const anonymity = anonymityOf(sentBy(protocol, asked.judge), seen, asked.judge.ours)
+    const ms = asked.monotonicMs() - startMs
+    asked.onPassed(ms)
+    return { protocol, anonymity, ip: seen.ip, ms }
+  } catch (error) {
+    if (error instanceof ProbeFailure) return error
+    throw error
+  }
+}
+
+/**
+ * Whether TLS through a SOCKS proxy is broken open, where no CONNECT told it. Null when it could not be found out.
+ * @throws CheckUnavailable
+ */
+const socksIntercepts = async (protocol: 'socks4' | 'socks5', asked: Asked): Promise<boolean | null> => {
+  const open = protocol === 'socks5' ? openBySocks5 : openBySocks4
+  try {
+    const socket = await asked.dial()
+    try {
+      const wire = createWire(socket)
+      await open(wire, asked.judge.place, asked.judge.place.tlsPort, asked.options.login)
+      await overTls(wire, asked)
+      return false
+    } finally {
+      socket.destroy()
+    }
+  } catch (error) {
+    if (error instanceof Intercepted) return true
+    if (error instanceof ProbeFailure) return null
+    throw error
+  }
+}
+
+/**
+ * Asks the endpoint for the judge by every protocol at once. A protocol whose TLS is broken open has not passed.
+ * @throws CheckUnavailable
+ */
+export const askAll = async (asked: Asked): Promise<CheckResult> => {
+  const { options, first } = asked
+  const wanted = protocols.filter((protocol) => options.protocols?.includes(protocol) ?? true)
+  const tried = await Promise.all(
+    wanted.map((protocol, at) => tryOne(protocol, asked, at === 0 ? first : null)),
+  )
+  const failures = tried.filter((one) => one instanceof ProbeFailure)
+  let passed = tried.filter((one): one is Passed => !(one instanceof ProbeFailure))
+  let interceptsTls = failures.some((one) => one instanceof Intercepted)
+    ? true
+    : passed.some(({ protocol }) => protocol === 'https')
+      ? false
+      : null
+  const socks = passed.map(({ protocol }) => protocol).findLast((one) => one === 'socks4' || one === 'socks5')
+  if (interceptsTls === null && socks !== undefined) interceptsTls = await socksIntercepts(socks, asked)
+  if (interceptsTls === true) passed = passed.filter(({ protocol }) => protocol === 'http')
+  const connectMs = Math.round(first.connectMs)
+  if (passed.length === 0) {
+    const all = interceptsTls === true ? [...failures, new Intercepted()] : failures
+    return deadBy(noticed(all), connectMs, interceptsTls)
+  }
+  const quickest = passed.reduce((best, one) => (one.ms < best.ms ? one : best))
+  return {
+    alive: true,
+    protocols: passed.map(({ protocol }) => protocol),
+    anonymity: worstOf(passed.map(({ anonymity }) => anonymity)),
+    exitIp: quickest.ip,
+    interceptsTls,
+    latencyMs: Math.round(quickest.ms),
+    connectMs,
+    error: null,
+    detail: null,
+  }
+}
+
+const sweepMs = 100
+
+/**
+ * Asks the judge without a proxy between: whether it answers, and from which address it sees this side.
+ * @throws ProbeFailure, CheckUnavailable when it does not answer in time
+ */
+export const askDirectly = async (
+  judge: JudgePlace,
+  keys: JudgeKeys,
+  nonce: string,
+  { timeoutMs, monotonicMs }: { readonly timeoutMs: number; readonly monotonicMs: MonotonicClock },
+): Promise<Seen> => {
+  const sockets = createSockets(() => undefined)
+  const deadlines = createDeadlines(monotonicMs, sweepMs)
+  const watch = deadlines.watch()
+  watch.within(timeoutMs, sockets.end)
+  try {
+    const socket = await sockets.dial({ ip: judge.ip, port: judge.httpPort })
+    return await getPlain(createWire(socket), judge, { nonce, keys, proxied: false })
+  } finally {
+    watch.stop()
+    deadlines.stop()
+    sockets.end()
+  }
+}

@@ -1,0 +1,187 @@
+import type { Logger } from 'pino'
+import { placeText } from '../../domain/free-list/endpoint.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { type Standing, afterCheck } from './endpoint-status.ts'
+import type { RecordStore } from './endpoint-store.ts'
+import { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'
+
+/** What was not used is kept for so long. */
+const keptMs = 1_000
+
+/**
+ * Keeps a process to a share of a core: it may begin something while it has used less processor time than the share of the
+ * time that has passed.
+ * @param parts.share of one core, 1 is all of it
+ * @param parts.cpuMs processor time that this process has used so far
+ */
+export const createCpuBudget = (parts: {
+  readonly share: number
+  readonly monotonicMs: MonotonicClock
+  readonly cpuMs: () => number
+}): (() => boolean) => {
+  const { share, monotonicMs, cpuMs } = parts
+  let [lastMs, lastCpuMs] = [monotonicMs(), cpuMs()]
+  let leftMs = share * keptMs
+  return () => {
+    const [nowMs, usedMs] = [monotonicMs(), cpuMs()]
+    leftMs = Math.min(share * keptMs, leftMs + share * (nowMs - lastMs) - (usedMs - lastCpuMs))
+    ;[lastMs, lastCpuMs] = [nowMs, usedMs]
+    return share >= 1 || leftMs > 0
+  }
+}
+
+export type CheckerLimits = {
+  /** Sockets that are open at once, at most: one of a check that waits for its connection, one a protocol afterwards. */
+  readonly sockets: number
+  /** For the first connection, and for a whole check, milliseconds. */
+  readonly connectTimeoutMs: number
+  readonly timeoutMs: number
+}
+
+export type Checker = {
+  /** Begins what is due and may be begun, and writes what was found. Resolves before those checks are over. */
+  round(): Promise<void>
+  /** Rounds until nothing is due and all is written. @throws when the judge does not answer */
+  settle(): Promise<void>
+  /** Begins no more and writes what is over. */
+  stop(): Promise<void>
+  counts(): { readonly running: number; readonly pausedForJudge: boolean }
+}
+
+/** This part of the sockets is for those that are live: a mass of dead ones holds none of them up. */
+const keptForLive = 0.2
+/** Rows of one claim at most, and of one write. */
+const batch = 2_000
+/** Where nothing more was due, it is looked again after this time. */
+const lookAgainMs = 1_000
+/** What was found is written at the latest after this time. */
+const writeWithinMs = 500
+
+type Done = { readonly before: Standing; readonly result: CheckResult; readonly atMs: number }
+
+/**
+ * Checks the endpoints of the record as they fall due, those that are live before all others. It keeps in memory what is
+ * being checked and nothing else. What a check found counts only if the judge answered a direct question after it: while
+ * the judge or this machine's network is away, nothing is held against anybody, and checks wait.
+ * @param parts.judgeAnswers asks the judge directly
+ * @param parts.mayBegin whether there is processor time for more
+ * @param parts.onChecked told of every check that counts
+ */
+export const createChecker = (parts: {
+  readonly store: RecordStore
+  readonly check: Check
+  readonly openSockets: () => number
+  readonly judgeAnswers: () => Promise<boolean>
+  readonly mayBegin: () => boolean
+  readonly limits: CheckerLimits
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly onChecked?: (before: Standing, result: CheckResult) => void
+}): Checker => {
+  const { store, check, openSockets, limits, clock, monotonicMs, random, logger } = parts
+  /** Claimed and not written yet. */
+  const claimed = new Set<string>()
+  const stopping = new AbortController()
+  let running = 0
+  let done: Done[] = []
+  let pausedForJudge = false
+  let writtenAtMs = monotonicMs()
+  const lookAtMs = { live: 0, all: 0 }
+
+  const begin = (before: Standing): void => {
+    const key = placeText(before)
+    claimed.add(key)
+    running += 1
+    check(before, limits, stopping.signal)
+      .then(
+        (result) => void done.push({ before, result, atMs: clock() }),
+        (error) => {
+          claimed.delete(key)
+          if (stopping.signal.aborted) return
+          if (error instanceof CheckUnavailable) pausedForJudge = true
+          logger[error instanceof CheckUnavailable ? 'debug' : 'error'](
+            { err: error },
+            'a check could not be made',
+          )
+        },
+      )
+      .finally(() => {
+        running -= 1
+      })
+  }
+
+  /** @returns whether there may be more */
+  const claim = async (which: 'live' | 'all'): Promise<boolean> => {
+    if (monotonicMs() < lookAtMs[which]) return false
+    const most = which === 'live' ? limits.sockets : Math.floor(limits.sockets * (1 - keptForLive))
+    const free = Math.min(batch, most - Math.max(running, openSockets()))
+    if (free <= 0 || !parts.mayBegin()) return false
+    const found = await store.due(clock(), free, which === 'live')
+    if (found.length < free) lookAtMs[which] = monotonicMs() + lookAgainMs
+    for (const one of found) if (!claimed.has(placeText(one))) begin(one)
+    return found.length === free
+  }
+
+  const write = async (): Promise<void> => {
+    const batchOf = done
+    if (batchOf.length === 0) return
+    done = []
+    writtenAtMs = monotonicMs()
+    try {
+      if (await parts.judgeAnswers()) {
+        for (let at = 0; at < batchOf.length; at += batch)
+          await store.write(
+            batchOf
+              .slice(at, at + batch)
+              .map(({ before, result, atMs }) =>
+                afterCheck(before, result, { nowMs: atMs, random: random() }),
+              ),
+          )
+        for (const { before, result } of batchOf) parts.onChecked?.(before, result)
+      } else {
+        pausedForJudge = true
+        logger.warn({ checks: batchOf.length }, 'the judge does not answer: what was checked does not count')
+      }
+    } catch (error) {
+      // Postgres may be back at the next round; what is not written stays claimed.
+      done = [...batchOf, ...done]
+      throw error
+    }
+    for (const { before } of batchOf) claimed.delete(placeText(before))
+  }
+
+  const resume = async (): Promise<void> => {
+    if (pausedForJudge && (await parts.judgeAnswers())) pausedForJudge = false
+  }
+
+  const round = async (): Promise<void> => {
+    if (done.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
+    await resume()
+    if (pausedForJudge || stopping.signal.aborted) return
+    // What refuses at once must not pile up faster than it is written.
+    while (done.length < batch && (await claim('live')));
+    while (done.length < batch && (await claim('all')));
+  }
+
+  return {
+    round,
+    settle: async () => {
+      for (;;) {
+        lookAtMs.live = lookAtMs.all = 0
+        await round()
+        if (pausedForJudge) throw new CheckUnavailable('the judge does not answer')
+        if (running > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+        else if (done.length > 0) await write()
+        else if ((await store.lateMs(clock())) === null) return
+      }
+    },
+    stop: async () => {
+      const over = write()
+      stopping.abort()
+      await over
+    },
+    counts: () => ({ running, pausedForJudge }),
+  }
+}

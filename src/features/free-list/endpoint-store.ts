@@ -1,0 +1,91 @@
+import type pg from 'pg'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Checked, Standing } from './endpoint-status.ts'
+
+/** Where a claim goes on: behind the last endpoint that was given. */
+type Cursor = { readonly due: string; readonly ip: string; readonly port: number }
+
+export type RecordStore = {
+  /**
+   * Up to `limit` endpoints that are due, the longest due first; the next claim goes on behind them, and one that reaches
+   * the end begins anew. What was claimed and is not written yet comes again.
+   * @param live only those that answered their last check
+   */
+  due(nowMs: number, limit: number, live: boolean): Promise<readonly Standing[]>
+  /** Writes checks in one statement; an endpoint that somebody else wrote since it was read stays as it is. */
+  write(checked: readonly Checked[]): Promise<void>
+  /** How long the longest due one has been due, milliseconds; null when none is. */
+  lateMs(nowMs: number): Promise<number | null>
+}
+
+const firstCursor: Cursor = { due: '-infinity', ip: '0.0.0.0', port: 0 }
+
+const columns = `host(ip) as ip, port, state, protocols, anonymity, host(exit_ip) as "exitIp", intercepts_tls as "interceptsTls",
+  error, connect_ms as "connectMs", latencies, hours, hour, checks, successes, failures, next_due::text as due`
+
+export const createRecordStore = (pool: pg.Pool): RecordStore => {
+  const cursors = { live: firstCursor, all: firstCursor }
+  return {
+    due: async (nowMs, limit, live) => {
+      const which = live ? 'live' : 'all'
+      const { due, ip, port } = cursors[which]
+      const { rows } = await pool.query<Standing & Cursor>({
+        name: `free-proxies-due-${which}`,
+        text: `select ${columns} from work.free_proxies
+                where next_due <= $1::timestamptz and (next_due, ip, port) > ($2::timestamptz, $3::inet, $4::int)
+                  ${live ? "and state = 'live'" : ''}
+                order by next_due, ip, port limit $5::int`,
+        values: [isoTime(nowMs), due, ip, port, limit],
+      })
+      cursors[which] = rows.length < limit ? firstCursor : rows.at(-1)!
+      return rows
+    },
+    write: async (checked) => {
+      if (checked.length === 0) return
+      const all = <Value>(value: (one: Checked) => Value): Value[] => checked.map(value)
+      await pool.query({
+        name: 'free-proxies-checked',
+        text: `update work.free_proxies p
+                  set state = c.state, protocols = c.protocols, anonymity = c.anonymity, exit_ip = c.exit_ip,
+                      intercepts_tls = c.intercepts_tls, error = c.error, connect_ms = c.connect_ms, latencies = c.latencies,
+                      hours = c.hours, hour = c.hour, checks = c.checks, successes = c.successes, failures = c.failures,
+                      last_checked = c.checked,
+                      last_answered = case when c.state = 'live' then c.checked else p.last_answered end,
+                      next_due = c.next_due
+                 from unnest($1::inet[], $2::int[], $3::text[], $4::smallint[], $5::text[], $6::inet[], $7::boolean[],
+                             $8::text[], $9::int[], $10::bytea[], $11::bytea[], $12::int[], $13::int[], $14::int[],
+                             $15::int[], $16::timestamptz[], $17::timestamptz[])
+                   as c (ip, port, state, protocols, anonymity, exit_ip, intercepts_tls, error, connect_ms, latencies,
+                         hours, hour, checks, successes, failures, checked, next_due)
+                where p.ip = c.ip and p.port = c.port and p.checks = c.checks - 1`,
+        values: [
+          all(({ ip }) => ip),
+          all(({ port }) => port),
+          all(({ state }) => state),
+          all(({ protocols }) => protocols),
+          all(({ anonymity }) => anonymity),
+          all(({ exitIp }) => exitIp),
+          all(({ interceptsTls }) => interceptsTls),
+          all(({ error }) => error),
+          all(({ connectMs }) => connectMs),
+          all(({ latencies }) => latencies),
+          all(({ hours }) => hours),
+          all(({ hour }) => hour),
+          all(({ checks }) => checks),
+          all(({ successes }) => successes),
+          all(({ failures }) => failures),
+          all(({ checkedMs }) => isoTime(checkedMs)),
+          all(({ nextDueMs }) => isoTime(nextDueMs)),
+        ],
+      })
+    },
+    lateMs: async (nowMs) => {
+      const { rows } = await pool.query<{ due: string | null }>(
+        'select min(next_due) as due from work.free_proxies where next_due <= $1::timestamptz',
+        [isoTime(nowMs)],
+      )
+      const due = rows[0]?.due ?? null
+      return due === null ? null : nowMs - Date.parse(due)
+    },
+  }
+}

@@ -1,0 +1,166 @@
+import { readFile, stat } from 'node:fs/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
+import { type CandidateRules, addCandidates, candidateRefusal } from './endpoint-candidates.ts'
+import { parseFeed } from './parse-source.ts'
+import { type Source, type SourceState, createSourceStore } from './sources.ts'
+
+/** What tells a later look that nothing changed. */
+export type Validators = { readonly etag: string | null; readonly lastModified: string | null }
+
+export type Fetched =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'read'; readonly text: string; readonly validators: Validators }
+
+/** A feed has no more than this, 16 MiB. */
+export const mostFeedBytes = 16_777_216
+
+/** The feed could not be read; the message says why and holds nothing that its server wrote. */
+export class FeedFailed extends Error {
+  override readonly name = 'FeedFailed'
+}
+
+const readFrom = async (path: string, known: Validators): Promise<Fetched> => {
+  const { size, mtimeMs } = await stat(path)
+  if (size > mostFeedBytes) throw new FeedFailed(`the file has more than ${mostFeedBytes} bytes`)
+  const etag = `${size}-${mtimeMs}`
+  if (known.etag === etag) return { kind: 'unchanged' }
+  return { kind: 'read', text: await readFile(path, 'utf8'), validators: { etag, lastModified: null } }
+}
+
+const longestValidator = 400
+const validator = (value: string | null): string | null =>
+  value !== null && value.length <= longestValidator ? value : null
+
+/**
+ * Reads a feed, unless it is the same as before: a conditional GET over `send`, which keeps to public addresses, or the
+ * size and time of a file.
+ * @throws FeedFailed for an answer that is no feed, and what `send` and the file system throw
+ */
+export const fetchFeed = async ({ from }: Source, known: Validators, send: Send): Promise<Fetched> => {
+  if ('file' in from) return readFrom(from.file, known)
+  const { status, headers, text } = await send(from.url, {
+    headers: {
+      ...(known.etag !== null && { 'if-none-match': known.etag }),
+      ...(known.lastModified !== null && { 'if-modified-since': known.lastModified }),
+    },
+  })
+  if (status === 304) return { kind: 'unchanged' }
+  if (status !== 200) throw new FeedFailed(`it answers with the status ${status}`)
+  return {
+    kind: 'read',
+    text: await text(),
+    validators: {
+      etag: validator(headers.get('etag')),
+      lastModified: validator(headers.get('last-modified')),
+    },
+  }
+}
+
+const minuteMs = 60_000
+const longestPauseMs = 24 * 60 * minuteMs
+
+const pauseOf = ({ everyMinutes }: Source, failures: number): number =>
+  Math.min(longestPauseMs, everyMinutes * minuteMs * 2 ** Math.min(failures, 12))
+
+/** What an operator is told of a failure: our words, or the kind of fault. */
+const problemOf = (error: unknown): string => {
+  if (error instanceof FeedFailed) return error.message
+  if (error instanceof SyntaxError) return 'it is not JSON'
+  return faultKind(error)
+}
+
+const unread = {
+  etag: null,
+  lastModified: null,
+  failures: 0,
+  candidates: 0,
+  refused: 0,
+  unreadable: 0,
+  added: 0,
+}
+
+/** How many endpoints are on record. */
+export const countEndpoints = async (pool: pg.Pool): Promise<number> => {
+  const { rows } = await pool.query<{ count: number }>('select count(*) as count from work.free_proxies')
+  return rows[0]?.count ?? 0
+}
+
+/**
+ * Reads the feeds that are due, one after another, and puts their candidates on record. A feed that fails is read again
+ * after twice the time, at last once a day.
+ * @param parts.sources asked at every look, since a sandbox's feeds come and go with it
+ * @param parts.mostEndpoints beyond it none is added
+ */
+export const createFeeds = (parts: {
+  readonly pool: pg.Pool
+  readonly sources: () => Promise<readonly { readonly source: Source; readonly send: Send }[]>
+  readonly rules: CandidateRules
+  readonly mostEndpoints: number
+  readonly clock: Clock
+  readonly logger: Logger
+}): { readDue(): Promise<void> } => {
+  const { pool, rules, mostEndpoints, clock, logger } = parts
+  const store = createSourceStore(pool)
+
+  const readOne = async (source: Source, send: Send, before: SourceState | undefined): Promise<void> => {
+    const { id: sourceId } = source
+    const known = { ...unread, ...before, sourceId }
+    const readMs = clock()
+    const nextMs = readMs + pauseOf(source, 0)
+    try {
+      const fetched = await fetchFeed(source, known, send)
+      if (fetched.kind === 'unchanged')
+        return await store.keep({
+          ...known,
+          outcome: 'unchanged',
+          problem: null,
+          failures: 0,
+          readMs,
+          nextMs,
+        })
+      const { candidates, unreadable, leftOut } = parseFeed(fetched.text, source.format)
+      const legal = candidates.filter((place) => candidateRefusal(place, rules) === null)
+      const room = Math.max(0, mostEndpoints - (await countEndpoints(pool)))
+      const added = await addCandidates(pool, legal.slice(0, room), readMs)
+      if (room < legal.length)
+        logger.warn(
+          { source: sourceId, mostEndpoints },
+          'the record of free proxies is full: raise FAREBOX_FREELIST_ENDPOINTS to take in more',
+        )
+      await store.keep({
+        ...known,
+        ...fetched.validators,
+        outcome: 'read',
+        problem: null,
+        failures: 0,
+        candidates: legal.length,
+        refused: candidates.length - legal.length + leftOut,
+        unreadable,
+        added: known.added + added,
+        readMs,
+        nextMs,
+      })
+      logger.info({ source: sourceId, candidates: legal.length, added }, 'a feed of free proxies was read')
+    } catch (error) {
+      const failures = known.failures + 1
+      const problem = problemOf(error)
+      logger.warn({ source: sourceId, problem, failures }, 'a feed of free proxies cannot be read')
+      const later = readMs + pauseOf(source, failures)
+      await store.keep({ ...known, outcome: 'failed', problem, failures, readMs, nextMs: later })
+    }
+  }
+
+  return {
+    readDue: async () => {
+      const known = await store.read()
+      for (const { source, send } of await parts.sources()) {
+        const before = known.get(source.id)
+        if (before === undefined || Date.parse(before.nextAt) <= clock()) await readOne(source, send, before)
+      }
+    },
+  }
+}

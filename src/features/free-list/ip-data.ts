@@ -1,0 +1,116 @@
+import timeZoneOf from '@photostructure/tz-lookup'
+import ipaddr from 'ipaddr.js'
+import { isIPv4 } from 'node:net'
+import { isAlpha2 } from '../../kernel/countries.ts'
+import type { Network, NetworkNames, Range } from './as-ranges.ts'
+import { type DataFolders, type Family, type Tables, missingNote, openTables } from './ip-tables.ts'
+
+/** What is known of an address. Null: not known. */
+export type IpFacts = {
+  /** ISO 3166-1 alpha-2, lower case. */
+  readonly countryCode: string | null
+  readonly state: string | null
+  readonly city: string | null
+  /** Degrees, to four digits: eleven metres. */
+  readonly latitude: number | null
+  readonly longitude: number | null
+  /** Of the tz database, by the coordinates. */
+  readonly timeZone: string | null
+  readonly asn: number | null
+  readonly asnOrg: string | null
+}
+
+export const nothingKnown: IpFacts = {
+  countryCode: null,
+  state: null,
+  city: null,
+  latitude: null,
+  longitude: null,
+  timeZone: null,
+  asn: null,
+  asnOrg: null,
+}
+
+/** A network with all addresses that it announces, of both families. */
+export type AnnouncedNetwork = Network & { readonly ranges: readonly Range<string>[] }
+
+export type IpData = {
+  /**
+   * What is known of an IPv4 or IPv6 address; an IPv4 address in IPv6 form is read as what it is. The first question of
+   * a family opens its files, which takes a second and up to 100 MB of memory; every further one waits for nothing.
+   * Rejects with what the file system gives.
+   */
+  of(address: string): Promise<IpFacts>
+  /** The same, of its network alone. */
+  networkOf(address: string): Promise<Network | null>
+  /** Null: no network of this number announces an address. */
+  announced(asn: number): Promise<AnnouncedNetwork | null>
+  /** What every answer lacks because its data is not installed, for people; null: nothing. */
+  readonly note: string | null
+}
+
+/** Texts of the tables as answers show them: an empty one says that nothing is known. */
+const known = (text: string | undefined): string | null => (text === undefined || text === '' ? null : text)
+
+const lowerCountry = (code: string | null | undefined): string | null => {
+  const alpha2 = code?.toLowerCase() ?? ''
+  return isAlpha2(alpha2) ? alpha2 : null
+}
+
+const degrees = (value: number): number => Math.round(value * 10_000) / 10_000
+
+/**
+ * The country is that of the city where one is known, so that the two never contradict each other; registries name the
+ * country of the rest.
+ */
+const factsOf = ({ city, country, networks }: Tables, address: string): IpFacts => {
+  const place = city(address)
+  const network = networks.of(address)
+  const located = place !== null && known(place.city) !== null
+  return {
+    countryCode: lowerCountry(place?.country_code) ?? lowerCountry(country(address)),
+    state: known(place?.state1),
+    city: known(place?.city),
+    latitude: located ? degrees(place.latitude) : null,
+    longitude: located ? degrees(place.longitude) : null,
+    timeZone: located ? timeZoneOf(place.latitude, place.longitude) : null,
+    asn: network?.asn ?? null,
+    asnOrg: network?.org ?? null,
+  }
+}
+
+const familyOf = (plain: string): Family => (isIPv4(plain) ? 4 : 6)
+const plainOf = (address: string): string => ipaddr.process(address).toString()
+
+/** Facts about addresses from the files of the data packages. Nothing is opened before the first question. */
+export const createIpData = (folders: DataFolders): IpData => {
+  const names: NetworkNames = new Map()
+  const opening = new Map<Family, Promise<Tables>>()
+
+  const open = (family: Family): Promise<Tables> => {
+    const open = opening.get(family)
+    if (open !== undefined) return open
+    const reading = openTables(folders, family, names)
+    opening.set(family, reading)
+    // A fault of the disk may pass: the next question tries again.
+    reading.catch(() => opening.delete(family))
+    return reading
+  }
+
+  return {
+    note: missingNote(folders),
+    of: async (address) => {
+      const plain = plainOf(address)
+      return factsOf(await open(familyOf(plain)), plain)
+    },
+    networkOf: async (address) => {
+      const plain = plainOf(address)
+      return (await open(familyOf(plain))).networks.of(plain)
+    },
+    announced: async (asn) => {
+      const tables = await Promise.all([open(4), open(6)])
+      const ranges = tables.flatMap(({ networks }) => networks.announcedBy(asn))
+      return ranges.length === 0 ? null : { asn, org: names.get(asn) ?? `AS${asn}`, ranges }
+    },
+  }
+}

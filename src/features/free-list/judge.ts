@@ -1,0 +1,239 @@
+import ipaddr from 'ipaddr.js'
+import { type KeyObject, createHmac, createPrivateKey, createPublicKey, timingSafeEqual } from 'node:crypto'
+import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { type SecureContext, createSecureContext, createServer as createTlsServer } from 'node:tls'
+import { type Anonymity, anonymities } from '../../domain/free-list/endpoint.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
+import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+
+/** What the judge and whoever asks it share. All of it comes from the master key: nothing is kept, nothing expires. */
+export type JudgeKeys = {
+  /** Signs nonces: the judge answers nobody else's. */
+  readonly nonces: KeyObject
+  /** Signs answers: no proxy can make one up, or change one. */
+  readonly answers: KeyObject
+  /** Of the judge's TLS; whoever shows another public key is not the judge. */
+  readonly tls: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
+  /** Of whoever asks over TLS: one for all, since to make one takes as long as a handshake. */
+  readonly client: SecureContext
+}
+
+/** An Ed25519 private key in PKCS #8 is these bytes and its seed (RFC 8410). */
+const pkcs8Head = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+export const judgeKeys = (master: MasterKey): JudgeKeys => {
+  const seed = deriveKey(master, 'free proxy judge tls v1').export()
+  const privateKey = createPrivateKey({
+    key: Buffer.concat([pkcs8Head, seed]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+  return {
+    nonces: deriveKey(master, 'free proxy judge nonces v1'),
+    answers: deriveKey(master, 'free proxy judge answers v1'),
+    tls: { privateKey, publicKey: createPublicKey(privateKey) },
+    client: createSecureContext(),
+  }
+}
+
+/** HMAC-SHA256 in base64url. */
+export const signed = (key: KeyObject, text: string): string =>
+  createHmac('sha256', key).update(text).digest('base64url')
+
+/** What the judge saw of a request. */
+export type Seen = {
+  /** Where it came from. */
+  readonly ip: string
+  /** Its header lines, in their order and as they were written. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+}
+
+/** The judge's whole body: a signature over the nonce and the rest, a line end, the rest as JSON. */
+export const answerText = (key: KeyObject, nonce: string, seen: Seen): string => {
+  const json = JSON.stringify(seen)
+  return `${signed(key, `${nonce}\n${json}`)}\n${json}`
+}
+
+/** What the judge saw, or null when these bytes are not its answer to this nonce, whoever wrote them. */
+export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): Seen | null => {
+  const text = body.toString('utf8')
+  const end = text.indexOf('\n')
+  const json = text.slice(end + 1)
+  const [expected, given] = [
+    Buffer.from(signed(key, `${nonce}\n${json}`)),
+    Buffer.from(text.slice(0, Math.max(0, end))),
+  ]
+  if (expected.length !== given.length || !timingSafeEqual(expected, given)) return null
+  return JSON.parse(json) as Seen
+}
+
+/** The judge answers a nonce this long after it was made, and this much before: clocks differ. */
+const validMs = 120_000
+const signatureLength = 22
+
+const signatureOf = (key: KeyObject, head: string): string => signed(key, head).slice(0, signatureLength)
+
+/**
+ * A nonce for one request to the judge: when it was made, what was drawn, and a signature over both, in the characters of
+ * base64url and dots.
+ * @param drawn unpredictable base64url text
+ */
+export const makeNonce = (key: KeyObject, nowMs: number, drawn: string): string => {
+  const head = `${nowMs.toString(36)}.${drawn}`
+  return `${head}.${signatureOf(key, head)}`
+}
+
+/** Whether a nonce was made with this key, not long ago. */
+export const isNonce = (key: KeyObject, nonce: string, nowMs: number): boolean => {
+  const match = /^([0-9a-z]{6,10})\.[\w-]{8,32}\.([\w-]{22})$/.exec(nonce)
+  if (match === null) return false
+  const madeMs = Number.parseInt(match[1]!, 36)
+  if (Math.abs(nowMs - madeMs) > validMs) return false
+  const expected = signatureOf(key, nonce.slice(0, nonce.lastIndexOf('.')))
+  return timingSafeEqual(Buffer.from(expected), Buffer.from(match[2]!))
+}
+
+export type JudgeServer = {
+  readonly httpPort: number
+  readonly tlsPort: number
+  close(): Promise<void>
+}
+
+const headerBytes = 8_192
+const patienceMs = 10_000
+const connections = 20_000
+/** Nobody compares anything but its key. */
+const certificateDays = 3_650
+
+const pairs = (raw: readonly string[]): (readonly [string, string])[] =>
+  Array.from({ length: raw.length / 2 }, (_, at) => [raw[2 * at]!, raw[2 * at + 1]!] as const)
+
+const listening = (server: Server, host: string, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port, backlog: 4_096 }, () => {
+      server.off('error', reject)
+      resolve((server.address() as AddressInfo).port)
+    })
+  })
+
+/**
+ * The judge: a plain and a TLS listener that tell whoever brings a nonce of this service what its request looked like on
+ * arrival, signed. Everybody else gets an empty 404.
+ * Rejects when a port cannot be had; 0 takes a free one.
+ */
+export const startJudge = async (options: {
+  readonly keys: JudgeKeys
+  readonly listen: { readonly host: string; readonly httpPort: number; readonly tlsPort: number }
+  readonly clock: Clock
+}): Promise<JudgeServer> => {
+  const { keys, listen, clock } = options
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    const { url = '', socket } = request
+    const nonce = url.slice(url.lastIndexOf('/') + 1)
+    response.setHeader('connection', 'close')
+    if (request.method !== 'GET' || !isNonce(keys.nonces, nonce, clock())) {
+      response.writeHead(404, { 'content-length': '0' }).end()
+      return
+    }
+    const { remoteAddress = '' } = socket
+    const ip = ipaddr.isValid(remoteAddress) ? ipaddr.process(remoteAddress).toString() : remoteAddress
+    const body = answerText(keys.answers, nonce, { ip, headers: pairs(request.rawHeaders) })
+    response
+      .writeHead(200, {
+        'content-type': 'text/plain; charset=utf-8',
+        'content-length': String(Buffer.byteLength(body)),
+        'cache-control': 'no-store',
+      })
+      .end(body)
+  }
+  const plain = createServer(
+    { maxHeaderSize: headerBytes, headersTimeout: patienceMs, requestTimeout: patienceMs, noDelay: true },
+    serve,
+  )
+  plain.maxConnections = connections
+  const secure = createTlsServer({
+    key: keys.tls.privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    cert: selfSignedCertificate(keys.tls, ['judge'], { nowMs: clock(), days: certificateDays }),
+    minVersion: 'TLSv1.2',
+    handshakeTimeout: patienceMs,
+    noDelay: true,
+  })
+  secure.maxConnections = connections
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+  }
+  plain.on('connection', keep)
+  secure.on('connection', keep)
+  secure.on('secureConnection', (socket) => plain.emit('connection', socket))
+  secure.on('tlsClientError', () => undefined)
+  const close = async (): Promise<void> => {
+    await Promise.all(
+      [plain, secure].map(
+        (server) =>
+          new Promise<void>((resolve) => {
+            server.close(() => resolve())
+            for (const socket of sockets) socket.destroy()
+          }),
+      ),
+    )
+  }
+  try {
+    return {
+      httpPort: await listening(plain, listen.host, listen.httpPort),
+      tlsPort: await listening(secure, listen.host, listen.tlsPort),
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+export type HeaderLine = readonly [name: string, value: string]
+
+/** A proxy may say how it keeps its own connections; that tells nothing of whom it works for. */
+const ofTheConnection: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'te'])
+
+const canonical = (text: string): string => (ipaddr.isValid(text) ? ipaddr.process(text).toString() : text)
+
+/** Every address in a header's value, in whatever list, brackets or quotes it stands, with a port or without. */
+const addressesIn = (value: string): readonly string[] =>
+  value
+    .split(/[^0-9a-fA-F:.]/)
+    .flatMap((part) => [part, part.replace(/:\d{1,5}$/, '')])
+    .filter((part) => ipaddr.isValid(part) && /[.:]/.test(part))
+    .map(canonical)
+
+/**
+ * How much of us reaches a target by plain requests of this proxy. Transparent: our address came out, or stands in a header
+ * that we did not send. Anonymous: anything else about the request was added, changed or left out, so that a target sees
+ * that a proxy was there. Elite: the request came as it was sent.
+ * @param ours addresses that this side is seen with when it asks without a proxy
+ */
+export const anonymityOf = (
+  sent: readonly HeaderLine[],
+  { ip, headers }: Seen,
+  ours: ReadonlySet<string>,
+): Anonymity => {
+  if (ours.has(canonical(ip))) return 'transparent'
+  const key = ([name, value]: HeaderLine): string => `${name.toLowerCase()}: ${value}`
+  const [expected, arrived] = [sent, headers].map((lines) =>
+    lines.filter(([name]) => !ofTheConnection.has(name.toLowerCase())).map(key),
+  ) as [string[], string[]]
+  const strange = headers.filter((line) => !expected.includes(key(line)))
+  if (strange.some(([, value]) => addressesIn(value).some((address) => ours.has(address))))
+    return 'transparent'
+  return arrived.length === expected.length && arrived.every((line) => expected.includes(line))
+    ? 'elite'
+    : 'anonymous'
+}
+
+/** Null for none. */
+export const worstOf = (all: readonly Anonymity[]): Anonymity | null =>
+  anonymities.findLast((one) => all.includes(one)) ?? null

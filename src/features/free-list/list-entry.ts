@@ -1,0 +1,140 @@
+import { LRUCache } from 'lru-cache'
+import { parse } from 'node:querystring'
+import { z } from 'zod'
+import { type Endpoint, anonymities, protocols } from '../../domain/free-list/endpoint.ts'
+import { alpha2Of } from '../../kernel/countries.ts'
+import { growingTo } from '../../kernel/formats.ts'
+import { integerQuery, wordQuery } from '../../platform/http/query.ts'
+import type { FieldCodes } from '../../platform/http/route.ts'
+import type { IpFacts } from './ip-data.ts'
+
+/** One proxy that answered its last check, as the list shows it. The place and the network are those of `ip`. */
+export const ListEntry = z
+  .object({
+    ip: z.string(),
+    port: z.int(),
+    protocols: z.array(z.enum(protocols)).meta({ description: 'All that its last check got through.' }),
+    anonymity: z.enum(anonymities).nullable(),
+    country_code: z.string().nullable().meta({ description: 'ISO 3166-1 alpha-2, lower case.' }),
+    city: z.string().nullable(),
+    asn: z.int().nullable(),
+    asn_org: z.string().nullable(),
+    latency_ms: z
+      .int()
+      .nullable()
+      .meta({ description: 'The median of the last ten checks that it answered.' }),
+    uptime_24h: z
+      .number()
+      .nullable()
+      .meta({ description: 'Percent of the checks of the last 24 hours that it answered.' }),
+    last_checked: z.string().nullable().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'FreeProxy' })
+
+export type ListEntry = z.output<typeof ListEntry>
+
+export const entryExample: ListEntry = {
+  ip: '203.0.113.7',
+  port: 8080,
+  protocols: ['http', 'https'],
+  anonymity: 'elite',
+  country_code: 'us',
+  city: 'Dallas',
+  asn: 7922,
+  asn_org: 'Comcast Cable Communications, LLC',
+  latency_ms: 412,
+  uptime_24h: 92.3,
+  last_checked: '2026-11-21T02:31:00.000Z',
+}
+
+export const entryOf = (endpoint: Endpoint, facts: IpFacts): ListEntry => ({
+  ip: endpoint.ip,
+  port: endpoint.port,
+  protocols: [...endpoint.protocols],
+  anonymity: endpoint.anonymity,
+  country_code: facts.countryCode,
+  city: facts.city,
+  asn: facts.asn,
+  asn_org: facts.asnOrg,
+  latency_ms: endpoint.latencyMs,
+  uptime_24h: endpoint.uptime24h,
+  last_checked: endpoint.lastChecked,
+})
+
+const orLast = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
+
+/** What the order of the list looks at. */
+export type Worth = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
+
+/** The one that was up most comes first, then the quicker one; then by address, so that the order is always the same. */
+export const byWorth = (a: Worth, b: Worth): number =>
+  (b.uptime_24h ?? -1) - (a.uptime_24h ?? -1) ||
+  orLast(a.latency_ms) - orLast(b.latency_ms) ||
+  (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port)
+
+export const defaultLimit = 100
+export const maxLimit = 1_000
+
+const countryForm = 'a country code such as us (ISO 3166-1 alpha-2; alpha-3 and capitals are understood)'
+
+/** Which proxies are wanted: what the tools and the API ask alike. */
+export const filterFields = {
+  country: z
+    .string()
+    .refine((code) => alpha2Of(code) !== null, `must be ${countryForm}`)
+    .transform((code) => alpha2Of(code) as string)
+    .meta({ description: 'Only those in this country.', words: countryForm, override: { type: 'string' } }),
+  protocol: wordQuery(protocols, 'Only those that speak this protocol.'),
+  anonymity: wordQuery(
+    anonymities,
+    'Only those that hide this much: elite hides you and that it is a proxy, anonymous hides you, transparent shows your address.',
+  ),
+} as const
+
+export const formats = ['json', 'txt'] as const
+
+export const listQuery = z.object({
+  format: wordQuery(formats, 'json, or txt for lines of ip:port.').default('json'),
+  country: filterFields.country.optional(),
+  protocol: filterFields.protocol.optional(),
+  anonymity: filterFields.anonymity.optional(),
+  limit: integerQuery({
+    min: 1,
+    description: `How many at most; more than ${maxLimit} are read as ${maxLimit}.`,
+  })
+    .transform((limit) => Math.min(limit, maxLimit))
+    .prefault(String(defaultLimit)),
+})
+
+export const listCodes: FieldCodes = { limit: 'invalid_limit' }
+
+export type ListQuery = z.output<typeof listQuery>
+export type Filter = Pick<ListQuery, 'country' | 'protocol' | 'anonymity'>
+
+export const passes = (entry: ListEntry, { country, protocol, anonymity }: Filter): boolean =>
+  (country === undefined || entry.country_code === country) &&
+  (protocol === undefined || entry.protocols.includes(protocol)) &&
+  (anonymity === undefined || entry.anonymity === anonymity)
+
+/** The same for queries that are answered with the same bytes. */
+export const nameOf = ({ format, country, protocol, anonymity, limit }: ListQuery): string =>
+  `${format} ${country ?? ''} ${protocol ?? ''} ${anonymity ?? ''} ${limit}`
+
+/** Nothing in it that must be decoded: two programs could read it otherwise. */
+const plain = /^[\w=&-]{0,200}$/
+
+/** Raw queries that are known; the one that was not asked for longest is forgotten. */
+const keptQueries = 2_000
+
+/** Reads queries as they stand in a URL, each once. Null: not one to be answered without a second look. */
+export const createQueryReader = (): ((raw: string) => ListQuery | null) => {
+  const read = new LRUCache<string, { readonly query: ListQuery | null }>(growingTo(keptQueries))
+  return (raw) => {
+    const before = read.get(raw)
+    if (before !== undefined) return before.query
+    if (!plain.test(raw)) return null
+    const query = listQuery.safeParse(parse(raw)).data ?? null
+    read.set(raw, { query })
+    return query
+  }
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import { isHeld } from '../../platform/http/answer.ts'
+import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import { ListEntry, createQueryReader, entryExample, listCodes, listQuery } from './list-entry.ts'
+import type { LiveList } from './live-list.ts'
+
+const noteField = z
+  .string()
+  .nullable()
+  .meta({ description: 'What entries lack because the service has no data for it; null: nothing.' })
+
+const ProxyList = z
+  .object({
+    updated_at: z
+      .string()
+      .nullable()
+      .meta({ format: 'date-time', description: 'When the newest check of all was made.' }),
+    total: z.int().meta({ description: 'How many the filters leave.' }),
+    count: z.int().meta({ description: 'How many are in this answer.' }),
+    note: noteField,
+    proxies: z.array(ListEntry),
+  })
+  .meta({ id: 'FreeProxyList' })
+
+const example = {
+  updated_at: entryExample.last_checked,
+  total: 6710,
+  count: 1,
+  note: null,
+  proxies: [entryExample],
+}
+
+/** `GET /api/proxy-list`: the live proxies, for everybody. */
+export const proxyListRoutes = (deps: {
+  readonly list: LiveList
+  readonly limit: RouteLimit | null
+}): readonly Route[] => {
+  const { list, limit } = deps
+  const queryOf = createQueryReader()
+  return [
+    route({
+      method: 'GET',
+      path: '/api/proxy-list',
+      operationId: 'listFreeProxies',
+      summary: 'The live free proxies',
+      description:
+        'Public proxies that answered their last check, made by this service itself; the ones that were up most come first. They are checked around the clock and this answer is at most three seconds old, so ask again rather than keep it. Needs no key. Nobody vouches for these proxies: whoever runs one sees what you send through it.',
+      tag: 'Free tools',
+      access: 'public',
+      writes: false,
+      cors: true,
+      query: listQuery,
+      codes: { query: listCodes },
+      examples: { query: { country: 'us', protocol: 'socks5', limit: 10 } },
+      ...(limit === null ? {} : { limit }),
+      responses: {
+        200: {
+          description: 'The proxies: JSON, or lines of `ip:port` where `format` is `txt`.',
+          body: ProxyList,
+          example,
+          text: { mediaType: 'text/plain', example: '203.0.113.7:8080\n' },
+          headers: { ETag: 'Names this answer.' },
+        },
+        304: { description: 'Nothing changed since the answer that If-None-Match names.' },
+      },
+      errors: [],
+      ready: (raw) => {
+        const query = queryOf(raw)
+        return query === null ? null : (list.latest()?.answer(query) ?? null)
+      },
+      handler: async ({ query, headers }) => {
+        const { text, mediaType, etag } = (await list.current()).answer(query)
+        const shared = { etag, 'cache-control': 'no-cache' }
+        if (isHeld(headers, etag)) return { status: 304, headers: shared }
+        return { status: 200, text, mediaType, headers: shared }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,209 @@
+import type { Logger } from 'pino'
+import { type Endpoint, type Place, placeText } from '../../domain/free-list/endpoint.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { etagOf } from '../../platform/http/answer.ts'
+import type { ReadyAnswer } from '../../platform/http/route.ts'
+import type { MarkedPlace } from './endpoint-reads.ts'
+import type { IpData } from './ip-data.ts'
+import { type Filter, type ListEntry, type ListQuery, byWorth, entryOf, nameOf, passes } from './list-entry.ts'
+
+/** A page of the list that a filter leaves. */
+export type Page = {
+  /** When the newest check of the whole list was made; null while the list is empty. */
+  readonly updatedAt: string | null
+  /** How many the filter leaves. */
+  readonly total: number
+  readonly entries: readonly ListEntry[]
+}
+
+/** The list at one moment, with the answers that were made of it. */
+export type Snapshot = {
+  /** In the order of the list. */
+  readonly entries: readonly ListEntry[]
+  /** Whether a proxy of the list listens at the address or goes out by it. */
+  has(ip: string): boolean
+  page(filter: Filter, limit: number): Page
+  answer(query: ListQuery): ReadyAnswer
+}
+
+/** Answers kept of one moment. More than so many filters are asked by nobody who wants proxies. */
+const keptAnswers = 500
+
+/** JSON in which each character is one byte. */
+const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+const newest = (entries: readonly ListEntry[]): string | null =>
+  entries.reduce<string | null>(
+    (latest, { last_checked }) =>
+      last_checked !== null && (latest === null || last_checked > latest) ? last_checked : latest,
+    null,
+  )
+
+/**
+ * @param entries in the order of the list
+ * @param exits addresses that they go out by
+ * @param note what all entries lack, or null
+ */
+export const snapshotOf = (
+  entries: readonly ListEntry[],
+  exits: ReadonlySet<string>,
+  note: string | null,
+): Snapshot => {
+  const updatedAt = newest(entries)
+  const addresses = new Set(entries.map(({ ip }) => ip))
+  const texts = new Map<ListEntry, string>()
+  const answers = new Map<string, ReadyAnswer>()
+
+  const page = (filter: Filter, limit: number): Page => {
+    const left = entries.filter((entry) => passes(entry, filter))
+    return { updatedAt, total: left.length, entries: left.slice(0, limit) }
+  }
+
+  const textOf = (entry: ListEntry): string => {
+    const text = texts.get(entry) ?? asciiJson(entry)
+    texts.set(entry, text)
+    return text
+  }
+
+  const jsonOf = ({ total, entries: shown }: Page): string => {
+    const head = asciiJson({ updated_at: updatedAt, total, count: shown.length, note })
+    return `${head.slice(0, -1)},"proxies":[${shown.map(textOf).join(',')}]}\n`
+  }
+
+  const make = (query: ListQuery): ReadyAnswer => {
+    const found = page(query, query.limit)
+    const lines = query.format === 'txt'
+    const text = lines ? found.entries.map((entry) => `${placeText(entry)}\n`).join('') : jsonOf(found)
+    return { mediaType: lines ? 'text/plain' : 'application/json', text, etag: etagOf(text) }
+  }
+
+  return {
+    entries,
+    has: (ip) => addresses.has(ip) || exits.has(ip),
+    page,
+    answer: (query) => {
+      const name = nameOf(query)
+      const before = answers.get(name)
+      if (before !== undefined) return before
+      const made = make(query)
+      if (answers.size < keptAnswers) answers.set(name, made)
+      return made
+    },
+  }
+}
+
+/** What is served is read again once it is so old, while it is served. */
+const refreshAfterMs = 1_000
+/** Nothing older is served: who asks then waits for it to be read. */
+const oldestMs = 3_000
+/** Everything is read anew: the 24 hours of an uptime go on while nothing else of its row changes. */
+const wholeEveryMs = 60_000
+/** A pause for other work of the process after so many look-ups. */
+const lookUpsAtOnce = 500
+
+export type LiveList = {
+  /**
+   * The list as it was at most three seconds ago.
+   * Rejects when the record cannot be read.
+   */
+  current(): Promise<Snapshot>
+  /** The same where it is at hand, else null. */
+  latest(): Snapshot | null
+}
+
+/** How the list reads the record. */
+export type LiveReader = {
+  /** All that answered their last check, with what tells one version of a row from the next. */
+  marks(): Promise<readonly MarkedPlace[]>
+  /** Some endpoints whole; their uptimes are of the 24 hours before this instant. */
+  places(places: readonly Place[], nowMs: number): Promise<readonly Endpoint[]>
+}
+
+type Row = { readonly mark: string; readonly entry: ListEntry; readonly exitIp: string | null }
+
+const pause = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/**
+ * The proxies that answered their last check, in memory. They are read when somebody asks and the last reading is old,
+ * and of them only what changed; a service that nobody asks reads nothing.
+ */
+export const createLiveList = (deps: {
+  readonly reader: LiveReader
+  readonly data: IpData
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+}): LiveList => {
+  const { reader, data, clock, monotonicMs, logger } = deps
+  let rows: ReadonlyMap<string, Row> = new Map()
+  let held: { readonly snapshot: Snapshot; readonly readMs: number } | null = null
+  let wholeMs = Number.NEGATIVE_INFINITY
+  let reading: Promise<Snapshot> | null = null
+
+  /** The rows of `marks`, those that stayed as they were. */
+  const readRows = async (
+    marks: readonly MarkedPlace[],
+    known: ReadonlyMap<string, Row>,
+  ): Promise<ReadonlyMap<string, Row>> => {
+    const next = new Map<string, Row>()
+    const changed = new Map<string, MarkedPlace>()
+    for (const marked of marks) {
+      const key = placeText(marked)
+      const row = known.get(key)
+      if (row?.mark === marked.mark) next.set(key, row)
+      else changed.set(key, marked)
+    }
+    const endpoints = changed.size === 0 ? [] : await reader.places([...changed.values()], clock())
+    for (const [at, endpoint] of endpoints.entries()) {
+      if (at % lookUpsAtOnce === lookUpsAtOnce - 1) await pause()
+      const key = placeText(endpoint)
+      // It stopped answering in this moment.
+      if (endpoint.state !== 'live') continue
+      const entry = entryOf(endpoint, await data.of(endpoint.ip))
+      next.set(key, { mark: changed.get(key)!.mark, entry, exitIp: endpoint.exitIp })
+    }
+    return next
+  }
+
+  const isSame = (next: ReadonlyMap<string, Row>): boolean =>
+    next.size === rows.size && [...next].every(([key, row]) => rows.get(key) === row)
+
+  const read = async (): Promise<Snapshot> => {
+    const readMs = monotonicMs()
+    const whole = readMs - wholeMs >= wholeEveryMs
+    const next = await readRows(await reader.marks(), whole ? new Map() : rows)
+    if (whole) wholeMs = readMs
+    const snapshot = held !== null && isSame(next) ? held.snapshot : made([...next.values()])
+    rows = next
+    held = { snapshot, readMs }
+    return snapshot
+  }
+
+  const made = (all: readonly Row[]): Snapshot =>
+    snapshotOf(
+      all.map(({ entry }) => entry).sort(byWorth),
+      new Set(all.flatMap(({ exitIp }) => exitIp ?? [])),
+      data.note,
+    )
+
+  const refresh = (): Promise<Snapshot> => {
+    reading ??= read().finally(() => {
+      reading = null
+    })
+    return reading
+  }
+
+  const latest = (): Snapshot | null => {
+    const ageMs = held === null ? Number.POSITIVE_INFINITY : monotonicMs() - held.readMs
+    if (held === null || ageMs > oldestMs) return null
+    if (ageMs > refreshAfterMs && reading === null)
+      refresh().catch((err) => logger.error({ err }, 'the live free proxies could not be read'))
+    return held.snapshot
+  }
+
+  return { latest, current: async () => latest() ?? refresh() }
+}

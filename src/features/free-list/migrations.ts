@@ -1,0 +1,59 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * Every address that ever was a candidate, and what checks of it found. Rows are added and changed, never deleted: what
+ * answered once and what never did stays on record and is checked again for ever.
+ *
+ * `hours` and `latencies` are the counters of uptime.ts and latency.ts. A fifth of a page stays free for new versions of its
+ * rows. Those that answered are few and due every few minutes: they have an index of their own, so that no mass of dead
+ * ones stands before them.
+ */
+export const migrations: Migrations = {
+  '1601_free_proxies': `
+    create table work.free_proxies (
+      ip inet not null check (masklen(ip) = case family(ip) when 4 then 32 else 128 end),
+      port int not null check (port between 1 and 65535),
+      state text not null collate "C" default 'untested'
+        check (state in ('untested', 'live', 'not_answering', 'never_answered')),
+      protocols smallint not null default 0,
+      anonymity text collate "C",
+      exit_ip inet,
+      intercepts_tls boolean,
+      error text collate "C",
+      connect_ms int,
+      latencies bytea not null default '',
+      hours bytea not null default '',
+      hour int not null default 0,
+      checks int not null default 0,
+      successes int not null default 0,
+      failures int not null default 0,
+      first_seen timestamptz not null,
+      last_checked timestamptz,
+      last_answered timestamptz,
+      next_due timestamptz not null,
+      primary key (ip, port)
+    ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+    create index free_proxies_due on work.free_proxies (next_due, ip, port);
+    create index free_proxies_live on work.free_proxies (next_due, ip, port) where state = 'live';
+  `,
+}
+
+/** How each feed of free proxies went when it was read last, and when it is read again. */
+export const sourceMigrations: Migrations = {
+  '1602_proxy_sources': `
+    create table work.proxy_sources (
+      source_id text primary key collate "C",
+      etag text,
+      last_modified text,
+      next_at timestamptz not null,
+      read_at timestamptz not null,
+      outcome text not null collate "C" check (outcome in ('read', 'unchanged', 'failed')),
+      problem text,
+      failures int not null default 0,
+      candidates int not null default 0,
+      refused int not null default 0,
+      unreadable int not null default 0,
+      added bigint not null default 0
+    );
+  `,
+}

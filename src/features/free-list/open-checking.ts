@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { Closing } from '../../kernel/resource-scope.ts'
+import { onDemand } from '../../platform/http/json-schema.ts'
+import { createResolve } from '../../platform/outgoing/target.ts'
+import { StartRefused } from '../../platform/postgres/errors.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import type { PaymentConfig } from '../payments/settings.ts'
+import type { CandidateRules } from './endpoint-candidates.ts'
+import { type JudgeAccess, openJudge } from './judge-access.ts'
+import { judgeKeys } from './judge.ts'
+import { type Check, CheckUnavailable } from './probe-port.ts'
+import { type Prober, createProber, oneOffCheck } from './prober.ts'
+import type { FreelistConfig } from './settings.ts'
+
+export type Checking = {
+  readonly judge: JudgeAccess
+  readonly prober: Prober
+  /** What may be dialled. The addresses that this side is seen with join it as they are learnt. */
+  readonly rules: CandidateRules
+}
+
+export type CheckingConfig = { readonly freelist: FreelistConfig; readonly payments: Pick<PaymentConfig, 'sandbox'> }; type Parts = {
+  readonly config: CheckingConfig
+  readonly keys: Keys
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+}
+
+/** Whether only proxies of the sandbox are checked here, through a judge on loopback. */
+export const isSandboxed = ({ freelist, payments }: Parts['config']): boolean =>
+  freelist.judge === null && payments.sandbox !== null
+
+const draw = (): string => randomBytes(12).toString('base64url')
+
+/**
+ * Opens what checks of proxies need. Null where there is no judge: none is configured, and no sandbox runs.
+ * @param serves whether this process is to serve a configured judge
+ */
+export const openChecking = async (
+  { config, keys, clock, monotonicMs, logger }: Parts,
+  closing: Closing,
+  { serves }: { readonly serves: boolean },
+): Promise<Checking | null> => {
+  const sandbox = isSandboxed(config)
+  const { judge: configured } = config.freelist
+  if (configured === null && !sandbox) return null
+  const secrets = judgeKeys(keys.master)
+  const judge = await openJudge({
+    address: configured?.address ?? null,
+    listen: serves ? (configured?.listen ?? null) : null,
+    keys: secrets,
+    resolve: createResolve(),
+    draw,
+    clock,
+    monotonicMs,
+    logger,
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.syscall !== 'listen') throw error
+    throw new StartRefused(
+      `the judge cannot listen (${error.message}): FAREBOX_FREELIST_JUDGE_LISTEN and FAREBOX_FREELIST_JUDGE_LISTEN_PORTS say where it does`,
+      { cause: error },
+    )
+  })
+  closing.add(judge.close)
+  const prober = createProber({ judge: judge.inForce, keys: secrets, clock, monotonicMs, draw })
+  closing.add(prober.stop)
+  return {
+    judge,
+    prober,
+    rules: {
+      sandbox,
+      get own() {
+        const inForce = judge.inForce()
+        return inForce === null ? new Set<string>() : new Set([...inForce.ours, inForce.place.ip])
+      },
+    },
+  }
+}
+
+export type OneOffChecks = {
+  readonly check: Check
+  /** What may be dialled, once the addresses of this side are known. */
+  readonly rules: () => Promise<CandidateRules>
+}
+
+/**
+ * The check that people ask for over HTTP. What it needs is opened with the first one: most processes never check.
+ * It refuses with CheckUnavailable where no judge is configured and no sandbox runs.
+ */
+export const openOneOffChecks = (parts: Parts, closing: Closing): OneOffChecks => {
+  const open = onDemand(() => openChecking(parts, closing, { serves: false }))
+  return {
+    check: async (endpoint, options, signal) => {
+      const checking = await open()
+      if (checking === null)
+        throw new CheckUnavailable('no judge is configured: FAREBOX_FREELIST_JUDGE_HOST names one')
+      return oneOffCheck(checking.prober.check, checking.judge)(endpoint, options, signal)
+    },
+    rules: async () => {
+      const checking = await open()
+      if (checking === null) return { sandbox: false, own: new Set<string>() }
+      // It tells which address this side is seen with.
+      if (checking.judge.inForce() === null) await checking.judge.answers()
+      return checking.rules
+    },
+  }
+}

@@ -1,0 +1,106 @@
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { createDeadlines } from '../../platform/work/deadlines.ts'
+import { type JudgeInForce, askAll, deadBy } from './ask-judge.ts'
+import type { JudgeAccess } from './judge-access.ts'
+import { type JudgeKeys, makeNonce } from './judge.ts'
+import { type Check, CheckUnavailable, ProbeFailure, createSockets } from './probe-port.ts'
+
+/**
+ * Checks for people who ask: the judge is asked directly first where it was not yet, and again before a proxy is said not to
+ * work though it took a connection. So an outage of the judge is told as one.
+ */
+export const oneOffCheck =
+  (check: Check, judge: Pick<JudgeAccess, 'inForce' | 'answers'>): Check =>
+  async (endpoint, options, signal) => {
+    if (judge.inForce() === null && !(await judge.answers()))
+      throw new CheckUnavailable('the judge does not answer')
+    const result = await check(endpoint, options, signal)
+    if (!result.alive && result.connectMs !== null && !(await judge.answers()))
+      throw new CheckUnavailable('the judge does not answer')
+    return result
+  }
+
+export type Prober = {
+  readonly check: Check
+  /** Sockets that are open now, of all checks. */
+  openSockets(): number
+  stop(): void
+}
+
+/** How exact time limits are, milliseconds. */
+const sweepMs = 50
+
+/** Once one protocol has passed, the others have three times as long as it took, and at least this, milliseconds. */
+const graceMs = 1_000
+
+/**
+ * Checks endpoints: one connection first, and when it is taken one for each protocol at once. Thousands of checks run at a
+ * time; a dead endpoint costs one socket.
+ * @param parts.judge null while no judge can be asked: checks are then refused with CheckUnavailable
+ * @param parts.draw unpredictable base64url text, of 8 to 32 characters
+ */
+export const createProber = (parts: {
+  readonly judge: () => JudgeInForce | null
+  readonly keys: JudgeKeys
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly draw: () => string
+}): Prober => {
+  const { keys, clock, monotonicMs, draw } = parts
+  const deadlines = createDeadlines(monotonicMs, sweepMs)
+  let open = 0
+  const count = (change: 1 | -1): void => {
+    open += change
+  }
+
+  const check: Check = async (endpoint, options, signal) => {
+    signal.throwIfAborted()
+    const judge = parts.judge()
+    if (judge === null) throw new CheckUnavailable('no judge answers')
+    const { timeoutMs, connectTimeoutMs = timeoutMs } = options
+    const startMs = monotonicMs()
+    const sockets = createSockets(count)
+    const watch = deadlines.watch()
+    signal.addEventListener('abort', sockets.end)
+    let late = false
+    try {
+      watch.within(Math.min(connectTimeoutMs, timeoutMs), sockets.end)
+      const socket = await sockets.dial(endpoint)
+      const connectMs = monotonicMs() - startMs
+      const boundWhole = (): void =>
+        watch.within(timeoutMs - (monotonicMs() - startMs), () => {
+          late = true
+          sockets.end()
+        })
+      boundWhole()
+      const onPassed = (ms: number): void =>
+        watch.within(Math.max(graceMs, 3 * ms), () => {
+          sockets.cut()
+          boundWhole()
+        })
+      const result = await askAll({
+        judge,
+        keys,
+        options,
+        dial: () => sockets.dial(endpoint),
+        nonce: () => makeNonce(keys.nonces, clock(), draw()),
+        monotonicMs,
+        onPassed,
+        first: { socket, startMs, connectMs },
+      })
+      signal.throwIfAborted()
+      return late && result.error === 'bad_response'
+        ? { ...result, detail: 'it took the connection and did not answer as a proxy in time' }
+        : result
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ProbeFailure) return deadBy(error, null)
+      throw error
+    } finally {
+      watch.stop()
+      signal.removeEventListener('abort', sockets.end)
+      sockets.end()
+    }
+  }
+  return { check, openSockets: () => open, stop: deadlines.stop }
+}

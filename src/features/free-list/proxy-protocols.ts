@@ -1,0 +1,291 @@
+import type { KeyObject } from 'node:crypto'
+import { type Socket, isIP } from 'node:net'
+import { type TLSSocket, connect as connectTls } from 'node:tls'
+import { type HeaderLine, type JudgeKeys, type Seen, readAnswer } from './judge.ts'
+import { type CheckOptions, ProbeFailure } from './probe-port.ts'
+
+/** Beyond it nothing is read: an answer of the judge has some hundred bytes. */
+export const mostBytes = 16_384
+
+const headEnd = '\r\n\r\n'
+
+export type HttpHead = { readonly status: number; readonly head: string; readonly length: number }
+
+/** The head of an HTTP/1 answer, or null while more of it is to come. @throws ProbeFailure when it is none */
+export const headOf = (bytes: Buffer): HttpHead | null => {
+  const text = bytes.toString('latin1')
+  if (!'HTTP/1.'.startsWith(text.slice(0, 7)))
+    throw new ProbeFailure('bad_response', 'the answer is not HTTP')
+  const end = text.indexOf(headEnd)
+  if (end === -1) return null
+  const status = /^HTTP\/1\.[01] ([1-5]\d\d)(?: |\r)/.exec(text)
+  if (status === null) throw new ProbeFailure('bad_response', 'the answer is not HTTP')
+  return { status: Number(status[1]), head: text.slice(0, end + 2), length: end + headEnd.length }
+}
+
+const fieldOf = (head: string, name: string): string | null => {
+  for (const line of head.split('\r\n')) {
+    const colon = line.indexOf(':')
+    if (colon !== -1 && line.slice(0, colon).trim().toLowerCase() === name)
+      return line.slice(colon + 1).trim()
+  }
+  return null
+}
+
+/** The chunks put together, or null while more of them are to come. */
+const dechunked = (bytes: Buffer): Buffer | null => {
+  const parts: Buffer[] = []
+  for (let at = 0; ; ) {
+    const end = bytes.indexOf('\r\n', at)
+    if (end === -1) return null
+    const size = /^([0-9a-fA-F]{1,6})(?:;|$)/.exec(bytes.toString('latin1', at, end).trim())
+    if (size === null) throw new ProbeFailure('bad_response', 'the chunks of the answer cannot be read')
+    const length = Number.parseInt(size[1]!, 16)
+    if (length === 0) return Buffer.concat(parts)
+    if (bytes.length < end + 2 + length + 2) return null
+    parts.push(bytes.subarray(end + 2, end + 2 + length))
+    at = end + 2 + length + 2
+  }
+}
+
+/**
+ * The body of a whole answer with status 200, or null while more of it is to come.
+ * @param ended whether the other side will send nothing more
+ * @throws ProbeFailure for another status, and for what is no answer
+ */
+export const bodyOf = (bytes: Buffer, ended: boolean): Buffer | null => {
+  const found = headOf(bytes)
+  if (found === null) return null
+  if (found.status === 407)
+    throw new ProbeFailure('auth_required', 'the proxy wants a username and a password')
+  if (found.status !== 200)
+    throw new ProbeFailure('bad_response', `the answer has the status ${found.status} in place of 200`)
+  const rest = bytes.subarray(found.length)
+  if (fieldOf(found.head, 'transfer-encoding')?.toLowerCase() === 'chunked') return dechunked(rest)
+  const length = fieldOf(found.head, 'content-length')
+  if (length === null) return ended ? rest : null
+  return rest.length >= Number(length) ? rest.subarray(0, Number(length)) : null
+}
+
+/** A connection whose answers are read by pieces. */
+export type Wire = {
+  readonly socket: Socket
+  send(bytes: Buffer | string): void
+  /**
+   * What `read` makes of the bytes that came, as soon as it makes something of them; then they are gone.
+   * @throws ProbeFailure when the connection ends first or more than 16 KiB come, and what `read` throws
+   */
+  take<Value>(read: (bytes: Buffer, ended: boolean) => Value | null): Promise<Value>
+  /** The same for an exact number of bytes. */
+  takeBytes(count: number): Promise<Buffer>
+  /** Leaves the socket to another reader. @throws ProbeFailure when the other side spoke out of turn */
+  release(): Socket
+}
+
+export const createWire = (socket: Socket): Wire => {
+  let bytes: Buffer = Buffer.alloc(0)
+  let ended = false
+  let wake: (() => void) | null = null
+  const onData = (chunk: Buffer): void => {
+    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+    wake?.()
+  }
+  const onEnd = (): void => {
+    ended = true
+    wake?.()
+  }
+  socket.on('data', onData)
+  for (const event of ['end', 'close', 'error']) socket.on(event, onEnd)
+  const take: Wire['take'] = async (read) => {
+    for (;;) {
+      const value = bytes.length > 0 ? read(bytes, ended) : null
+      if (value !== null) {
+        bytes = Buffer.alloc(0)
+        return value
+      }
+      if (bytes.length > mostBytes) throw new ProbeFailure('bad_response', 'the answer is too long')
+      if (ended) throw new ProbeFailure('bad_response', 'it ended the connection before its answer was whole')
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  }
+  return {
+    socket,
+    send: (data) => void socket.write(data),
+    take,
+    takeBytes: (count) =>
+      take((all) => (all.length >= count ? all : null)).then((all) => {
+        bytes = all.subarray(count)
+        return all.subarray(0, count)
+      }),
+    release: () => {
+      if (bytes.length > 0) throw new ProbeFailure('bad_response', 'it spoke out of turn')
+      socket.off('data', onData)
+      for (const event of ['end', 'close', 'error']) socket.off(event, onEnd)
+      return socket
+    },
+  }
+}
+
+/** Where proxies are asked to go. */
+export type JudgePlace = {
+  /** What plain requests and CONNECT name: a host name or an address. */
+  readonly host: string
+  /** The IPv4 address that SOCKS is given. */
+  readonly ip: string
+  readonly httpPort: number
+  readonly tlsPort: number
+}
+
+type Login = CheckOptions['login']
+
+const hostText = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+
+/** What a browser says of itself: a proxy that only works for browsers works here as well. */
+const browserLines: readonly HeaderLine[] = [
+  ['User-Agent', 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'],
+  ['Accept', 'text/html,application/xhtml+xml,*/*;q=0.8'],
+  ['Accept-Language', 'en-US,en;q=0.5'],
+]
+
+/** The header lines of a request to the judge. */
+export const linesTo = ({ host }: JudgePlace, port: number, implied: number): readonly HeaderLine[] => [
+  ['Host', port === implied ? hostText(host) : `${hostText(host)}:${port}`],
+  ...browserLines,
+  ['Connection', 'close'],
+]
+
+const headText = (start: string, lines: readonly HeaderLine[]): string =>
+  `${start}\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`
+
+const basic = (login: Login): readonly HeaderLine[] =>
+  login === undefined
+    ? []
+    : [
+        [
+          'Proxy-Authorization',
+          `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`,
+        ],
+      ]
+
+/** Asks for the judge's answer over a way that leads to it. @throws ProbeFailure for an answer that is not the judge's */
+const askJudge = async (
+  wire: Wire,
+  request: { readonly target: string; readonly lines: readonly HeaderLine[]; readonly nonce: string },
+  key: KeyObject,
+): Promise<Seen> => {
+  wire.send(headText(`GET ${request.target} HTTP/1.1`, request.lines))
+  const seen = readAnswer(key, request.nonce, await wire.take(bodyOf))
+  if (seen === null) throw new ProbeFailure('bad_response', 'what came back is not what the judge said')
+  return seen
+}
+
+/** A plain request: by the whole URL to a proxy, by the path over a tunnel. */
+export const getPlain = (
+  wire: Wire,
+  judge: JudgePlace,
+  {
+    nonce,
+    keys,
+    proxied,
+    login,
+  }: { nonce: string; keys: JudgeKeys; proxied: boolean; login?: Login | undefined },
+): Promise<Seen> => {
+  const lines = linesTo(judge, judge.httpPort, 80)
+  const target = proxied ? `http://${lines[0]![1]}/${nonce}` : `/${nonce}`
+  return askJudge(wire, { target, lines: proxied ? [...lines, ...basic(login)] : lines, nonce }, keys.answers)
+}
+
+/** Opens a tunnel to the judge's TLS port by CONNECT. */
+export const openByConnect = async (wire: Wire, judge: JudgePlace, login: Login): Promise<void> => {
+  const authority = `${hostText(judge.host)}:${judge.tlsPort}`
+  wire.send(headText(`CONNECT ${authority} HTTP/1.1`, [['Host', authority], ...basic(login)]))
+  const { status } = await wire.take(headOf)
+  if (status === 407) throw new ProbeFailure('auth_required', 'the proxy wants a username and a password')
+  if (status < 200 || status > 299)
+    throw new ProbeFailure('bad_response', `CONNECT is answered with the status ${status}`)
+}
+
+const portBytes = (port: number): readonly number[] => [port >> 8, port & 255]
+const ipBytes = (ip: string): readonly number[] => ip.split('.').map(Number)
+
+/** RFC 1928 and 1929. */
+export const openBySocks5 = async (
+  wire: Wire,
+  judge: JudgePlace,
+  port: number,
+  login: Login,
+): Promise<void> => {
+  wire.send(login === undefined ? Buffer.of(5, 1, 0) : Buffer.of(5, 2, 0, 2))
+  const [version, method] = await wire.takeBytes(2)
+  if (version !== 5) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
+  if (method === 2 && login !== undefined) {
+    const [user, pass] = [Buffer.from(login.username), Buffer.from(login.password)]
+    wire.send(Buffer.concat([Buffer.of(1, user.length), user, Buffer.of(pass.length), pass]))
+    const [, status] = await wire.takeBytes(2)
+    if (status !== 0)
+      throw new ProbeFailure('auth_required', 'the proxy refuses the username and the password')
+  } else if (method !== 0)
+    throw new ProbeFailure('auth_required', 'the proxy wants another way of signing in')
+  wire.send(Buffer.of(5, 1, 0, 1, ...ipBytes(judge.ip), ...portBytes(port)))
+  const [answered, code, , kind] = await wire.takeBytes(4)
+  if (answered !== 5) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
+  if (code !== 0) throw new ProbeFailure('bad_response', `SOCKS5 refuses the tunnel with the code ${code}`)
+  const rest = { 1: 4, 4: 16, 3: kind === 3 ? (await wire.takeBytes(1))[0]! : 0 }[kind!]
+  if (rest === undefined) throw new ProbeFailure('bad_response', 'the answer is not SOCKS5')
+  await wire.takeBytes(rest + 2)
+}
+
+/** SOCKS4: a user id in place of a login, and no names. */
+export const openBySocks4 = async (
+  wire: Wire,
+  judge: JudgePlace,
+  port: number,
+  login: Login,
+): Promise<void> => {
+  const user = Buffer.from(login?.username ?? '')
+  wire.send(Buffer.concat([Buffer.of(4, 1, ...portBytes(port), ...ipBytes(judge.ip)), user, Buffer.of(0)]))
+  const [version, code] = await wire.takeBytes(8)
+  if (version !== 0) throw new ProbeFailure('bad_response', 'the answer is not SOCKS4')
+  if (code === 92 || code === 93) throw new ProbeFailure('auth_required', 'the proxy wants another user id')
+  if (code !== 90) throw new ProbeFailure('bad_response', `SOCKS4 refuses the tunnel with the code ${code}`)
+}
+
+/** The judge's TLS was not reached, since somebody else answered in its place. */
+export class Intercepted extends ProbeFailure {
+  constructor() {
+    super('tls_error', 'the certificate is not the judge’s: TLS is broken open on the way')
+  }
+}
+
+/** TLS over a tunnel, with the judge and nobody else. @throws Intercepted, ProbeFailure */
+export const secured = (
+  socket: Socket,
+  judge: JudgePlace,
+  { client, tls: { publicKey } }: JudgeKeys,
+): Promise<{ readonly wire: Wire; readonly socket: TLSSocket }> =>
+  new Promise((resolve, reject) => {
+    const tls = connectTls({
+      socket,
+      secureContext: client,
+      // Whoever it is must prove that the certificate is its own; whose it is, is looked at below.
+      rejectUnauthorized: false,
+      ...(isIP(judge.host) === 0 ? { servername: judge.host } : {}),
+    })
+    const fail = (): void => reject(new ProbeFailure('tls_error', 'TLS with the judge did not come about'))
+    tls.once('error', fail)
+    tls.once('close', fail)
+    tls.once('secureConnect', () => {
+      tls.off('error', fail)
+      tls.off('close', fail)
+      tls.on('error', () => undefined)
+      const shown = tls.getPeerX509Certificate()?.publicKey
+      if (shown === undefined || !shown.equals(publicKey)) reject(new Intercepted())
+      else resolve({ wire: createWire(tls), socket: tls })
+    })
+  })
+
+/** A request over such TLS. */
+export const getSecured = (wire: Wire, judge: JudgePlace, nonce: string, keys: JudgeKeys): Promise<Seen> =>
+  askJudge(wire, { target: `/${nonce}`, lines: linesTo(judge, judge.tlsPort, 443), nonce }, keys.answers)

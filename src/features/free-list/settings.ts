@@ -1,0 +1,125 @@
+import type { z } from 'zod'
+import { onOff, ports, rate, text, whole } from '../../platform/cli/setting-forms.ts'
+import type { Rate } from '../../platform/http/rate-limit.ts'
+import type { JudgeAddress } from './judge-access.ts'
+
+/** The settings of the checker of free proxies, as `farebox settings` prints them. */
+export const freelistSettings = {
+  FAREBOX_FREELIST_CHECKER: onOff
+    .prefault('on')
+    .describe(
+      'on: a process beside the service reads feeds of free proxies and checks them. off: none does here.',
+    ),
+  FAREBOX_FREELIST_SOURCES: text('a JSON file')
+    .optional()
+    .describe(
+      'The feeds: docs/freelist.md says how the file is written. Without it only those of a sandbox are read.',
+    ),
+  FAREBOX_FREELIST_JUDGE_HOST: text('a host name or an IPv4 address')
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'a host name or an IPv4 address')
+    .optional()
+    .describe(
+      'Where proxies reach the judge of this service from outside. Without it nothing is checked, save in a sandbox, which has one on loopback.',
+    ),
+  FAREBOX_FREELIST_JUDGE_PORTS: ports
+    .prefault('80/443')
+    .describe(
+      'The ports of the judge as proxies reach them: plain and TLS. Many proxies open tunnels to 443 alone.',
+    ),
+  FAREBOX_FREELIST_JUDGE_LISTEN: text('an address')
+    .prefault('0.0.0.0')
+    .describe('The address that the judge listens on, in the process of the checker.'),
+  FAREBOX_FREELIST_JUDGE_LISTEN_PORTS: ports
+    .optional()
+    .describe('The ports that it listens on, where something forwards the public ones to others.'),
+  FAREBOX_FREELIST_SOCKETS: whole(50, 60_000)
+    .prefault('8000')
+    .describe(
+      'Sockets that the checker has open at once; fewer where the process may not open so many files.',
+    ),
+  FAREBOX_FREELIST_CPU_PERCENT: whole(1, 100)
+    .prefault('25')
+    .describe('The checker begins no more checks while it has used more of a core than this.'),
+  FAREBOX_FREELIST_CONNECT_TIMEOUT_MS: whole(100, 60_000)
+    .prefault('2000')
+    .describe('How long an endpoint may take to take a connection.'),
+  FAREBOX_FREELIST_TIMEOUT_MS: whole(200, 120_000)
+    .prefault('8000')
+    .describe('How long a whole check of an endpoint may take.'),
+  FAREBOX_FREELIST_ENDPOINTS: whole(1, 10_000_000)
+    .prefault('1000000')
+    .describe('Endpoints on record at most: beyond it feeds add none. None is ever taken out.'),
+  FAREBOX_FREELIST_METRICS_PORT: whole(1, 65_535)
+    .optional()
+    .describe("A port of 127.0.0.1 with the checker's /metrics."),
+} as const
+
+export type FreelistConfig = {
+  readonly checker: boolean
+  /** The path of a JSON file; null: none. */
+  readonly sources: string | null
+  /** Null: none is configured. */
+  readonly judge: { readonly address: JudgeAddress; readonly listen: JudgeAddress } | null
+  readonly sockets: number
+  /** Of one core, from 0 to 1. */
+  readonly cpuShare: number
+  readonly connectTimeoutMs: number
+  readonly timeoutMs: number
+  readonly endpoints: number
+  /** Null: none. */
+  readonly metricsPort: number | null
+}
+
+type Values = z.output<z.ZodObject<typeof freelistSettings>>
+
+export const freelistConfigOf = (values: Values): FreelistConfig => {
+  const host = values.FAREBOX_FREELIST_JUDGE_HOST
+  const outside = values.FAREBOX_FREELIST_JUDGE_PORTS
+  const inside = values.FAREBOX_FREELIST_JUDGE_LISTEN_PORTS ?? outside
+  return {
+    checker: values.FAREBOX_FREELIST_CHECKER,
+    sources: values.FAREBOX_FREELIST_SOURCES ?? null,
+    judge:
+      host === undefined
+        ? null
+        : {
+            address: { host, httpPort: outside[0], tlsPort: outside[1] },
+            listen: { host: values.FAREBOX_FREELIST_JUDGE_LISTEN, httpPort: inside[0], tlsPort: inside[1] },
+          },
+    sockets: values.FAREBOX_FREELIST_SOCKETS,
+    cpuShare: values.FAREBOX_FREELIST_CPU_PERCENT / 100,
+    connectTimeoutMs: values.FAREBOX_FREELIST_CONNECT_TIMEOUT_MS,
+    timeoutMs: values.FAREBOX_FREELIST_TIMEOUT_MS,
+    endpoints: values.FAREBOX_FREELIST_ENDPOINTS,
+    metricsPort: values.FAREBOX_FREELIST_METRICS_PORT ?? null,
+  }
+}
+
+/** The settings of the free tools, as `farebox settings` prints them. */
+export const freeToolSettings = {
+  FAREBOX_RATE_LIST: rate
+    .prefault('120/2')
+    .describe(
+      'Requests of one client address for the free proxy list and the networks: at once, and a second.',
+    ),
+  FAREBOX_RATE_LOOKUP: rate
+    .prefault('120/5')
+    .describe('Look-ups of addresses by one client address: at once, and a second.'),
+  FAREBOX_RATE_CHECK: rate
+    .prefault('40/1')
+    .describe('Proxies that one client address may have checked: at once, and a second.'),
+} as const
+
+export type FreeToolConfig = {
+  readonly list: Rate
+  readonly lookup: Rate
+  readonly check: Rate
+}
+
+type ToolValues = z.output<z.ZodObject<typeof freeToolSettings>>
+
+export const freeToolConfigOf = (values: ToolValues): FreeToolConfig => ({
+  list: values.FAREBOX_RATE_LIST,
+  lookup: values.FAREBOX_RATE_LOOKUP,
+  check: values.FAREBOX_RATE_CHECK,
+})

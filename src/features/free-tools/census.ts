@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { refuseUntil } from '../../platform/http/errors.ts'
+import type { IpData } from '../free-list/ip-data.ts'
+import type { PageRow } from './network-reads.ts'
+
+/** A network as the record has it; what is live of it is counted in the list. */
+export type CountedNetwork = {
+  readonly asn: number
+  readonly name: string
+  /** Where most of the first of its endpoints are, alpha-2 in lower case; null: not known. */
+  readonly country: string | null
+  readonly notAnswering: number
+  readonly neverAnswered: number
+}
+
+export type Census = {
+  readonly countedAt: string
+  readonly byAsn: ReadonlyMap<number, CountedNetwork>
+}
+
+export type CensusTaker = {
+  /**
+   * The last census; one that is older than a minute is taken anew meanwhile.
+   * Rejects with overloaded while the first one takes long.
+   */
+  current(): Promise<Census>
+  stop(): Promise<void>
+}
+
+const refreshAfterMs = 60_000
+const pageRows = 2_000
+/** After each page: a million endpoints take half a minute, of which other work has nine tenths. */
+const pauseMs = 40
+/** Who asks for the first census waits so long for it. */
+const patienceMs = 5_000
+/** So many endpoints of a network say where it is. */
+const located = 20
+
+type Counting = {
+  name: string
+  notAnswering: number
+  neverAnswered: number
+  readonly countries: (string | null)[]
+}
+
+const mostFrequent = (values: readonly (string | null)[]): string | null => {
+  const counts = new Map<string, number>()
+  for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return [...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))[0]?.[0] ?? null
+}
+
+/** Counts the endpoints of each network, in pages of the whole record, when somebody asks. */
+export const createCensusTaker = (deps: {
+  readonly readPage: (after: PageRow | null, rows: number) => Promise<readonly PageRow[]>
+  readonly data: IpData
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+}): CensusTaker => {
+  const { readPage, data, clock, monotonicMs, logger } = deps
+  const stopping = new AbortController()
+  let held: { readonly census: Census; readonly takenMs: number } | null = null
+  let taking: Promise<Census> | null = null
+
+  const count = async (networks: Map<number, Counting>, { ip, state }: PageRow): Promise<void> => {
+    if (state === 'untested') return
+    const network = await data.networkOf(ip)
+    if (network === null) return
+    const counting = networks.get(network.asn) ?? {
+      name: network.org,
+      notAnswering: 0,
+      neverAnswered: 0,
+      countries: [],
+    }
+    networks.set(network.asn, counting)
+    if (state === 'not_answering') counting.notAnswering += 1
+    if (state === 'never_answered') counting.neverAnswered += 1
+    if (counting.countries.length < located) counting.countries.push((await data.of(ip)).countryCode)
+  }
+
+  const take = async (): Promise<Census> => {
+    const countedAt = isoTime(clock())
+    const networks = new Map<number, Counting>()
+    for (let after: PageRow | null = null; ; ) {
+      const page = await readPage(after, pageRows)
+      for (const row of page) await count(networks, row)
+      after = page.at(-1) ?? null
+      if (page.length < pageRows) break
+      await sleep(pauseMs, undefined, { signal: stopping.signal })
+    }
+    const byAsn = new Map(
+      [...networks].map(([asn, { countries, ...counts }]) => [
+        asn,
+        { asn, ...counts, country: mostFrequent(countries) },
+      ]),
+    )
+    const census = { countedAt, byAsn }
+    held = { census, takenMs: monotonicMs() }
+    return census
+  }
+
+  const renew = (): Promise<Census> => {
+    taking ??= take().finally(() => {
+      taking = null
+    })
+    return taking
+  }
+
+  const first = async (): Promise<Census> => {
+    const over = new AbortController()
+    const late = sleep(patienceMs, null, { signal: over.signal }).catch(() => null)
+    try {
+      const census = await Promise.race([renew(), late])
+      if (census === null) throw refuseUntil('overloaded', 'the networks are being counted', 10)
+      return census
+    } finally {
+      over.abort()
+    }
+  }
+
+  return {
+    current: async () => {
+      if (held === null) return first()
+      if (monotonicMs() - held.takenMs > refreshAfterMs && taking === null)
+        renew().catch((err) => {
+          if (!stopping.signal.aborted) logger.error({ err }, 'the networks could not be counted')
+        })
+      return held.census
+    },
+    stop: async () => {
+      stopping.abort()
+      await taking?.catch(() => undefined)
+    },
+  }
+}

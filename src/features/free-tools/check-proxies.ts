@@ -1,0 +1,224 @@
+import { isIP } from 'node:net'
+import { type Place, type Protocol, placeText } from '../../domain/free-list/endpoint.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import type { RateLimiter } from '../../platform/http/rate-limit.ts'
+import { type Resolve, TargetRefused, parseTarget } from '../../platform/outgoing/target.ts'
+import { createTally } from '../../platform/work/tally.ts'
+import { type CandidateRefusal, type CandidateRules, candidateRefusal } from '../free-list/endpoint-candidates.ts'
+import { type IpData, nothingKnown } from '../free-list/ip-data.ts'
+import { type Check, CheckUnavailable } from '../free-list/probe-port.ts'
+import { type ProxyCheckResult, notFound, toldOf } from './check-result.ts'
+import { type WrittenProxy, proxyForms, readProxy } from './proxy-text.ts'
+
+/** Where a proxy is dialled: an address that was looked at, never a name. Null: its name has no address. */
+export type PinnedPlace = Place | null
+
+const reasons: Readonly<Record<CandidateRefusal, string>> = {
+  private_address: 'it has a private or reserved address',
+  own_address: 'its address is one of this service',
+  blocked_port: 'its port is one of mail',
+}
+
+const refused = (shown: string, why: string) =>
+  refuse('invalid_parameter', `${shown} is not checked: ${why}; nothing was sent to any proxy`)
+
+const addressesOf = async (host: string, resolve: Resolve): Promise<readonly string[]> => {
+  if (isIP(host) !== 0) return [host]
+  try {
+    return await resolve(host)
+  } catch {
+    // Whatever its name server said or did not say: there is no address to dial.
+    return []
+  }
+}
+
+const checkName = (host: string, shown: string): void => {
+  if (isIP(host) !== 0) return
+  try {
+    parseTarget(`https://${host}/`, { allowLoopback: false })
+  } catch (error) {
+    if (error instanceof TargetRefused) throw refused(shown, 'its host is private or internal')
+    throw error
+  }
+}
+
+/**
+ * Resolves a proxy's host once and looks at all of its addresses; the check dials the first of them and asks no name server
+ * again. One address that may not be dialled refuses the host.
+ * @param shown what the refusal calls it, without a password
+ * @throws invalid_parameter
+ */
+export const pin = async (
+  { host, port }: WrittenProxy,
+  shown: string,
+  deps: { readonly resolve: Resolve; readonly rules: CandidateRules },
+): Promise<PinnedPlace> => {
+  checkName(host, shown)
+  const addresses = await addressesOf(host, deps.resolve)
+  for (const ip of addresses) {
+    const refusal = candidateRefusal({ ip, port }, deps.rules)
+    if (refusal !== null) throw refused(shown, reasons[refusal])
+  }
+  const [ip] = addresses
+  return ip === undefined ? null : { ip, port }
+}
+
+export const maxProxies = 20
+export const defaultTimeoutMs = 10_000
+export const timeoutBounds = { min: 1_000, max: 20_000 } as const
+
+export type Order = {
+  /** As people write them, at most `maxProxies`. */
+  readonly proxies: readonly string[]
+  /** Left out: all, or the one that a proxy's scheme names. */
+  readonly protocols?: readonly Protocol[] | undefined
+  readonly timeoutMs?: number | undefined
+  /** Whom limits count for. */
+  readonly caller: string
+  /** Stops all of it. */
+  readonly signal: AbortSignal
+}
+
+/** A result with the place of its proxy in the order. */
+export type Finding = { readonly index: number; readonly result: ProxyCheckResult }
+
+/**
+ * Accepts the order or refuses it whole; then nothing was dialled. The results come as they are found, one for each
+ * proxy; who stops taking them ends the checks.
+ * Rejects with rate_limited, invalid_parameter or overloaded.
+ */
+export type CheckProxies = (order: Order) => Promise<AsyncGenerator<Finding, void>>
+
+type Job = { readonly written: WrittenProxy; readonly place: PinnedPlace; readonly shown: string }
+
+const shownOf = ({ host, port }: WrittenProxy): string => placeText({ ip: host, port })
+
+const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
+  texts.map((text, at) => {
+    const written = readProxy(text)
+    // The text is not shown: it may hold a password.
+    if (written === null)
+      throw refuse(
+        'invalid_parameter',
+        `${texts.length === 1 ? 'the proxy' : `proxy ${at + 1} of ${texts.length}`} must be ${proxyForms}`,
+      )
+    return written
+  })
+
+/** The findings as they come, whatever their order. */
+async function* asTheyCome<Value>(running: readonly Promise<Value>[]): AsyncGenerator<Value, void> {
+  const left = new Map(running.map((promise, at) => [at, promise.then((value) => ({ at, value }))]))
+  while (left.size > 0) {
+    const { at, value } = await Promise.race(left.values())
+    left.delete(at)
+    yield value
+  }
+}
+
+export const createCheckProxies = (deps: {
+  readonly check: Check
+  readonly rules: () => Promise<CandidateRules>
+  readonly resolve: Resolve
+  readonly data: IpData
+  readonly seats: Seats
+  /** A token a proxy; null: no limit. */
+  readonly limiter: { readonly take: RateLimiter['take']; readonly burst: number } | null
+  readonly clock: Clock
+}): CheckProxies => {
+  const { check, data, limiter, clock } = deps
+
+  /** @returns what gives back one seat */
+  const admit = ({ caller, proxies: { length } }: Order): (() => void) => {
+    const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
+    if (waitS > 0) throw refuseUntil('rate_limited', `${length} checks are more than you may have now`, waitS)
+    const seats = deps.seats.take(caller, length)
+    if (seats === 'of caller')
+      throw refuseUntil('rate_limited', 'as many checks of yours run as may; await some', 1)
+    if (seats === 'of all') throw refuseUntil('overloaded', 'as many checks run as may', 1)
+    return seats
+  }
+
+  const one = async ({ written, place, shown }: Job, order: Order, signal: AbortSignal) => {
+    const checkedAt = isoTime(clock())
+    if (place === null) return notFound(shown, checkedAt)
+    const { protocols = written.protocol === null ? undefined : [written.protocol] } = order
+    const found = await check(
+      place,
+      {
+        timeoutMs: order.timeoutMs ?? defaultTimeoutMs,
+        ...(protocols === undefined ? {} : { protocols }),
+        ...(written.login === null ? {} : { login: written.login }),
+      },
+      signal,
+    )
+    return toldOf(shown, found, found.exitIp === null ? nothingKnown : await data.of(found.exitIp), checkedAt)
+  }
+
+  return async (order) => {
+    const writtens = readAll(order.proxies)
+    const giveBack = admit(order)
+    let handedOver = 0
+    try {
+      const looking = { resolve: deps.resolve, rules: await deps.rules() }
+      const jobs = await Promise.all(
+        writtens.map(async (written) => {
+          const shown = shownOf(written)
+          return { written, shown, place: await pin(written, shown, looking) }
+        }),
+      )
+      const stopping = new AbortController()
+      const signal = AbortSignal.any([order.signal, stopping.signal])
+      const running = jobs.map(async (job, index) => {
+        handedOver += 1
+        try {
+          return { index, result: await one(job, order, signal) }
+        } finally {
+          giveBack()
+        }
+      })
+      // A fault of one is told to whoever takes the results, if anybody still does.
+      for (const result of running) result.catch(() => undefined)
+      return (async function* () {
+        try {
+          yield* asTheyCome(running)
+        } catch (error) {
+          if (error instanceof CheckUnavailable)
+            throw refuseUntil('overloaded', `checks cannot be made now: ${error.message}`, 5)
+          throw error
+        } finally {
+          stopping.abort()
+          await Promise.allSettled(running)
+        }
+      })()
+    } finally {
+      // Of an order that was refused.
+      for (let n = handedOver; n < order.proxies.length; n += 1) giveBack()
+    }
+  }
+}
+
+/** Bounds how many checks run at once, in all and for one caller. */
+export type Seats = {
+  /** Gives one of them back, once for each; or says whose are all taken. */
+  take(subject: string, count: number): (() => void) | 'of caller' | 'of all'
+  readonly taken: () => number
+}
+
+export const createSeats = (limits: { readonly total: number; readonly perCaller: number }): Seats => {
+  const byCaller = createTally<string>()
+  let taken = 0
+  return {
+    taken: () => taken,
+    take: (subject, count) => {
+      if (byCaller.of(subject) + count > limits.perCaller) return 'of caller'
+      if (taken + count > limits.total) return 'of all'
+      taken += count
+      for (let n = 0; n < count; n += 1) byCaller.add(subject)
+      return () => {
+        taken -= 1
+        byCaller.remove(subject)
+      }
+    },
+  }
+}

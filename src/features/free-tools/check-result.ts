@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { anonymities, checkErrors, protocols } from '../../domain/free-list/endpoint.ts'
+import type { IpFacts } from '../free-list/ip-data.ts'
+import type { CheckResult } from '../free-list/probe-port.ts'
+
+/** What a caller is told when a check fails: the faults of checks, and that the name of the proxy leads nowhere. */
+export const toldErrors = [...checkErrors, 'host_not_found'] as const
+
+export const ProxyCheckResult = z
+  .object({
+    proxy: z.string().meta({ description: 'As host:port, never with its password.' }),
+    alive: z.boolean(),
+    protocols: z.array(z.enum(protocols)).meta({ description: 'Those that it got through.' }),
+    anonymity: z.enum(anonymities).nullable(),
+    exit_ip: z.string().nullable().meta({ description: 'Where its requests come out.' }),
+    country_code: z.string().nullable().meta({ description: 'Of that address.' }),
+    city: z.string().nullable(),
+    asn: z.int().nullable(),
+    asn_org: z.string().nullable(),
+    intercepts_tls: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'It put a certificate of its own in place of the true one.' }),
+    latency_ms: z.int().nullable().meta({ description: 'Of a whole request by its quickest protocol.' }),
+    connect_ms: z.int().nullable(),
+    error: z.enum(toldErrors).nullable().meta({ description: 'Null when it is alive.' }),
+    detail: z.string().nullable().meta({ description: 'The same for people.' }),
+    checked_at: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'FreeProxyCheck' })
+
+export type ProxyCheckResult = z.output<typeof ProxyCheckResult>
+
+export const resultExample: ProxyCheckResult = {
+  proxy: '203.0.113.7:8080',
+  alive: true,
+  protocols: ['http', 'https'],
+  anonymity: 'elite',
+  exit_ip: '203.0.113.7',
+  country_code: 'us',
+  city: 'Dallas',
+  asn: 7922,
+  asn_org: 'Comcast Cable Communications, LLC',
+  intercepts_tls: false,
+  latency_ms: 412,
+  connect_ms: 120,
+  error: null,
+  detail: null,
+  checked_at: '2026-11-21T02:31:00.000Z',
+}
+
+/** @param facts of the address that its requests come out of */
+export const toldOf = (
+  proxy: string,
+  found: CheckResult,
+  facts: IpFacts,
+  checkedAt: string,
+): ProxyCheckResult => ({
+  proxy,
+  alive: found.alive,
+  protocols: [...found.protocols],
+  anonymity: found.anonymity,
+  exit_ip: found.exitIp,
+  country_code: facts.countryCode,
+  city: facts.city,
+  asn: facts.asn,
+  asn_org: facts.asnOrg,
+  intercepts_tls: found.interceptsTls,
+  latency_ms: found.latencyMs,
+  connect_ms: found.connectMs,
+  error: found.error,
+  detail: found.detail,
+  checked_at: checkedAt,
+})
+
+export const notFound = (proxy: string, checkedAt: string): ProxyCheckResult => ({
+  proxy,
+  alive: false,
+  protocols: [],
+  anonymity: null,
+  exit_ip: null,
+  country_code: null,
+  city: null,
+  asn: null,
+  asn_org: null,
+  intercepts_tls: null,
+  latency_ms: null,
+  connect_ms: null,
+  error: 'host_not_found',
+  detail: 'the name of the proxy has no address',
+  checked_at: checkedAt,
+})
+
+const Counts = z.record(z.string(), z.int())
+
+export const CheckSummary = z
+  .object({
+    checked: z.int(),
+    alive: z.int(),
+    countries: Counts.meta({ description: 'Of those alive, how many come out in each country.' }),
+    anonymity: Counts,
+    networks: Counts.meta({ description: 'The five networks that most of them come out of.' }),
+  })
+  .meta({ id: 'FreeProxyCheckSummary' })
+
+export type CheckSummary = z.output<typeof CheckSummary>
+
+const mostNetworks = 5
+
+/** How often each value comes, the most frequent first. */
+const counted = (values: readonly (string | null)[], most = values.length): Record<string, number> => {
+  const counts = new Map<string, number>()
+  for (const value of values) if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return Object.fromEntries([...counts].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1)).slice(0, most))
+}
+
+export const summaryOf = (results: readonly ProxyCheckResult[]): CheckSummary => {
+  const alive = results.filter((result) => result.alive)
+  return {
+    checked: results.length,
+    alive: alive.length,
+    countries: counted(alive.map((result) => result.country_code)),
+    anonymity: counted(alive.map((result) => result.anonymity)),
+    networks: counted(
+      alive.map((result) => result.asn_org),
+      mostNetworks,
+    ),
+  }
+}

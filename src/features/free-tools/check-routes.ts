@@ -1,0 +1,168 @@
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import { protocols } from '../../domain/free-list/endpoint.ts'
+import { addressSubject } from '../../platform/http/client-address.ts'
+import { ApiError, errorBody } from '../../platform/http/errors.ts'
+import { integerQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import { type CheckProxies, type Finding, type Order, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
+import { CheckSummary, ProxyCheckResult, resultExample, summaryOf } from './check-result.ts'
+import { maxProxyText, proxyForms } from './proxy-text.ts'
+
+const proxyField = z
+  .string()
+  .min(1)
+  .max(maxProxyText)
+  .meta({ description: `The proxy as ${proxyForms}.` })
+
+const timeoutText = `For the whole check of a proxy, milliseconds; ${defaultTimeoutMs} when left out.`
+
+const checkQuery = z.object({
+  proxy: proxyField,
+  protocol: wordQuery(protocols, 'Only this protocol is tried; left out: all four.').optional(),
+  timeout_ms: integerQuery({ ...timeoutBounds, description: timeoutText }).optional(),
+})
+
+const checkBody = z.strictObject({
+  proxies: z.array(proxyField).min(1).max(maxProxies),
+  protocols: z
+    .array(z.enum(protocols))
+    .min(1)
+    .max(protocols.length)
+    .optional()
+    .meta({ description: 'Those that are tried; left out: all four, or the one of its scheme.' }),
+  timeout_ms: z
+    .int()
+    .min(timeoutBounds.min)
+    .max(timeoutBounds.max)
+    .optional()
+    .meta({ description: timeoutText }),
+})
+
+const CheckedProxies = z
+  .object({ summary: CheckSummary, results: z.array(ProxyCheckResult) })
+  .meta({ id: 'FreeProxyChecks' })
+
+const summaryExample = summaryOf([resultExample])
+
+const description =
+  'Sends requests through the proxy to the judge of this service, which nobody can choose or forge, and says what came of it: the protocols that work, how much it hides, where it comes out. Private and reserved addresses and those of this service are refused, and then nothing is dialled.'
+
+const inOrder = (findings: readonly Finding[]) =>
+  findings.toSorted((a, b) => a.index - b.index).map(({ result }) => result)
+
+const event = (name: string, data: object): string => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+
+/**
+ * Server-sent events: a `result` for each proxy as it is found, then the `summary`; or an `error` in its place, in the form
+ * of every refusal, since the status was sent before.
+ */
+async function* asEvents(
+  findings: AsyncGenerator<Finding, void>,
+  requestId: string,
+): AsyncGenerator<string, void> {
+  const found: Finding[] = []
+  try {
+    for await (const finding of findings) {
+      found.push(finding)
+      yield event('result', { index: finding.index, ...finding.result })
+    }
+    yield event('summary', summaryOf(inOrder(found)))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    yield event('error', JSON.parse(errorBody(error, requestId)))
+  }
+}
+
+const wantsEvents = (accept: string | undefined): boolean => /\btext\/event-stream\b/i.test(accept ?? '')
+
+/** `GET` and `POST /api/proxy-check`: whether proxies work, for everybody. */
+export const freeProxyCheckRoutes = ({
+  checkProxies,
+}: {
+  readonly checkProxies: CheckProxies
+}): readonly Route[] => {
+  const all = async (order: Order): Promise<readonly Finding[]> => {
+    const findings: Finding[] = []
+    for await (const finding of await checkProxies(order)) findings.push(finding)
+    return findings
+  }
+  return [
+    route({
+      method: 'GET',
+      path: '/api/proxy-check',
+      operationId: 'checkFreeProxy',
+      summary: 'Check a proxy',
+      description: `${description} Needs no key.`,
+      tag: 'Free tools',
+      access: 'public',
+      writes: false,
+      cors: true,
+      query: checkQuery,
+      examples: { query: { proxy: resultExample.proxy } },
+      responses: { 200: { description: 'What came of it.', body: ProxyCheckResult, example: resultExample } },
+      errors: [],
+      handler: async ({ query: { proxy, protocol, timeout_ms }, address, gone }) => {
+        const [finding] = await all({
+          proxies: [proxy],
+          ...(protocol === undefined ? {} : { protocols: [protocol] }),
+          timeoutMs: timeout_ms,
+          caller: addressSubject(address),
+          signal: gone(),
+        })
+        return { status: 200, body: finding!.result }
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/api/proxy-check',
+      operationId: 'checkFreeProxies',
+      summary: `Check up to ${maxProxies} proxies`,
+      description: `${description} With \`Accept: text/event-stream\` each result is sent as it is found, as an event \`result\` with the place of its proxy in \`index\`, and at the end an event \`summary\`; otherwise all of them are one answer. Who hangs up ends the checks. Needs no key.`,
+      tag: 'Free tools',
+      access: 'public',
+      writes: false,
+      cors: true,
+      body: checkBody,
+      codes: {
+        body: {
+          proxies: { value: 'invalid_parameter' },
+          protocols: { value: 'invalid_parameter' },
+          timeout_ms: { value: 'invalid_parameter' },
+        },
+      },
+      examples: { body: { proxies: [resultExample.proxy] } },
+      responses: {
+        200: {
+          description: 'What came of each, in the order of the request.',
+          body: CheckedProxies,
+          example: { summary: summaryExample, results: [resultExample] },
+          text: {
+            mediaType: 'text/event-stream',
+            example: `event: summary\ndata: ${JSON.stringify(summaryExample)}\n\n`,
+          },
+        },
+      },
+      errors: ['invalid_parameter'],
+      handler: async ({
+        body: { proxies, protocols: wanted, timeout_ms },
+        address,
+        gone,
+        headers,
+        requestId,
+      }) => {
+        const order = {
+          proxies,
+          protocols: wanted,
+          timeoutMs: timeout_ms,
+          caller: addressSubject(address),
+          signal: gone(),
+        }
+        if (wantsEvents(headers.accept))
+          return { status: 200, text: Readable.from(asEvents(await checkProxies(order), requestId)) }
+        const results = inOrder(await all(order))
+        return { status: 200, body: { summary: summaryOf(results), results } }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,79 @@
+import { isIP } from 'node:net'
+import { addressSubject } from '../../platform/http/client-address.ts'
+import { refuseUntil } from '../../platform/http/errors.ts'
+import type { RouteLimit } from '../../platform/http/route.ts'
+import { refusalOf } from '../../platform/ui/answer-page.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type Visit, openPage, refusedView, show } from '../../platform/ui/page.ts'
+import { filtersOf } from '../../platform/ui/table.ts'
+import { attributionLine, networkPath } from '../free-list/free-proxy-pages.ts'
+import type { IpLookup, LookUp } from './ip-lookup.ts'
+
+const root = '/ip-lookup'
+
+const factsOf = (found: IpLookup): Html => {
+  const fact = (name: string, value: Html | string | null): Html =>
+    value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
+  const { asn, latitude, longitude } = found
+  return html`<h2>${found.ip}</h2>
+<dl class="facts">
+${fact('Version', `IPv${found.version}`)}
+${fact('Reserved', found.reserved ? 'a private or reserved address: nothing else is known of it' : null)}
+${fact('Country', found.country)}
+${fact('State', found.state)}
+${fact('City', found.city)}
+${fact('Coordinates', latitude === null || longitude === null ? null : `${latitude}, ${longitude}`)}
+${fact('Time zone', found.timezone)}
+${fact('Network', asn === null ? null : html`<a href="${networkPath(asn)}">AS${asn}</a> ${found.asn_org ?? ''}`)}
+${fact('Public proxy', found.is_proxy ? 'yes: one answered here in the last 24 hours' : 'none is known')}
+${fact('In the live list', found.in_live_list ? html`yes: <a href="/free-proxies">the list</a>` : 'no')}
+</dl>
+${found.note === null ? null : html`<p class="soft">${found.note}.</p>`}`
+}
+
+const description =
+  'Where an IPv4 or IPv6 address is, which network announces it, and whether a public proxy answers there. Free and without a key.'
+
+/** What is known of an address, for everybody. */
+export const ipLookupPages = (deps: {
+  readonly lookUp: LookUp
+  readonly limit: RouteLimit | null
+}): readonly ConsolePage[] => {
+  const view = (address: string, body: Html, problem: string | null) => ({
+    title: 'IP lookup',
+    indexed: {
+      path: root,
+      description,
+      data: { '@type': 'WebApplication', name: 'IP lookup', description, isAccessibleForFree: true },
+    },
+    body: html`${problem === null ? null : html`<p class="said bad" role="alert">${problem}</p>`}
+${filtersOf(root, [{ name: 'ip', label: 'Address', value: address, hint: 'such as 8.8.8.8' }])}
+${body}
+${attributionLine()}`,
+    same: [`curl "$SITE/api/ip-lookup?ip=${isIP(address) === 0 ? '8.8.8.8' : address}"   # no key needed`],
+  })
+
+  const lookUp = async ({ query, browser }: Visit) => {
+    const asked = (query.get('ip') ?? '').trim()
+    if (asked !== '' && isIP(asked) === 0)
+      return refusedView(view(asked, nothing, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'))
+    try {
+      const waitS = (await deps.limit?.take(addressSubject(browser.address))) ?? 0
+      if (waitS > 0) throw refuseUntil('rate_limited', 'too many look-ups; wait a moment', waitS)
+      return show(view(asked, factsOf(await deps.lookUp(asked === '' ? browser.address : asked)), null))
+    } catch (error) {
+      const { text, status } = refusalOf(error)
+      return refusedView(view(asked, nothing, text), status)
+    }
+  }
+
+  return [
+    openPage({
+      path: '/ip-lookup',
+      name: 'showIpLookup',
+      summary: 'What is known of an IP address',
+      nav: { label: 'IP lookup', group: 'For everybody' },
+      show: lookUp,
+    }),
+  ]
+}

@@ -1,0 +1,154 @@
+import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import type { Endpoint } from '../../domain/free-list/endpoint.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { countryOfAlpha2 } from '../../kernel/countries.ts'
+import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import { isAllowedAddress } from '../../platform/outgoing/target.ts'
+import { type IpData, type IpFacts, nothingKnown } from '../free-list/ip-data.ts'
+import { attribution } from '../free-list/ip-tables.ts'
+import type { LiveList } from '../free-list/live-list.ts'
+
+const form = 'an IPv4 or IPv6 address such as 8.8.8.8 or 2001:4860:4860::8888, without a port or a zone'
+
+/** An address as text. */
+export const ipField = (description: string) =>
+  z
+    .string()
+    .refine((text) => isIP(text) !== 0 && !text.includes('%'), `must be ${form}`)
+    .meta({ description, words: form })
+
+/** What `GET /api/ip-lookup` and the tool `ip_lookup` answer. */
+export const IpLookup = z
+  .object({
+    ip: z.string().meta({ description: 'In its shortest form; IPv4 in IPv6 form is read as IPv4.' }),
+    version: z.union([z.literal(4), z.literal(6)]),
+    reserved: z.boolean().meta({
+      description: 'Private, loopback or set aside for another use: nobody on the internet has it.',
+    }),
+    country_code: z.string().nullable().meta({ description: 'ISO 3166-1 alpha-2, lower case.' }),
+    country: z.string().nullable(),
+    state: z.string().nullable(),
+    city: z.string().nullable(),
+    latitude: z.number().nullable(),
+    longitude: z.number().nullable(),
+    timezone: z.string().nullable().meta({ description: 'Of the tz database, by the coordinates.' }),
+    asn: z.int().nullable(),
+    asn_org: z.string().nullable(),
+    is_proxy: z.boolean().meta({
+      description: 'A public proxy answered at this address in the last 24 hours, or goes out by it now.',
+    }),
+    in_live_list: z
+      .boolean()
+      .meta({ description: 'It is in the live list now, as where a proxy listens or goes out.' }),
+    note: z
+      .string()
+      .nullable()
+      .meta({ description: 'What is null because the service has no data for it; null: nothing.' }),
+    attribution: z.string().meta({ description: 'Whom the data is from: show it with the data.' }),
+  })
+  .meta({ id: 'IpLookup' })
+
+export type IpLookup = z.output<typeof IpLookup>
+
+export const lookupExample: IpLookup = {
+  ip: '8.8.8.8',
+  version: 4,
+  reserved: false,
+  country_code: 'us',
+  country: 'United States',
+  state: 'California',
+  city: 'Mountain View',
+  latitude: 37.422,
+  longitude: -122.085,
+  timezone: 'America/Los_Angeles',
+  asn: 15169,
+  asn_org: 'Google LLC',
+  is_proxy: false,
+  in_live_list: false,
+  note: null,
+  attribution,
+}
+
+/** Looks an IPv4 or IPv6 address up. Rejects when the record or the data cannot be read. */
+export type LookUp = (address: string) => Promise<IpLookup>
+
+const dayMs = 86_400_000
+
+const answeredSince =
+  (sinceMs: number) =>
+  ({ lastAnswered }: Endpoint): boolean =>
+    lastAnswered !== null && Date.parse(lastAnswered) >= sinceMs
+
+const placed = (facts: IpFacts) => ({
+  country_code: facts.countryCode,
+  country: facts.countryCode === null ? null : countryOfAlpha2(facts.countryCode).name,
+  state: facts.state,
+  city: facts.city,
+  latitude: facts.latitude,
+  longitude: facts.longitude,
+  timezone: facts.timeZone,
+  asn: facts.asn,
+  asn_org: facts.asnOrg,
+})
+
+export const createLookUp = (deps: {
+  readonly data: IpData
+  readonly list: LiveList
+  /** All ports of an address that are on record. */
+  readonly readAddress: (ip: string, nowMs: number) => Promise<readonly Endpoint[]>
+  /** Reserved addresses that have a place all the same: those of the sandbox. */
+  readonly isSandboxAddress: (ip: string) => boolean
+  readonly clock: Clock
+}): LookUp => {
+  const { data, list, readAddress, isSandboxAddress, clock } = deps
+  return async (address) => {
+    const parsed = ipaddr.process(address)
+    const ip = parsed.toString()
+    const reserved = !isAllowedAddress(ip, { allowLoopback: false })
+    const nowMs = clock()
+    const [facts, live, endpoints] = await Promise.all([
+      reserved && !isSandboxAddress(ip) ? nothingKnown : data.of(ip),
+      list.current(),
+      readAddress(ip, nowMs),
+    ])
+    const listed = live.has(ip)
+    return {
+      ip,
+      version: parsed.kind() === 'ipv4' ? 4 : 6,
+      reserved,
+      ...placed(facts),
+      is_proxy: listed || endpoints.some(answeredSince(nowMs - dayMs)),
+      in_live_list: listed,
+      note: data.note,
+      attribution,
+    }
+  }
+}
+
+/** `GET /api/ip-lookup`: where an address is and who announces it, for everybody. */
+export const ipLookupRoutes = (deps: {
+  readonly lookUp: LookUp
+  readonly limit: RouteLimit | null
+}): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/ip-lookup',
+    operationId: 'lookUpIp',
+    summary: 'Where an address is',
+    description:
+      'Country, city, network and time zone of an address, and whether it is a public proxy. Of a private or reserved address everything but that is null. Needs no key. The places are estimates: of a city they may be an hour by car wrong.',
+    tag: 'Free tools',
+    access: 'public',
+    writes: false,
+    cors: true,
+    query: z.object({ ip: ipField('The address; left out: the one that you ask from.').optional() }),
+    codes: { query: { ip: 'invalid_ip' } },
+    examples: { query: { ip: lookupExample.ip } },
+    ...(deps.limit === null ? {} : { limit: deps.limit }),
+    responses: { 200: { description: 'What is known of it.', body: IpLookup, example: lookupExample } },
+    errors: [],
+    handler: async ({ query, address }) => ({ status: 200, body: await deps.lookUp(query.ip ?? address) }),
+  }),
+]

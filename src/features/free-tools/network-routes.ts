@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { refuse } from '../../platform/http/errors.ts'
+import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
+import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
+import { filterFields } from '../free-list/list-entry.ts'
+import { NetworkPage, NetworkRecord, pageExample, recordExample } from './network-record.ts'
+import { type Networks, asnOf, mostRows } from './rank-networks.ts'
+
+const asnParam = z
+  .string()
+  .refine((text) => asnOf(text) !== null)
+  .transform((text) => asnOf(text) ?? 0)
+  .meta({ description: 'The AS number, with or without AS before it.', override: { type: 'string' } })
+
+/** `GET /api/networks` and one of them: what each network has of live and of former proxies, for everybody. */
+export const networkRoutes = (deps: {
+  readonly networks: Networks
+  readonly note: string | null
+  readonly limit: RouteLimit | null
+}): readonly Route[] => {
+  const { networks, note } = deps
+  const limit = deps.limit === null ? {} : { limit: deps.limit }
+  return [
+    route({
+      method: 'GET',
+      path: '/api/networks',
+      operationId: 'listFreeNetworks',
+      summary: 'Networks with public proxies',
+      description:
+        'Every network (autonomous system) that an endpoint on record belongs to, with how many of its proxies are live, do not answer now, or never answered. The ones with most live proxies come first. Needs no key.',
+      tag: 'Free tools',
+      access: 'public',
+      writes: false,
+      cors: true,
+      query: z.object({ ...pagingQuery, country: filterFields.country.optional() }),
+      codes: { query: pagingCodes },
+      ...limit,
+      responses: { 200: { description: 'A page of them.', body: NetworkPage, example: pageExample } },
+      errors: [],
+      handler: async ({ query: { limit, offset, country } }) => {
+        const { networks: all, countedAt } = await networks.all(country)
+        const page = all.slice(offset, offset + limit)
+        return {
+          status: 200,
+          body: { networks: page, total: all.length, limit, offset, counted_at: countedAt, note },
+        }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/networks/{asn}',
+      operationId: 'getFreeNetwork',
+      summary: 'The proxies of a network, live and former',
+      description: `The live proxies of a network, the endpoints that answered once and do not now, and the addresses that never answered. Each list has at most ${mostRows} rows, the most recently active first; the counts are whole. Nothing leaves this record: all of it is checked again for ever, and an endpoint that answers is listed again by itself. Needs no key.`,
+      tag: 'Free tools',
+      access: 'public',
+      writes: false,
+      cors: true,
+      params: z.object({ asn: asnParam }),
+      examples: { params: { asn: 'AS7922' } },
+      ...limit,
+      responses: { 200: { description: 'The record of it.', body: NetworkRecord, example: recordExample } },
+      errors: ['not_found'],
+      handler: async ({ params: { asn } }) => {
+        const found = await networks.one(asn)
+        if (found === null)
+          throw refuse('not_found', `no network AS${asn} is known${note === null ? '' : ` (${note})`}`)
+        return { status: 200, body: found }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,80 @@
+import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
+import type { Protocol } from '../../domain/free-list/endpoint.ts'
+
+/** A proxy as a person writes it down. */
+export type WrittenProxy = {
+  /** An address in its shortest form, or a name in lower case. */
+  readonly host: string
+  readonly port: number
+  readonly login: { readonly username: string; readonly password: string } | null
+  /** What its scheme says; null: it has none. */
+  readonly protocol: Protocol | null
+}
+
+export const maxProxyText = 512
+
+export const proxyForms =
+  'host:port, user:password@host:port, host:port:user:password, or either of the first two behind http://, https://, socks4:// or socks5://; an IPv6 address stands in brackets'
+
+const schemes: Readonly<Record<string, Protocol>> = {
+  http: 'http',
+  https: 'https',
+  socks4: 'socks4',
+  socks4a: 'socks4',
+  socks5: 'socks5',
+  socks5h: 'socks5',
+}
+
+const hostAndPort = /^(\[[0-9a-f:.]+\]|[^:@[\]/?#\s]+):(\d{1,5})$/i
+const withLoginBehind = /^((?:\[[0-9a-f:.]+\]|[^:@[\]/?#\s]+):\d{1,5}):([^:\s]+):(\S+)$/i
+
+/** Everything that a URL takes for an IPv4 address (decimal, octal, hex, short) becomes one; the rest is a name. */
+const hostOf = (text: string): string | null => {
+  const url = URL.parse(`http://${text}/`)
+  if (url === null || url.hostname === '') return null
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  return isIP(host) === 0 ? host : ipaddr.process(host).toString()
+}
+
+const decoded = (text: string): string | null => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+const splitLogin = (
+  text: string,
+): { readonly place: string; readonly login: WrittenProxy['login'] } | null => {
+  const at = text.lastIndexOf('@')
+  if (at < 0) {
+    const behind = withLoginBehind.exec(text)
+    const [, place = '', username = '', password = ''] = behind ?? []
+    return behind === null ? { place: text, login: null } : { place, login: { username, password } }
+  }
+  const [name = '', ...rest] = text.slice(0, at).split(':')
+  const [username, password] = [decoded(name), decoded(rest.join(':'))]
+  return username === null || username === '' || password === null
+    ? null
+    : { place: text.slice(at + 1), login: { username, password } }
+}
+
+/** RFC 1929 has one byte for the length of each. */
+const fits = ({ username, password }: { username: string; password: string }): boolean =>
+  Buffer.byteLength(username) <= 255 && Buffer.byteLength(password) <= 255
+
+/** Null: in none of `proxyForms`. Nothing is resolved. */
+export const readProxy = (text: string): WrittenProxy | null => {
+  const [, scheme, behind] = /^(?:([a-z0-9]+):\/\/)?(.*?)\/?$/is.exec(text.trim()) ?? []
+  const protocol = scheme === undefined ? null : schemes[scheme.toLowerCase()]
+  if (behind === undefined || protocol === undefined || text.length > maxProxyText) return null
+  const split = splitLogin(behind)
+  const [, hostText = '', portText = ''] = hostAndPort.exec(split?.place ?? '') ?? []
+  const port = Number(portText)
+  const host = hostText === '' ? null : hostOf(hostText)
+  if (split === null || host === null || port < 1 || port > 65_535) return null
+  if (split.login !== null && !fits(split.login)) return null
+  return { host, port, login: split.login, protocol }
+}

@@ -1,0 +1,62 @@
+import type { FoundPlan } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { Generate } from '../../domain/catalog/product.ts'
+import { type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { writeTargeting } from '../../domain/exits/username.ts'
+import type { Family } from '../../domain/shared/order-terms.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { ExitIndex } from '../exits/candidates.ts'
+import type { ExitHealth } from '../exits/exit-health.ts'
+
+const isNowhere = (targeting: Targeting): boolean =>
+  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anywhere)
+
+/** What the lines of a plan may ask for, and where they can go out now. */
+export const createReach = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly exits: {
+    readonly index: () => ExitIndex
+    readonly health: Pick<ExitHealth, 'isAlive'>
+    /** Resolves once the exits are known as they are now, or were a moment ago. */
+    readonly recent: () => Promise<void>
+  }
+}) => {
+  const { catalog, exits } = deps
+
+  const soldOf = (
+    plan: Pick<FoundPlan, 'product_id'>,
+  ): { readonly generate: Generate; readonly family: Family | null } => {
+    const product = catalog.current().resolve(plan.product_id)
+    return product && 'generate' in product
+      ? { generate: product.generate, family: product.family }
+      : { generate: { maxCount: 0, targeting: [] }, family: null }
+  }
+
+  /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
+  const refuseNowhere = async (targeting: Targeting, family: Family | null): Promise<void> => {
+    await exits.recent()
+    const index = exits.index()
+    const unknown = index.unknownPlace(targeting)
+    if (unknown) throw refuse('invalid_targeting', unknown.detail)
+    if (isNowhere(targeting)) return
+    const lives = (wanted: Targeting): boolean =>
+      index.fitting(wanted, { udp: wanted.udp, family }).some(({ exitId }) => exits.health.isAlive(exitId))
+    const { country, strict, udp } = targeting
+    if (lives(targeting)) return
+    const ofCountry = { ...anywhere, country }
+    if (country !== null && !lives(ofCountry))
+      throw refuse(
+        'invalid_targeting',
+        'country is one that no exit serves now: GET /api/v1/geo/countries lists those that there are',
+      )
+    if (udp && !lives({ ...ofCountry, udp }))
+      throw refuse('invalid_udp', 'udp: no exit of this kind passes UDP on now')
+    if (strict || country === null)
+      throw refuse(
+        'invalid_targeting',
+        'no exit that is there now matches all of this: widen it, or send strict false to fall back to the country',
+      )
+  }
+
+  return { soldOf, refuseNowhere }
+}

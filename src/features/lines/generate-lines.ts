@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import { writeUsername } from '../../domain/exits/username.ts'
+
+export const lineProtocols = ['http', 'https', 'socks5'] as const
+export type LineProtocol = (typeof lineProtocols)[number]
+
+export const lineFormats = [
+  'host:port:user:pass',
+  'user:pass@host:port',
+  'user:pass:host:port',
+  'url',
+  'host:port',
+  'json',
+  'custom',
+] as const
+export type LineFormat = (typeof lineFormats)[number]
+
+const marks = ['HOST', 'PORT', 'USER', 'PASS', 'PROTOCOL'] as const
+/** What a template of one's own may hold, for refusals. */
+export const templateMarks: string = marks.map((mark) => `{${mark}}`).join(' ')
+/** Whether a template holds nothing in braces but these. */
+export const isLineTemplate = (template: string): boolean =>
+  [...template.matchAll(/\{[^}]*\}?/g)].every(([found]) => marks.some((mark) => found === `{${mark}}`))
+
+/** One line, for programs. */
+export type JsonLine = {
+  readonly host: string
+  readonly port: number
+  readonly protocol: LineProtocol
+  readonly username: string
+  readonly password: string
+  /** Null: another exit for each connection. */
+  readonly sessionId: string | null
+  /** Always null: a line has no end of its own, its session's time begins with its first use. */
+  readonly expiresAt: null
+}
+
+export type LineRequest = {
+  readonly count: number
+  /** From 1 to 1,440; 0: another exit for each connection. */
+  readonly stickyMinutes: number
+  readonly protocol: LineProtocol
+  readonly format: LineFormat
+  /** For the format `custom`. */
+  readonly template: string
+  readonly targeting: Targeting
+  /** The stored targeting's id; null when it stands in each name. */
+  readonly set: string | null
+  readonly gateway: { readonly host: string; readonly port: number }
+  readonly credential: { readonly username: string; readonly password: string }
+}
+
+const idLength = 8
+/** 32 characters, so that a byte's low five bits give one without bias. None is taken for another. */
+const alphabet = 'abcdefghijkmnpqrstuvwxyz23456789'
+
+/** Random ids of sessions, 40 bits each. */
+const sessionIds = (count: number): readonly string[] => {
+  const bytes = randomBytes(count * idLength)
+  return Array.from({ length: count }, (_, n) => {
+    let id = ''
+    for (let at = n * idLength; at < (n + 1) * idLength; at += 1) id += alphabet[(bytes[at] ?? 0) & 31]
+    return id
+  })
+}
+
+/** A host as it stands before a port: IPv6 in brackets. */
+const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
+
+const textOf = (
+  { format, template, protocol, gateway, credential }: LineRequest,
+  username: string,
+): string => {
+  const { password } = credential
+  const at = `${bracketed(gateway.host)}:${gateway.port}`
+  switch (format) {
+    case 'user:pass@host:port':
+      return `${username}:${password}@${at}`
+    case 'user:pass:host:port':
+      return `${username}:${password}:${at}`
+    case 'url':
+      return `${protocol === 'socks5' ? 'socks5h' : 'http'}://${username}:${password}@${at}`
+    case 'host:port':
+      return at
+    case 'custom':
+      return template.replaceAll(/\{(HOST|PORT|USER|PASS|PROTOCOL)\}/g, (_, mark: (typeof marks)[number]) => {
+        if (mark === 'HOST') return bracketed(gateway.host)
+        if (mark === 'PORT') return String(gateway.port)
+        if (mark === 'USER') return username
+        return mark === 'PASS' ? password : protocol
+      })
+    default:
+      return `${at}:${username}:${password}`
+  }
+}
+
+const placeholder = '\u0000'
+
+/**
+ * The lines of a plan: made of the request alone, so that every gateway process takes each at once. Sticky ones have a random
+ * session each.
+ */
+export const generateLines = (request: LineRequest): readonly string[] | readonly JsonLine[] => {
+  const { count, stickyMinutes, targeting, set, gateway, credential, protocol, format } = request
+  const ids = stickyMinutes === 0 ? Array.from({ length: count }, () => null) : sessionIds(count)
+  // All names differ in the session's id only: one is written, and the ids stand in for its place.
+  const common = writeUsername({
+    base: credential.username,
+    targeting,
+    session: stickyMinutes === 0 ? null : { id: placeholder, lifetimeMinutes: stickyMinutes },
+    limitMegabytes: null,
+    set,
+  })
+  if (format === 'json')
+    return ids.map((sessionId) => ({
+      host: gateway.host,
+      port: gateway.port,
+      protocol,
+      username: sessionId === null ? common : common.replace(placeholder, sessionId),
+      password: credential.password,
+      sessionId,
+      expiresAt: null,
+    }))
+  const parts = textOf(request, common).split(placeholder)
+  return ids.map((id) => parts.join(id ?? ''))
+}
+
+/** The bytes of the longest name that these lines have. */
+export const nameBytes = (base: string, targeting: Targeting): number =>
+  writeUsername({
+    base,
+    targeting,
+    session: { id: 'x'.repeat(idLength), lifetimeMinutes: 1_440 },
+    limitMegabytes: null,
+    set: null,
+  }).length

@@ -1,0 +1,220 @@
+import type { PlanPagesDeps } from '../../app/console-pages.ts'
+import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { alpha2Of } from '../../kernel/countries.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import { refusalOf } from '../../platform/ui/answer-page.ts'
+import { type Choice, type Problems, type Typed, fieldOf, problemsOf, selectOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { isViewing } from '../../platform/ui/page-access.ts'
+import { type AccountVisit, type ConsolePage, type Outcome, accountPage, refusedView, show } from '../../platform/ui/page.ts'
+import { countText } from '../../platform/ui/text.ts'
+import { type PlanFinder, backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
+import { type OwnPlan, planStatus } from '../plans/plan-record.ts'
+import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
+import { type LinesAsked, linesText } from './line-service.ts'
+import type { TargetingInput } from './targeting-input.ts'
+
+type PickerText = (name: string) => string
+type Named = { readonly code: string; readonly name: string }
+
+const withAny = (any: string, places: readonly Named[]): readonly Choice[] => [
+  { value: '', label: any },
+  ...places.map(({ code, name }) => ({ value: code, label: name })),
+]
+
+/** The chosen one of a list, or nothing. */
+const chosenOf = (places: readonly Named[], text: string): string =>
+  places.some(({ code }) => code === text) ? text : ''
+
+/** What was chosen of a place, as line generation takes it. */
+export const placeIn = (text: PickerText): TargetingInput => {
+  const asn = text('asn')
+  return {
+    ...(text('country') !== '' && { country: text('country') }),
+    ...(text('state') !== '' && { state: text('state') }),
+    ...(text('city') !== '' && { city: text('city') }),
+    ...(text('isp') !== '' && { isp: text('isp') }),
+    ...(/^\d{1,10}$/.test(asn) && { asn: Number(asn) }),
+  }
+}
+
+/**
+ * Fields that choose where lines go out, as far as the product sells it and exits are there now: a country first, then what is
+ * in it. They stand in a form with `data-asks`, which asks for the lists of another country.
+ */
+export const placePickers = async (
+  deps: PlanPagesDeps,
+  { productOf }: PlanFinder,
+  plan: OwnPlan,
+  text: PickerText,
+  problems: Problems,
+): Promise<Html> => {
+  await deps.exitsRecent()
+  const product = productOf(plan)
+  const sold = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
+  if (!sold.has('country')) return html``
+  const all = deps.places(product?.family ?? null)
+  const country = alpha2Of(text('country')) ?? ''
+  const inside = all.get(country)
+  const countries = [...all.values()]
+    .map((each) => ({ code: each.country.alpha2, name: each.country.name }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+  const state = chosenOf(inside?.states ?? [], text('state'))
+  const cities = (inside?.cities ?? []).filter((city) => state === '' || city.state === state)
+  const networks = (inside?.asns ?? []).map(({ asn, name }) => ({
+    code: String(asn),
+    name: name === `AS${asn}` ? name : `AS${asn} ${name}`,
+  }))
+  const pick = (name: string, label: string, any: string, places: readonly Named[]): Html | null =>
+    sold.has(name) && places.length > 0
+      ? selectOf(
+          { name, label, value: chosenOf(places, text(name)), choices: withAny(any, places) },
+          problems,
+        )
+      : null
+  return html`${selectOf(
+    {
+      name: 'country',
+      label: 'Country',
+      hint: 'Where lines go out: the countries that have exits now.',
+      value: inside === undefined ? '' : country,
+      choices: withAny('anywhere', countries),
+    },
+    problems,
+  )}
+<div id="live-places" class="group" data-live>${pick('state', 'Region', 'any', inside?.states ?? [])}${pick('city', 'City', 'any', cities)}${pick('isp', 'Provider', 'any', inside?.isps ?? [])}${pick('asn', 'Network', 'any', networks)}</div>`
+}
+
+/** More lines than this come as a file: a page of them would be long. */
+const maxShown = 1_000
+const usualCount = '10'
+
+/** Whole digits as a number; undefined for anything else. */
+const wholeOf = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined)
+
+const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
+  words.find((word) => word === text)
+
+const protocolNames: Readonly<Record<LineProtocol, string>> = {
+  http: 'HTTP',
+  https: 'HTTPS',
+  socks5: 'SOCKS5',
+}
+/** `custom` takes a template, which is for programs. */
+const shownFormats: readonly LineFormat[] = lineFormats.filter((format) => format !== 'custom')
+
+type Text = (name: string) => string
+
+/** What is asked for with the fields as they are; `problems` are those that cannot be read. */
+const askedIn = (text: Text): { readonly asked: LinesAsked; readonly problems: Problems } => {
+  const count = wholeOf(text('count') === '' ? usualCount : text('count'))
+  const stickyMinutes = wholeOf(text('sticky') === '' ? '0' : text('sticky'))
+  const protocol = wordIn(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
+  const format = wordIn(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
+  return {
+    asked: { ...placeIn(text), count, stickyMinutes, protocol, format },
+    problems: {
+      ...((count === undefined || count < 1) && { count: 'Type a whole number, 1 or more.' }),
+      ...(stickyMinutes === undefined && { sticky: 'Type whole minutes, 0 or more.' }),
+      ...(protocol === undefined && { protocol: `Choose one of ${lineProtocols.join(', ')}.` }),
+      ...(format === undefined && { format: `Choose one of ${shownFormats.join(', ')}.` }),
+    },
+  }
+}
+
+const fieldOfCode: Readonly<Record<string, string>> = {
+  invalid_count: 'count',
+  invalid_sticky: 'sticky',
+  invalid_targeting: 'country',
+}
+
+/** The line generator of a plan. */
+export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
+  const finder = createPlanFinder(deps)
+  const { planOf, productOf, nameOf } = finder
+
+  /** One line as it would be generated, in a command to try it with. */
+  const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LinesAsked): Promise<Html> => {
+    if (isViewing(visit.visitor))
+      return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
+    try {
+      const made = await deps.lines(plan, { ...asked, count: 1, format: 'url' })
+      return html`<pre class="result" tabindex="0">curl -x '${linesText(made)}' ${deps.tryUrl}</pre>`
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) throw error
+      return html`<p class="soft">${refusalOf(error).text}</p>`
+    }
+  }
+
+  const view = async (
+    visit: AccountVisit,
+    plan: OwnPlan,
+    text: Text,
+    { problems = {}, lines = null }: { readonly problems?: Problems; readonly lines?: string | null },
+  ) => {
+    const product = productOf(plan)
+    const most = product && 'generate' in product ? product.generate.maxCount : 0
+    const { asked, problems: unread } = askedIn(text)
+    const status = planStatus(plan, visit.nowMs)
+    const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = asked
+    const body = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined))
+    return {
+      title: `Lines of ${nameOf(plan)}`,
+      acts: backToPlan(plan),
+      body: html`${problemsOf(problems)}${status === 'active' ? nothing : html`<p class="said warn">The plan is ${status}: its lines pass nothing until it is topped up or bought again.</p>`}${
+        lines === null
+          ? nothing
+          : html`<section aria-label="Lines"><copy-text><label for="lines">${countText(lines.split('\n').length, 'line')}</label> <button type="button" hidden>Copy</button>
+<textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
+      }
+<live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-asks novalidate>
+${await placePickers(deps, finder, plan, text, problems)}
+${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, untyped, problems)}
+${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
+${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, untyped, problems)}
+${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, problems)}
+<section id="live-preview" data-live aria-live="polite" aria-label="One of them, to try"><h2>One of them, to try</h2>
+${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...asked, count, stickyMinutes })}</section>
+<div class="acts"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
+</form></live-parts>`,
+      scripts: [deps.island('live-parts'), deps.island('copy-text')],
+      same: [
+        `curl ${planCall(plan, '/generate')} -H "X-API-Key: $KEY" -H "Accept: text/plain" --json '${JSON.stringify(body)}'`,
+      ],
+    }
+  }
+
+  const generate = async (visit: AccountVisit, typed: Typed): Promise<Outcome> => {
+    const plan = await planOf(visit)
+    const { asked, problems } = askedIn(typed.text)
+    if (Object.keys(problems).length > 0)
+      return refusedView(await view(visit, plan, typed.text, { problems }))
+    try {
+      const made = await deps.lines(plan, asked)
+      const lines = linesText(made)
+      if (typed.text('as') === 'file' || made.count > maxShown)
+        return {
+          kind: 'file',
+          name: `lines-${plan.plan_id}.txt`,
+          mediaType: 'text/plain',
+          content: `${lines}\n`,
+        }
+      return show(await view(visit, plan, typed.text, { lines }))
+    } catch (error) {
+      const { text, status } = refusalOf(error)
+      const field = fieldOfCode[(error as ApiError).code] ?? 'form'
+      return refusedView(await view(visit, plan, typed.text, { problems: { [field]: text } }), status)
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/plans/{id}/lines',
+      name: 'makeLines',
+      summary: 'Generates lines of a plan',
+      show: async (visit) =>
+        show(await view(visit, await planOf(visit), (name) => visit.query.get(name)?.trim() ?? '', {})),
+      act: { run: generate },
+    }),
+  ]
+}

@@ -1,0 +1,95 @@
+import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { maxWrittenBytes } from '../../domain/exits/username.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { Gateway, OwnPlan } from '../plans/plan-record.ts'
+import { createReach } from './exit-availability.ts'
+import { type JsonLine, type LineFormat, type LineProtocol, generateLines, isLineTemplate, nameBytes, templateMarks } from './generate-lines.ts'
+import { type LineSets, maxSets } from './line-sets.ts'
+import { type TargetingInput, targetingOf } from './targeting-input.ts'
+
+/** What lines are asked for; what is left out is as the operation of the API says. */
+export type LinesAsked = TargetingInput & {
+  readonly count?: number | undefined
+  readonly stickyMinutes?: number | undefined
+  readonly protocol?: LineProtocol | undefined
+  readonly format?: LineFormat | undefined
+  readonly template?: string | undefined
+}
+
+export type GeneratedLines = {
+  readonly planId: string
+  readonly count: number
+  readonly protocol: LineProtocol
+  readonly format: LineFormat
+  readonly stickyMinutes: number
+  readonly lines: readonly (string | JsonLine)[]
+}
+
+/** One line each, to paste or to save. */
+export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
+  lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
+
+/**
+ * Generates lines of a plan: nothing is charged, and nothing is kept but lists that are too long for a username.
+ * @throws ApiError invalid_count, invalid_sticky, invalid_targeting, invalid_exclude, invalid_udp, invalid_body
+ */
+export type LineDesk = (plan: OwnPlan, asked: LinesAsked) => Promise<GeneratedLines>
+
+export const createLineDesk = (
+  deps: Parameters<typeof createReach>[0] & {
+    readonly credentials: Credentials
+    readonly gateway: Gateway
+    readonly sets: LineSets
+  },
+): LineDesk => {
+  const { credentials, gateway, sets } = deps
+  const { soldOf, refuseNowhere } = createReach(deps)
+
+  return async (plan, asked) => {
+    const {
+      count = 1,
+      stickyMinutes: wanted = 0,
+      format = 'host:port:user:pass',
+      template,
+      protocol = asked.udp === true ? 'socks5' : 'http',
+      ...input
+    } = asked
+    const { generate, family } = soldOf(plan)
+    if (count > generate.maxCount)
+      throw refuse(
+        'invalid_count',
+        `count must be a whole number from 1 to ${generate.maxCount}, as generate.maxCount of the plan says`,
+      )
+    const targeting = targetingOf(input, generate.targeting)
+    if (targeting.udp && protocol !== 'socks5')
+      throw refuse('invalid_udp', 'udp is for lines of SOCKS5: send protocol socks5')
+    if ((format === 'custom') !== (template !== undefined))
+      throw refuse('invalid_body', 'template and the format custom go together')
+    if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))
+      throw refuse('invalid_body', `template may hold ${templateMarks} and no other braces or line breaks`)
+    await refuseNowhere(targeting, family)
+    const planId = plan.plan_id
+    const credential = credentials.of(planId, plan.generation)
+    const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes
+    const set = isLong ? await sets.store(planId, targeting) : null
+    if (isLong && set === null)
+      throw refuse(
+        'invalid_exclude',
+        `this plan has ${maxSets} long lists already: use one of those again, or shorter ones`,
+      )
+    const stickyMinutes = Math.min(wanted, maxStickyMinutes)
+    const lines = generateLines({
+      count,
+      stickyMinutes,
+      protocol,
+      format,
+      template: template ?? '',
+      targeting,
+      set,
+      gateway,
+      credential,
+    })
+    return { planId, count, protocol, format, stickyMinutes, lines }
+  }
+}

@@ -1,0 +1,86 @@
+import { LRUCache } from 'lru-cache'
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+
+/** Stored targetings of one plan. */
+export const maxSets = 10_000
+const maxHeld = 20_000
+
+const alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** The same targeting has the same id in a plan; `attempt` gives another one where two differ under one id. */
+const setIdOf = (targeting: string, attempt: number): string => {
+  let rest = createHash('sha256').update(`${attempt} ${targeting}`).digest().readUIntBE(0, 6)
+  let id = ''
+  for (let n = 0; n < 8; n += 1) {
+    id += alphabet[rest % 36]
+    rest = Math.floor(rest / 36)
+  }
+  return id
+}
+
+const textOf = ({ country, state, city, isp, asn, os, strict, udp, not }: Targeting): string => {
+  const { countries, states, cities, asns } = not
+  return JSON.stringify({
+    country,
+    state,
+    city,
+    isp,
+    asn,
+    os,
+    strict,
+    udp,
+    not: { countries, states, cities, asns },
+  })
+}
+
+export type LineSets = {
+  /** The id under which the plan's lines may name this targeting; null when the plan has `maxSets` of others. */
+  store(planId: PlanId, targeting: Targeting): Promise<string | null>
+  /** What a line's `-set-` names; null when this plan has no such set. A set never changes: it is held once it was read. */
+  targetingOf(planId: PlanId, setId: string): Promise<Targeting | null>
+}
+
+/** Targeting that does not fit into a username, for every process that shares the database. */
+export const createLineSets = ({ pool }: { readonly pool: pg.Pool }): LineSets => {
+  const held = new LRUCache<string, Targeting>({ max: maxHeld })
+
+  const read = async (planId: PlanId, setId: string): Promise<Targeting | null> => {
+    const { rows } = await pool.query<{ targeting: Targeting }>({
+      name: 'line-set',
+      text: 'select targeting from vault.line_sets where plan_id = $1::text and set_id = $2::text',
+      values: [planId, setId],
+    })
+    return rows[0]?.targeting ?? null
+  }
+
+  return {
+    store: async (planId, targeting) => {
+      const text = textOf(targeting)
+      for (let attempt = 0; attempt < 10; attempt += 1) {
+        const setId = setIdOf(text, attempt)
+        await pool.query(
+          `insert into vault.line_sets (plan_id, set_id, targeting)
+           select $1::text, $2::text, $3::jsonb
+            where (select count(*) from vault.line_sets where plan_id = $1::text) < $4::int
+           on conflict do nothing`,
+          [planId, setId, text, maxSets],
+        )
+        const stored = await read(planId, setId)
+        if (stored === null) return null
+        if (textOf(stored) === text) return setId
+      }
+      throw new Error('ten ids in a row are taken by other targetings')
+    },
+    targetingOf: async (planId, setId) => {
+      const key = `${planId} ${setId}`
+      const known = held.get(key)
+      if (known) return known
+      const targeting = await read(planId, setId)
+      if (targeting) held.set(key, targeting)
+      return targeting
+    },
+  }
+}

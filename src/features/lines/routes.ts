@@ -1,0 +1,218 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { PlanQueries } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { maxReleased, releaseSessions } from '../exits/sticky-sessions.ts'
+import { type Gateway, PlanRecord, connectionOf, createOwnPlan, planExample } from '../plans/plan-record.ts'
+import { rotatePlanPassword } from '../plans/routes.ts'
+import { lineFormats, lineProtocols, templateMarks } from './generate-lines.ts'
+import { type LineDesk, linesText } from './line-service.ts'
+import { targetingCodes, targetingFields } from './targeting-input.ts'
+
+const maxLines = 5_000
+const maxTemplate = 512
+/** How long the former password works after a rotation. */
+const graceMs = 2 * 60_000
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: planExample.planId } }
+const instant = z.string().meta({ format: 'date-time' })
+
+const Line = z
+  .object({
+    host: z.string(),
+    port: z.int(),
+    protocol: z.enum(lineProtocols),
+    username: z.string(),
+    password: z.string(),
+    sessionId: z.string().nullable(),
+    expiresAt: z.null(),
+  })
+  .meta({ id: 'Line' })
+
+const Generated = z
+  .object({
+    planId: z.string(),
+    count: z.int(),
+    protocol: z.enum(lineProtocols),
+    format: z.enum(lineFormats),
+    stickyMinutes: z.int().meta({ description: 'As the lines have it: more than 1,440 is read as 1,440.' }),
+    lines: z.array(z.union([z.string(), Line])),
+  })
+  .meta({ id: 'GeneratedLines' })
+
+const { host, ports, username, password } = planExample.connection
+const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2xw-lifetime-30:${password}`
+
+/** Lines of plans: generating them, their password, their sessions. */
+export const lineRoutes = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: PlanQueries
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly credentials: Credentials
+  readonly gateway: Gateway
+  readonly lines: LineDesk
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { pool, runner, credentials, gateway, clock } = deps
+
+  const planOf = createOwnPlan(deps)
+
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/generate',
+      operationId: 'generateLines',
+      summary: 'Generate lines of a plan',
+      description:
+        'Proxy lines to paste into a client. Nothing is charged or kept: lines work at once, as long as the plan and its password do. Where they go out is said in the username, which may be written by hand too (docs/gateway.md). With `Accept: text/plain`, one line each.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({
+        count: z.int().min(1).max(maxLines).optional().meta({ description: 'How many; default 1.' }),
+        stickyMinutes: z.int().min(0).optional().meta({
+          description:
+            'Each line keeps its exit for so many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
+        }),
+        ...targetingFields,
+        protocol: z.enum(lineProtocols).optional().meta({
+          description: 'Default http, of lines with `udp` socks5. The port takes all of them.',
+        }),
+        format: z.enum(lineFormats).optional().meta({ description: 'Default `host:port:user:pass`.' }),
+        template: z
+          .string()
+          .min(1)
+          .max(maxTemplate)
+          .optional()
+          .meta({ description: `With the format \`custom\`: a text with ${templateMarks}.` }),
+      }),
+      codes: { body: { count: 'invalid_count', stickyMinutes: 'invalid_sticky', ...targetingCodes } },
+      examples: { ...examples, body: { count: 1, country: 'us', stickyMinutes: 30 } },
+      responses: {
+        200: {
+          description: 'The lines.',
+          body: Generated,
+          example: {
+            planId: planExample.planId,
+            count: 1,
+            protocol: 'http',
+            format: 'host:port:user:pass',
+            stickyMinutes: 30,
+            lines: [lineExample],
+          },
+          text: { mediaType: 'text/plain', example: lineExample },
+        },
+      },
+      errors: [
+        'not_found',
+        'invalid_count',
+        'invalid_sticky',
+        'invalid_targeting',
+        'invalid_exclude',
+        'invalid_udp',
+        'invalid_body',
+      ],
+      handler: async ({ scope, params: { id }, body, headers, after }) => {
+        const made = await deps.lines(await planOf(scope, id, after), body)
+        if (/^text\/plain\b/.test(headers.accept ?? '')) return { status: 200, text: linesText(made) }
+        return { status: 200, body: { ...made, lines: [...made.lines] } }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/rotate-password',
+      operationId: 'rotatePlanPassword',
+      summary: "Change a plan's password",
+      description:
+        'Gives the plan another password. The former one works for two more minutes; lines that have it answer 407 then, and connections that were opened with it end.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      examples,
+      responses: {
+        200: {
+          description: 'The new connection.',
+          body: z
+            .object({
+              planId: z.string(),
+              connection: PlanRecord.shape.connection,
+              previousValidUntil: instant,
+            })
+            .meta({ id: 'RotatedPassword' }),
+          example: {
+            planId: planExample.planId,
+            connection: planExample.connection,
+            previousValidUntil: '2026-11-21T02:32:00.000Z',
+          },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, requestId, after }) => {
+        const { plan_id: planId } = await planOf(scope, id, after)
+        const { generation, rotatedAtMs, position } = await rotatePlanPassword(runner, planId, {
+          accountId: caller.accountId,
+          actor: { kind: 'key', accountId: caller.accountId, keyId: caller.keyId },
+          correlationId: requestId,
+        })
+        return {
+          status: 200,
+          position,
+          body: {
+            planId,
+            connection: connectionOf(gateway, credentials.of(planId, generation)),
+            previousValidUntil: isoTime(rotatedAtMs + graceMs),
+          },
+        }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/sessions/release',
+      operationId: 'releaseSessions',
+      summary: 'Release sticky sessions',
+      description:
+        'Ends sticky sessions before their time: the next connection of each goes out of another exit, also after a 568. Connections that run go on. Gateways know within a second.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({
+        sessions: z
+          .array(z.string().regex(/^[A-Za-z0-9_]{1,32}$/))
+          .min(1)
+          .max(maxReleased)
+          .optional()
+          .meta({ description: 'Ids of sessions, as usernames have them; left out: all of the plan.' }),
+      }),
+      examples: { ...examples, body: { sessions: ['k3v9q2xw'] } },
+      responses: {
+        200: {
+          description: 'How many were running.',
+          body: z.object({ planId: z.string(), released: z.int() }).meta({ id: 'ReleasedSessions' }),
+          example: { planId: planExample.planId, released: 1 },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ scope, params: { id }, body: { sessions = null }, after }) => {
+        const { plan_id: planId } = await planOf(scope, id, after)
+        const released = await releaseSessions(pool, planId, sessions, clock())
+        return { status: 200, body: { planId, released } }
+      },
+    }),
+  ]
+}

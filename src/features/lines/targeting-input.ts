@@ -1,0 +1,176 @@
+import { z } from 'zod'
+import { type Targeting, isPlace, maxAsn, maxExcluded, slugOf, systems, targetingProblem } from '../../domain/exits/exit-targeting.ts'
+import { alpha2Of } from '../../kernel/countries.ts'
+import type { ErrorCode } from '../../platform/http/error-table.ts'
+import { refuse } from '../../platform/http/errors.ts'
+
+const place = (what: string, path: string) =>
+  z
+    .string()
+    .min(1)
+    .max(80)
+    .optional()
+    .meta({ description: `A ${what} of \`GET /api/v1/geo/${path}\`, by its code.` })
+const excluded = <Entry extends z.ZodType>(entry: Entry, what: string) =>
+  z
+    .array(entry)
+    .max(maxExcluded)
+    .optional()
+    .meta({ description: `${what} that lines never go out of; up to 20.` })
+const asnValue = z.int().min(1).max(maxAsn)
+
+/** Where lines go out, as a request says it. */
+export const targetingFields = {
+  country: z
+    .string()
+    .optional()
+    .meta({ description: 'Alpha-2 or alpha-3, in any case; one of `GET /api/v1/geo/countries`.' }),
+  state: place('state', 'states'),
+  city: place('city', 'cities'),
+  isp: place('provider', 'isps'),
+  asn: asnValue.optional().meta({ description: 'A whole AS number.' }),
+  os: z.enum(systems).optional().meta({ description: 'The system of the device behind the address.' }),
+  strict: z
+    .boolean()
+    .optional()
+    .meta({ description: 'false: where nothing matches, any exit of the country will do. Default true.' }),
+  udp: z.boolean().optional().meta({ description: 'Exits that pass UDP on; lines of SOCKS5 only.' }),
+  excludeCountries: excluded(z.string(), 'Countries'),
+  excludeStates: excluded(z.string(), 'States'),
+  excludeCities: excluded(z.string(), 'Cities'),
+  excludeAsn: excluded(asnValue, 'Networks'),
+}
+export type TargetingInput = z.output<z.ZodObject<typeof targetingFields>>
+
+/** The code of each field's refusals. */
+export const targetingCodes = {
+  country: 'invalid_targeting',
+  state: 'invalid_targeting',
+  city: 'invalid_targeting',
+  isp: 'invalid_targeting',
+  asn: 'invalid_asn',
+  os: 'invalid_os',
+  strict: 'invalid_strict',
+  udp: 'invalid_udp',
+  excludeCountries: 'invalid_exclude',
+  excludeStates: 'invalid_exclude',
+  excludeCities: 'invalid_exclude',
+  excludeAsn: 'invalid_exclude',
+} as const satisfies Readonly<Record<keyof TargetingInput, ErrorCode>>
+
+/** What a field needs of a product's `generate.targeting`. */
+const abilityOf: Readonly<Record<keyof TargetingInput, string>> = {
+  country: 'country',
+  state: 'state',
+  city: 'city',
+  isp: 'isp',
+  asn: 'asn',
+  os: 'os',
+  strict: 'strict',
+  udp: 'udp',
+  excludeCountries: 'exclude',
+  excludeStates: 'exclude',
+  excludeCities: 'exclude',
+  excludeAsn: 'exclude',
+}
+
+/** What changes nothing when it is said: a product need not have it. */
+const isDefault = (field: string, value: unknown): boolean =>
+  value === undefined ||
+  (field === 'strict' && value === true) ||
+  (field === 'udp' && value === false) ||
+  (Array.isArray(value) && value.length === 0)
+
+const countryOf = (text: string, field: 'country' | 'excludeCountries'): string => {
+  const alpha2 = alpha2Of(text)
+  if (alpha2 !== null) return alpha2
+  const entry = field === 'country' ? 'country must be' : 'excludeCountries holds an entry that is not'
+  throw refuse(targetingCodes[field], `${entry} a country code of ISO 3166 such as us or USA`)
+}
+
+/** A place by its code; its name, such as `Los Angeles`, reads as the same. */
+const placeOf = (text: string, field: keyof TargetingInput): string => {
+  const code = slugOf(text)
+  if (isPlace(code)) return code
+  throw refuse(targetingCodes[field], `${field} must be a code of the geo lists such as los_angeles`)
+}
+
+const fieldOf: Readonly<Record<string, keyof TargetingInput>> = {
+  'not.country': 'excludeCountries',
+  'not.state': 'excludeStates',
+  'not.city': 'excludeCities',
+  'not.asn': 'excludeAsn',
+}
+
+/**
+ * The targeting of a request, by the same rules as a username's.
+ * @param sold the product's `generate.targeting`
+ * @throws ApiError `invalid_targeting`, `invalid_exclude`
+ */
+export const targetingOf = (input: TargetingInput, sold: readonly string[]): Targeting => {
+  for (const [field, value] of Object.entries(input))
+    if (!isDefault(field, value) && !sold.includes(abilityOf[field as keyof TargetingInput]))
+      throw refuse(
+        'invalid_targeting',
+        `${field} is not for this plan: its product takes ${sold.join(', ') || 'no targeting'}`,
+      )
+  const { country, state, city, isp, asn, os, strict = true, udp = false } = input
+  const single = (text: string | undefined, field: 'state' | 'city' | 'isp') =>
+    text === undefined ? null : placeOf(text, field)
+  const places = (list: readonly string[] | undefined, field: 'excludeStates' | 'excludeCities') => [
+    ...new Set((list ?? []).map((text) => placeOf(text, field))),
+  ]
+  const targeting: Targeting = {
+    country: country === undefined ? null : countryOf(country, 'country'),
+    state: single(state, 'state'),
+    city: single(city, 'city'),
+    isp: single(isp, 'isp'),
+    asn: asn ?? null,
+    os: os ?? null,
+    strict,
+    udp,
+    not: {
+      countries: [
+        ...new Set((input.excludeCountries ?? []).map((text) => countryOf(text, 'excludeCountries'))),
+      ],
+      states: places(input.excludeStates, 'excludeStates'),
+      cities: places(input.excludeCities, 'excludeCities'),
+      asns: [...new Set(input.excludeAsn ?? [])],
+    },
+  }
+  const problem = targetingProblem(targeting)
+  if (problem === null) return targeting
+  const field = fieldOf[problem.token.split('-', 1)[0] ?? '']
+  throw refuse(field === undefined ? 'invalid_targeting' : targetingCodes[field], problem.detail)
+}
+
+/** The request that says this targeting, with what it says alone. */
+export const inputOf = ({
+  country,
+  state,
+  city,
+  isp,
+  asn,
+  os,
+  strict,
+  udp,
+  not,
+}: Targeting): TargetingInput => {
+  const { countries, states, cities, asns } = not
+  const list = <Value>(values: readonly Value[]) => (values.length === 0 ? undefined : [...values])
+  const said = {
+    country,
+    state,
+    city,
+    isp,
+    asn,
+    os,
+    strict: strict ? undefined : false,
+    udp: udp ? true : undefined,
+    excludeCountries: list(countries),
+    excludeStates: list(states),
+    excludeCities: list(cities),
+    excludeAsn: list(asns),
+  }
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null))
+}

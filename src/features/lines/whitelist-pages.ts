@@ -1,0 +1,127 @@
+import type { PlanPagesDeps } from '../../app/console-pages.ts'
+import type { ApiError } from '../../platform/http/errors.ts'
+import { refusalOf } from '../../platform/ui/answer-page.ts'
+import { type Problems, type Typed, fieldOf, hiddenOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { html } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { timeText } from '../../platform/ui/text.ts'
+import { backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
+import type { OwnPlan } from '../plans/plan-record.ts'
+import { placeIn, placePickers } from './line-pages.ts'
+import { inputOf } from './targeting-input.ts'
+import { type WhitelistEntry, maxWhitelist, networkForm } from './whitelist.ts'
+
+const maxLabel = 64
+
+/** Where connections of an entry go out, in the words of line generation. */
+const placeText = ({ targeting }: WhitelistEntry): string => {
+  const words = Object.entries(targeting === null ? {} : inputOf(targeting))
+  return words.length === 0 ? 'anywhere' : words.map(([name, value]) => `${name} ${value}`).join(', ')
+}
+
+const fieldOfCode: Readonly<Record<string, string>> = {
+  invalid_ip: 'cidr',
+  address_taken: 'cidr',
+  invalid_targeting: 'country',
+}
+
+/** The addresses that use a plan without credentials. */
+export const whitelistPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
+  const { whitelist } = deps
+  const finder = createPlanFinder(deps)
+  const { planOf, nameOf } = finder
+
+  const view = async (
+    visit: AccountVisit,
+    plan: OwnPlan,
+    text: (name: string) => string,
+    problems: Problems,
+  ) => {
+    // All that there are: an account has no more on all of its plans.
+    const { entries } = await whitelist.list(plan.plan_id, { limit: maxWhitelist, offset: 0 })
+    const path = planPath(plan.plan_id, '/whitelist')
+    const { address } = visit.browser
+    return {
+      title: `Whitelist of ${nameOf(plan)}`,
+      acts: backToPlan(plan),
+      body: html`<p>Connections from these addresses use the plan when they send no credentials. An account has up to ${maxWhitelist} of them; an address is on the whitelist of one plan.</p>
+${tableOf({
+  caption: 'Addresses that need no credentials, newest first',
+  rows: entries,
+  empty: html`<p>None yet.</p>`,
+  columns: [
+    { title: 'Network', head: true, cell: ({ cidr }) => html`<code>${cidr}</code>` },
+    { title: 'Label', cell: ({ label }) => label },
+    { title: 'Goes out', cell: placeText },
+    { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Last used', cell: ({ lastUsedAt }) => timeText(lastUsedAt) },
+    {
+      title: 'Act',
+      cell: ({ id, cidr }) =>
+        html`<form method="post" action="${path}">${hiddenOf('remove', id)}<button class="plain">Remove <span class="skip">${cidr}</span></button></form>`,
+    },
+  ],
+})}
+<h2>Add one</h2>
+${problemsOf(problems)}
+<live-parts><form method="post" action="${path}" class="stack" data-asks novalidate>
+${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. You come from ${address} now.`, required: true, maxlength: 64, value: text('cidr') }, untyped, problems)}
+${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, untyped, problems)}
+${await placePickers(deps, finder, plan, text, problems)}
+<label class="choice"><input type="checkbox" name="move" value="yes"${text('move') === 'yes' ? { html: ' checked' } : null}> <span>Take it from another plan of mine</span></label>
+<div class="acts"><button class="first">Add</button> <button formmethod="get">Show regions and cities</button></div>
+</form></live-parts>`,
+      scripts: [deps.island('live-parts')],
+      same: [
+        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY"`,
+        `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY" --json '{"entries": [{"cidr": "203.0.113.7", "label": "office"}]}'`,
+        `curl -X DELETE ${planCall(plan, '/whitelist/ENTRY')} -H "X-API-Key: $KEY"`,
+      ],
+    }
+  }
+
+  const change = async (visit: AccountVisit, typed: Typed) => {
+    const plan = await planOf(visit)
+    const path = planPath(plan.plan_id, '/whitelist')
+    const removed = typed.text('remove')
+    if (removed !== '') {
+      const done = await whitelist.remove(plan.plan_id, removed)
+      return goTo(path, done ? 'It is off the whitelist.' : 'It was not on the whitelist any more.')
+    }
+    const label = typed.text('label')
+    const problems: Problems = {
+      ...(typed.text('cidr') === '' && { cidr: `Type ${networkForm}.` }),
+      ...(label.length > maxLabel && { label: `A label has at most ${maxLabel} characters.` }),
+    }
+    if (Object.keys(problems).length > 0) return refusedView(await view(visit, plan, typed.text, problems))
+    const place = placeIn(typed.text)
+    try {
+      await deps.addToWhitelist(plan, visit.account.accountId, {
+        entries: [
+          { cidr: typed.text('cidr'), label, ...(Object.keys(place).length > 0 && { targeting: place }) },
+        ],
+        move: typed.text('move') === 'yes',
+      })
+      return goTo(path, 'It is on the whitelist.')
+    } catch (error) {
+      const { text, status } = refusalOf(error)
+      const { code } = error as ApiError
+      const said = {
+        [fieldOfCode[code] ?? 'form']: code === 'invalid_ip' ? `It must be ${networkForm}.` : text,
+      }
+      return refusedView(await view(visit, plan, typed.text, said), status)
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/plans/{id}/whitelist',
+      name: 'whitelistPlan',
+      summary: 'The addresses that use a plan without credentials',
+      show: async (visit) =>
+        show(await view(visit, await planOf(visit), (name) => visit.query.get(name)?.trim() ?? '', {})),
+      act: { run: change },
+    }),
+  ]
+}

@@ -1,0 +1,174 @@
+import { z } from 'zod'
+import type { PlanQueries } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { createOwnPlan, planExample } from '../plans/plan-record.ts'
+import { inputOf, targetingCodes, targetingFields } from './targeting-input.ts'
+import { type AddToWhitelist, type Whitelist, type WhitelistEntry as Entry, maxWhitelist, maxWhitelistedAtOnce, networkForm } from './whitelist.ts'
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: planExample.planId } }
+const instant = z.string().meta({ format: 'date-time' })
+
+const WhitelistEntry = z
+  .object({
+    id: z.string(),
+    cidr: z.string(),
+    label: z.string(),
+    targeting: z.strictObject(targetingFields).nullable().meta({
+      description: 'Where its connections without credentials go out; null: anywhere.',
+    }),
+    createdAt: instant,
+    lastUsedAt: instant.nullable().meta({ description: 'To the minute; null before the first use.' }),
+  })
+  .meta({ id: 'WhitelistEntry' })
+const entryExample = {
+  id: 'wle_0190d0a2c1d27f0e8f6e5c4b3a291807',
+  cidr: '203.0.113.7/32',
+  label: 'office',
+  targeting: { country: 'us' },
+  createdAt: '2026-11-21T02:30:00.000Z',
+  lastUsedAt: null,
+}
+
+/** Of each field of an entry's targeting, as line generation has it. */
+const entryCodes = Object.fromEntries(
+  Object.entries(targetingCodes).map(([field, code]) => [`entries.targeting.${field}`, code]),
+)
+
+const shown = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
+  ...entry,
+  targeting: entry.targeting && inputOf(entry.targeting),
+})
+
+/** Who may use a plan without credentials, and where such connections go out. */
+export const whitelistRoutes = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: PlanQueries
+  readonly whitelist: Whitelist
+  readonly addToWhitelist: AddToWhitelist
+}): readonly Route[] => {
+  const { whitelist } = deps
+  const planOf = createOwnPlan(deps)
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/plans/{id}/whitelist',
+      operationId: 'listWhitelist',
+      summary: 'List addresses that need no credentials',
+      description: "The plan's whitelist, newest first.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      query: z.object(pagingQuery),
+      codes: { query: pagingCodes },
+      examples,
+      responses: {
+        200: {
+          description: 'A page of the whitelist.',
+          body: z.object({ whitelist: z.array(WhitelistEntry), ...pageShape }).meta({ id: 'Whitelist' }),
+          example: { whitelist: [entryExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ scope, params: { id }, query: { limit, offset }, after }) => {
+        const { plan_id: planId } = await planOf(scope, id, after)
+        const { entries, total } = await whitelist.list(planId, { limit, offset })
+        return { status: 200, body: { whitelist: entries.map(shown), total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/whitelist',
+      operationId: 'addToWhitelist',
+      summary: 'Let addresses connect without credentials',
+      description: `Connections from these addresses use this plan when they send no credentials, and go out where \`targeting\` says; credentials that are sent win. An address that is on the whitelist already gets what is sent, in place of what it had. An address is on the whitelist of one plan; an account has up to ${maxWhitelist}. All entries are added or none.`,
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({
+        entries: z
+          .array(
+            z.strictObject({
+              cidr: z
+                .string()
+                .max(64)
+                .meta({ description: `It is ${networkForm}.` }),
+              label: z.string().max(64).optional(),
+              targeting: z.strictObject(targetingFields).optional().meta({
+                description: 'Where its connections go out, as line generation takes it; left out: anywhere.',
+              }),
+            }),
+          )
+          .min(1)
+          .max(maxWhitelistedAtOnce),
+        move: z
+          .boolean()
+          .optional()
+          .meta({ description: 'true takes entries from other plans of the account.' }),
+      }),
+      codes: { body: entryCodes },
+      examples: {
+        ...examples,
+        body: { entries: [{ cidr: '203.0.113.7', label: 'office', targeting: { country: 'us' } }] },
+      },
+      responses: {
+        201: {
+          description: 'The entries, as they are now.',
+          body: z.object({ whitelist: z.array(WhitelistEntry) }).meta({ id: 'WhitelistAdded' }),
+          example: { whitelist: [entryExample] },
+        },
+      },
+      errors: [
+        'not_found',
+        'invalid_ip',
+        'invalid_targeting',
+        'invalid_exclude',
+        'invalid_udp',
+        'address_taken',
+        'whitelist_limit_reached',
+      ],
+      handler: async ({ caller, scope, params: { id }, body, after }) => {
+        const { entries, move = false } = body
+        const added = await deps.addToWhitelist(await planOf(scope, id, after), caller.accountId, {
+          entries,
+          move,
+        })
+        return { status: 201, body: { whitelist: added.map(shown) } }
+      },
+    }),
+
+    route({
+      method: 'DELETE',
+      path: '/api/v1/plans/{id}/whitelist/{entryId}',
+      operationId: 'removeFromWhitelist',
+      summary: 'Take an address off the whitelist',
+      description:
+        'Its next connection without credentials is refused, within a second; those that run go on.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params: z.object({ id: z.string(), entryId: z.string() }),
+      examples: { params: { id: planExample.planId, entryId: entryExample.id } },
+      responses: { 204: { description: 'It is off.' } },
+      errors: ['not_found'],
+      handler: async ({ scope, params: { id, entryId }, after }) => {
+        const { plan_id: planId } = await planOf(scope, id, after)
+        if (!(await whitelist.remove(planId, entryId)))
+          throw refuse('not_found', 'the plan has no such entry on its whitelist')
+        return { status: 204 }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,216 @@
+import { type NoticeRow, countAudience, noticesAfter } from '../../../projections/notices.ts'
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
+import { type Audience, type NoticeKind, audiences, noticeKinds } from '../../domain/notices/events.ts'
+import { instantOf } from '../../domain/notices/notice-dates.ts'
+import { type NoticeId, deriveId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Problems, type Typed, fieldOf, keyField, problemsOf, selectOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { afterOf, afterText, countText, stateText, timeText } from '../../platform/ui/text.ts'
+import { createNotices } from './notice-service.ts'
+
+const root = '/console/operator/notices'
+
+const stands = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
+  expiresAt === null || Date.parse(expiresAt) > nowMs
+
+const list = async (deps: OperatorDeps, { query, nowMs }: PersonVisit) => {
+  const before = query.get('before')
+  const after = afterOf(before)
+  await deps.caughtUp()
+  const found = await noticesAfter(deps.db, { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => afterText(published_at, notice_id))
+  return show({
+    title: 'Notices',
+    acts: html`<a class="button first" href="${root}/new">Write one</a>`,
+    body: html`${tableOf({
+      caption: 'Notices, newest first',
+      rows,
+      empty: html`<p>${after === null ? 'Nothing was published yet.' : 'Nothing is older.'}</p>`,
+      columns: [
+        {
+          title: 'Title',
+          head: true,
+          cell: ({ notice_id, title }) => html`<a href="/console/trail/${notice_id}">${title}</a>`,
+        },
+        { title: 'Kind', cell: ({ kind }) => kind },
+        {
+          title: 'For',
+          cell: ({ account_id, audience }) =>
+            account_id === null
+              ? audience
+              : html`<a href="/console/operator/accounts/${account_id}">${account_id}</a>`,
+        },
+        { title: 'Published', cell: ({ published_at }) => timeText(published_at) },
+        {
+          title: 'State',
+          cell: (notice) =>
+            stands(notice, nowMs)
+              ? html`${stateText('stands', 'good')}${notice.expires_at === null ? nothing : html` <small>until ${timeText(notice.expires_at)}</small>`}`
+              : html`${stateText('over', 'off')} <small>since ${timeText(notice.expires_at)}</small>`,
+        },
+        {
+          title: 'Act',
+          cell: (notice) =>
+            stands(notice, nowMs)
+              ? html`<a href="${root}/${notice.notice_id}/expire">Take down <span class="skip">${notice.title}</span></a>`
+              : '',
+        },
+      ],
+    })}
+${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
+    same: ['npx farebox notices list --all', 'npx farebox notices expire NOTICE'],
+  })
+}
+
+const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
+  words.find((word) => word === text)
+
+/** What was typed, as a notice; `problems` are fields that cannot be read. */
+const draftOf = (typed: Typed): { readonly draft: NoticeDraft; readonly problems: Problems } => {
+  const { text } = typed
+  const orNull = (name: string): string | null => (text(name) === '' ? null : text(name))
+  const expiresAt = instantOf(text('expiresAt'))
+  return {
+    draft: {
+      // The same sending of the form is the same notice.
+      noticeId: deriveId<NoticeId>('ntc', ['notice', 'console', typed.key]),
+      title: text('title'),
+      body: text('body').replaceAll('\r\n', '\n'),
+      kind: text('kind') as NoticeKind,
+      audience: text('audience') as Audience,
+      expiresAt,
+      linkHref: orNull('linkHref'),
+      linkLabel: orNull('linkLabel'),
+    },
+    problems:
+      text('expiresAt') !== '' && expiresAt === null
+        ? { expiresAt: 'Type a date or an instant in UTC, such as 2026-12-01T18:00:00Z.' }
+        : {},
+  }
+}
+
+/** Refusals begin with the field that they are about. */
+const problemsOfRefusal = (said: readonly string[]): Problems =>
+  Object.fromEntries(
+    said.map((problem) => {
+      const field = /\b(title|body|kind|audience|expiresAt|linkHref|linkLabel)\b/.exec(problem)?.[1] ?? 'form'
+      return [field, `${problem.slice(0, 1).toUpperCase()}${problem.slice(1)}.`]
+    }),
+  )
+
+const previewOf = async (deps: OperatorDeps, draft: NoticeDraft): Promise<Html> => {
+  const count = await countAudience(deps.db, draft.audience)
+  return html`<article class="card" aria-label="Preview"><h2>${draft.title}</h2>
+<p><small>${draft.kind.toLowerCase().replaceAll('_', ' ')}</small></p>
+${draft.body.split('\n').map((line) => html`<p>${line}</p>`)}
+${draft.linkHref === null ? nothing : html`<p><a href="${draft.linkHref}" rel="noreferrer">${draft.linkLabel ?? draft.linkHref}</a></p>`}
+</article>
+<p>${countText(count, 'account')} of the audience ${draft.audience} will see it, and endpoints that listen for <code>announcement.published</code> are told.</p>`
+}
+
+const newView = async (
+  visit: PersonVisit,
+  typed: Typed,
+  problems: Problems,
+  preview: Html | null,
+): Promise<View> => ({
+  title: 'Write a notice',
+  acts: html`<a href="${root}">All notices</a>`,
+  body: html`${problemsOf(problems)}${preview}
+<form method="post" action="${root}/new" class="stack" novalidate>
+${keyField(visit.formKey)}
+${fieldOf({ name: 'title', label: 'Title', required: true, maxlength: 200 }, typed, problems)}
+${textAreaOf({ name: 'body', label: 'Text', hint: 'It stands in the log for ever: name no person.' }, typed, problems)}
+${selectOf({ name: 'kind', label: 'Kind', hint: 'The text of ACTION_REQUIRED must name a date.', value: typed.text('kind') || 'INFO', choices: noticeKinds.map((value) => ({ value, label: value })) }, problems)}
+${selectOf({ name: 'audience', label: 'For', hint: 'DEVELOPERS have an active key, PARTNERS are resellers, CUSTOMERS are not.', value: typed.text('audience') || 'ALL', choices: audiences.map((value) => ({ value, label: value })) }, problems)}
+${fieldOf({ name: 'expiresAt', label: 'Until', hint: 'A date or an instant in UTC. Empty: until it is taken down.', maxlength: 30 }, typed, problems)}
+${fieldOf({ name: 'linkHref', label: 'Link', hint: 'A path such as /docs, or an address. Empty: none.', maxlength: 2000 }, typed, problems)}
+${fieldOf({ name: 'linkLabel', label: 'Words of the link', maxlength: 64 }, typed, problems)}
+<div class="acts"><button${preview === null ? { html: ' class="first"' } : null} name="do" value="preview">Preview</button>${preview === null ? null : html` <button class="first" name="do" value="publish">Publish it</button>`}</div>
+</form>`,
+  same: ['npx farebox notices publish --kind INFO --audience ALL --title "…" --body "…"'],
+})
+
+const write = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+  const { draft, problems: unread } = draftOf(typed)
+  const problems: Problems = {
+    ...unread,
+    ...(wordIn(noticeKinds, draft.kind) === undefined && {
+      kind: `Choose one of ${noticeKinds.join(', ')}.`,
+    }),
+    ...(wordIn(audiences, draft.audience) === undefined && {
+      audience: `Choose one of ${audiences.join(', ')}.`,
+    }),
+  }
+  if (Object.keys(problems).length > 0) return refusedView(await newView(visit, typed, problems, null))
+  const wrong = problemsOfRefusal(noticeProblems(draft, visit.nowMs))
+  if (Object.keys(wrong).length > 0) return refusedView(await newView(visit, typed, wrong, null))
+  if (typed.text('do') !== 'publish')
+    return show(await newView(visit, typed, {}, await previewOf(deps, draft)))
+  const published = await createNotices(deps).publish(draft, visit.cause)
+  if (published.outcome === 'done') return goTo(root, 'The notice is published.')
+  const said =
+    published.refusal.code === 'invalid_notice'
+      ? problemsOfRefusal(published.refusal.problems)
+      : { form: 'This form published another notice before. Begin anew.' }
+  return refusedView(await newView(visit, typed, said, null), 409)
+}
+
+const expireView = async (deps: OperatorDeps, { params }: PersonVisit): Promise<View> => {
+  const [notice] = await deps.db
+    .selectFrom('read.notices')
+    .selectAll()
+    .where('notice_id', '=', params.id ?? '')
+    .execute()
+  if (notice === undefined) throw refuse('not_found', 'no notice has this id')
+  return {
+    title: `Take down “${notice.title}”`,
+    body: html`<p>It drops out of every feed at once. The log keeps it, and who took it down.</p>
+<form method="post" action="${root}/${notice.notice_id}/expire"><div class="acts"><button class="first">Take it down</button> <a href="${root}">Back</a></div></form>`,
+    same: [`npx farebox notices expire ${notice.notice_id}`],
+  }
+}
+
+const expire = async (deps: OperatorDeps, { params, cause }: PersonVisit) => {
+  const done = await createNotices(deps).expire((params.id ?? '') as NoticeId, cause)
+  if (done.outcome === 'refused') throw refuse('not_found', 'no notice has this id')
+  return goTo(root, done.changed ? 'The notice is taken down.' : 'It was over before.')
+}
+
+/** Notices: written with a preview and the size of their audience, listed, and taken down. */
+export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] => {
+  const operator = { for: ['operator'] } as const
+  return [
+    personPage({
+      ...operator,
+      path: root,
+      name: 'listNotices',
+      summary: 'Every notice, newest first',
+      nav: { label: 'Notices', group: 'Operator' },
+      show: (visit) => list(deps, visit),
+    }),
+    personPage({
+      ...operator,
+      path: '/console/operator/notices/new',
+      name: 'writeNotice',
+      summary: 'Writes a notice, with a preview and how many will see it',
+      confirmed: true,
+      show: async (visit) => show(await newView(visit, untyped, {}, null)),
+      act: { once: true, run: (visit, typed) => write(deps, visit, typed) },
+    }),
+    personPage({
+      ...operator,
+      path: '/console/operator/notices/{id}/expire',
+      name: 'expireNotice',
+      summary: 'Takes a notice down',
+      confirmed: true,
+      show: async (visit) => show(await expireView(deps, visit)),
+      act: { run: (visit) => expire(deps, visit) },
+    }),
+  ]
+}

@@ -1,0 +1,74 @@
+import { listAnnouncements } from '../../../projections/notices.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import { audiencesOf } from '../../domain/notices/events.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { NoticeId } from '../../kernel/ids.ts'
+import { html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, goTo, show } from '../../platform/ui/page.ts'
+import { stateText, timeText } from '../../platform/ui/text.ts'
+import { markNoticeRead } from './read-marks.ts'
+
+/** The notices that stand for an account, as `GET /announcements` gives them. */
+export const noticesOf = async (
+  { pool, db }: Pick<CustomerDeps, 'pool' | 'db'>,
+  { accountId, reseller }: ShownAccount,
+  nowMs: number,
+) => {
+  const { rows } = await pool.query<{ has: boolean }>(
+    'select exists (select from read.keys where account_id = $1::text and not revoked) as has',
+    [accountId],
+  )
+  const audiences = audiencesOf({ reseller, hasActiveKey: rows[0]?.has ?? false })
+  return listAnnouncements(db, accountId, { audiences, kind: undefined }, isoTime(nowMs))
+}
+
+const list = async (deps: CustomerDeps, { account, nowMs }: AccountVisit) => {
+  await deps.reads.settledHere(account.accountId)
+  const notices = await noticesOf(deps, account, nowMs)
+  const unread = notices.filter((notice) => notice.unread).length
+  return show({
+    title: 'Notices',
+    acts:
+      unread === 0
+        ? nothing
+        : html`<form method="post" action="/console/notices"><button name="read" value="all">Mark all as read</button></form>`,
+    body:
+      notices.length === 0
+        ? html`<div class="empty"><p>The service has nothing to say to you now.</p></div>`
+        : html`${notices.map(
+            (notice) => html`<article class="card" id="${notice.notice_id}">
+<h2>${notice.title}</h2>
+<p>${notice.unread ? stateText('unread', 'warn') : stateText('read', 'off')} <small>${notice.kind.toLowerCase().replaceAll('_', ' ')} · ${timeText(notice.published_at)}</small></p>
+${notice.body.split('\n').map((line) => html`<p>${line}</p>`)}
+${notice.link_href === null ? null : html`<p><a href="${notice.link_href}" rel="noreferrer">${notice.link_label ?? notice.link_href}</a></p>`}
+${notice.unread ? html`<form method="post" action="/console/notices"><button name="read" value="${notice.notice_id}">Mark as read</button></form>` : null}
+</article>\n`,
+          )}`,
+    same: ['curl $API/announcements -H "X-API-Key: $KEY"   # unread is set here alone'],
+  })
+}
+
+/** The notices of the service; that one was read belongs to the account and is set here alone. */
+export const noticePages = (deps: CustomerDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/notices',
+    name: 'showNotices',
+    summary: 'What the service has to say to the account',
+    nav: { label: 'Notices' },
+    show: (visit) => list(deps, visit),
+    act: {
+      whenBlocked: true,
+      run: async ({ account, nowMs }, typed) => {
+        const what = typed.text('read')
+        const notices = await noticesOf(deps, account, nowMs)
+        // Those alone that the account sees: no mark is kept for anything else.
+        const read = notices.filter(
+          ({ notice_id, unread }) => unread && (what === 'all' || notice_id === what),
+        )
+        for (const { notice_id } of read)
+          await markNoticeRead(deps.pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))
+        return goTo('/console/notices')
+      },
+    },
+  }),
+]

@@ -1,0 +1,33 @@
+import { type NoticeDraft, type NoticeRefusal, type ShownNotice, decideExpiration, decidePublication, noticeFold } from '../../domain/notices/decide.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { NoticeId } from '../../kernel/ids.ts'
+import { noticeStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle } from '../../platform/commands/handle.ts'
+
+export type NoticeResult = Result<NoticeRefusal, ShownNotice>
+
+/** Every notice is an event with its actor. Both reject as the command runner does. */
+export type Notices = {
+  /** Refusals: `invalid_notice`, `already_published`. */
+  publish(draft: NoticeDraft, cause: Cause): Promise<NoticeResult>
+  /** Refusal: `not_found`. */
+  expire(noticeId: NoticeId, cause: Cause): Promise<NoticeResult>
+}
+
+export const createNotices = ({ runner }: { readonly runner: CommandRunner }): Notices => {
+  const noticeRef = (noticeId: NoticeId) => ({ stream: noticeStream(noticeId), fold: noticeFold })
+  return {
+    publish: (draft, cause) =>
+      handle(
+        runner,
+        { ...cause, name: 'publish-notice' },
+        noticeRef(draft.noticeId as NoticeId),
+        (state, { nowMs }) => decidePublication(state, draft, nowMs),
+      ),
+    expire: (noticeId, cause) =>
+      handle(runner, { ...cause, name: 'expire-notice' }, noticeRef(noticeId), (state, { nowMs }) =>
+        decideExpiration(state, nowMs),
+      ),
+  }
+}

@@ -1,0 +1,113 @@
+import { z } from 'zod'
+import { type NoticeQueries, type NoticeRow, listAnnouncements, maxAnnouncements } from '../../../projections/notices.ts'
+import { audiences, audiencesOf, noticeKinds } from '../../domain/notices/events.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+/** A notice of the service (docs/http-api.md, "Webhooks and notices"). */
+export const Announcement = z
+  .object({
+    id: z.string(),
+    title: z.string(),
+    body: z.string(),
+    kind: z.enum(noticeKinds).meta({
+      description: '`ACTION_REQUIRED`: an integration has something to change, by the date in the body.',
+    }),
+    audience: z.enum(audiences),
+    publishedAt: instant,
+    expiresAt: instant.nullable().meta({
+      description:
+        'Null while the notice stands, also when its end is planned: an expired notice drops out of the feed.',
+    }),
+    linkHref: z.string().nullable().meta({ description: "Relative to the service's site, or absolute." }),
+    linkLabel: z.string().nullable(),
+    unread: z.boolean().meta({
+      description:
+        'True until somebody of the account opens the notice in the dashboard; asking here changes nothing.',
+    }),
+  })
+  .meta({ id: 'Announcement' })
+export type Announcement = z.infer<typeof Announcement>
+
+/** What an operator is shown of a notice, beside its id; accounts see the end of a notice only once it has come. */
+export const noticeFields = (row: NoticeRow): Omit<Announcement, 'id' | 'unread'> => ({
+  title: row.title,
+  body: row.body,
+  kind: row.kind,
+  audience: row.audience,
+  publishedAt: row.published_at,
+  expiresAt: row.expires_at,
+  linkHref: row.link_href,
+  linkLabel: row.link_label,
+})
+
+export const announcementExample: Announcement = {
+  id: 'ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+  title: 'Unknown fields of a body are refused',
+  body: 'From 2026-12-01 on, a write with a field that its endpoint does not read is answered 400 unknown_field.',
+  kind: 'ACTION_REQUIRED',
+  audience: 'DEVELOPERS',
+  publishedAt: '2026-11-21T02:30:00.000Z',
+  expiresAt: null,
+  linkHref: '/docs',
+  linkLabel: 'Which fields',
+  unread: true,
+}
+
+/** Notices: docs/http-api.md, "Webhooks and notices". */
+export const noticeRoutes = ({
+  reads,
+  db,
+  clock,
+}: {
+  readonly reads: Pick<Reads, 'settledHere'>
+  readonly db: NoticeQueries
+  readonly clock: Clock
+}): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/v1/announcements',
+    operationId: 'listAnnouncements',
+    summary: 'List notices of the service',
+    description: `What the service has to say to the account, newest first, at most ${maxAnnouncements}. Each account sees the notices for \`ALL\` and for its own audiences: \`DEVELOPERS\` has an API key, \`PARTNERS\` is a reseller, \`CUSTOMERS\` is not one. A notice for one account, such as that its webhook endpoint was disabled, is seen by that account only. Expired notices are left out. The feed is not a queue: poll at most once an hour, or register a webhook for \`announcement.published\`.`,
+    tag: 'Account',
+    access: 'any-key',
+    writes: false,
+    customer: 'unaffected',
+    query: z.object({
+      kind: wordQuery(noticeKinds, 'Only notices of this kind.').optional(),
+      audience: wordQuery(
+        audiences,
+        'Only notices for this audience; none for one that the account does not belong to.',
+      ).optional(),
+    }),
+    responses: {
+      200: {
+        description: 'The notices that stand.',
+        body: z.object({ announcements: z.array(Announcement) }).meta({ id: 'Announcements' }),
+        example: { announcements: [announcementExample] },
+      },
+    },
+    errors: [],
+    handler: async ({ caller, query: { kind, audience }, after }) => {
+      const { accountId: account, reseller } = caller
+      await reads.settledHere(account, after ?? 0)
+      // The caller has a key that works: it came with it.
+      const own = audiencesOf({ reseller, hasActiveKey: true })
+      const wanted = own.filter((one) => audience === undefined || one === audience)
+      const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(clock()))
+      const announcements = found.map((row) => ({
+        id: row.notice_id,
+        ...noticeFields(row),
+        // None that is found has expired.
+        expiresAt: null,
+        unread: row.unread,
+      }))
+      return { status: 200, body: { announcements } }
+    },
+  }),
+]

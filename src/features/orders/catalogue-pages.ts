@@ -1,0 +1,372 @@
+import { createAvailableMicros } from '../../../projections/balances.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import { type StockCount, freeIn, orderableCountries } from '../../domain/catalog/availability.ts'
+import { countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
+import type { Quote } from '../../domain/catalog/pricing.ts'
+import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { numberOf } from '../../domain/catalog/targeting.ts'
+import { countryOf } from '../../kernel/countries.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Choice, type Problems, type Typed, fieldOf, problemOfRefusal, problemsOf, selectOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
+import { metaOf } from '../catalog/how-to.ts'
+import { createQuotes } from '../catalog/quotes.ts'
+import { productView, quoteView } from '../catalog/views.ts'
+import { chargeOf, payForm, purchaseOf, refusedPurchase } from './buy-form.ts'
+import { payerOf } from './payer.ts'
+import { createBuy } from './place-order.ts'
+import { prepareOrder } from './prepare-order.ts'
+
+/** What is asked of a product, as the texts of the API's price query. */
+type Asked = { readonly quantity: string } & Readonly<Record<string, string>>
+
+const familyNames: Readonly<Record<Product['family'], string>> = {
+  residential: 'Residential',
+  isp: 'ISP',
+  mobile: 'Mobile',
+  ipv4: 'IPv4',
+  ipv6: 'IPv6',
+}
+
+const daysText = (days: number): string => countText(days, 'day')
+
+/** How many can be sold in a country: of the pool that has most. */
+const freeOf = (product: Product, counts: readonly StockCount[], country: string): number =>
+  isDedicated(product)
+    ? Math.max(0, ...ratesIn(product, country).map(({ target }) => freeIn(counts, target)))
+    : 0
+
+/** The first of what may be chosen where the text is none of it. */
+const oneOf = (choices: readonly string[], text: string, usual = ''): string =>
+  choices.includes(text) ? text : choices.includes(usual) ? usual : (choices[0] ?? '')
+
+/** What was asked for, with what is usual in the place of what cannot be chosen; a quantity stays as it was typed. */
+const askedOf = (product: Product, counts: readonly StockCount[], text: (name: string) => string): Asked => {
+  const quantity = text('quantity') === '' ? String(product.minQuantity) : text('quantity')
+  if (!isDedicated(product)) return { quantity }
+  const stocked = orderableCountries(product, counts)
+  const countries = countriesOf(product)
+  const first = stocked.has('USA') ? 'USA' : (countries.find((each) => stocked.has(each)) ?? 'USA')
+  const country = oneOf(countries, text('country').toUpperCase(), first)
+  const period_days = oneOf(periodsOf(product, country).map(String), text('period_days'), '30')
+  const lines = ratesIn(product, country).map(({ target }) => target)
+  const chosen = (name: string, values: readonly (string | number | null)[]) => {
+    const value = text(name)
+    return value !== '' && values.some((each) => String(each) === value) ? { [name]: value } : {}
+  }
+  return {
+    quantity,
+    country,
+    period_days,
+    ...(product.shape === 'addresses_mobile' && {
+      ...chosen(
+        'carrier_id',
+        lines.map(({ carrierId }) => carrierId),
+      ),
+      ...chosen(
+        'service',
+        lines.map(({ service }) => service),
+      ),
+      ...chosen(
+        'rotation_minutes',
+        lines.map(({ rotationMinutes }) => rotationMinutes),
+      ),
+    }),
+  }
+}
+
+const cheapest: Choice = { value: '', label: 'the cheapest in stock' }
+
+const distinct = <Value extends string | number>(values: readonly (Value | null)[]): readonly Value[] => [
+  ...new Set(values.filter((value) => value !== null)),
+]
+
+/** The fields that choose what is quoted. */
+const fields = (product: Product, counts: readonly StockCount[], asked: Asked, problems: Problems): Html => {
+  const quantity = fieldOf(
+    {
+      name: 'quantity',
+      label: `Quantity, ${product.unit}`,
+      hint: `${product.minQuantity} to ${product.maxQuantity}.`,
+      inputmode: 'numeric',
+      maxlength: 9,
+      value: asked.quantity,
+    },
+    untyped,
+    problems,
+  )
+  if (!isDedicated(product)) return quantity
+  const { country = '', period_days = '', carrier_id = '', service = '', rotation_minutes = '' } = asked
+  const lines = ratesIn(product, country).map(({ target }) => target)
+  const countries = countriesOf(product)
+    .map((alpha3) => ({ ...countryOf(alpha3), free: freeOf(product, counts, alpha3) }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+  return html`${quantity}
+${selectOf(
+  {
+    name: 'country',
+    label: 'Country',
+    value: country,
+    choices: countries.map(({ alpha3, name, free }) => ({
+      value: alpha3,
+      label: free === 0 ? `${name} (sold out)` : name,
+    })),
+  },
+  problems,
+)}
+<div id="live-target" class="group" data-live>
+${selectOf(
+  {
+    name: 'period_days',
+    label: 'For',
+    value: period_days,
+    choices: periodsOf(product, country).map((days) => ({ value: String(days), label: daysText(days) })),
+  },
+  problems,
+)}
+${
+  product.shape !== 'addresses_mobile'
+    ? null
+    : html`${selectOf({
+        name: 'carrier_id',
+        label: 'Carrier',
+        value: carrier_id,
+        choices: [
+          cheapest,
+          ...product.carriers
+            .filter((carrier) => carrier.country === country)
+            .map(({ id, name }) => ({ value: id, label: name })),
+        ],
+      })}
+${selectOf({
+  name: 'service',
+  label: 'Modem',
+  value: service,
+  choices: [
+    cheapest,
+    ...distinct(lines.map((line) => line.service)).map((value) => ({ value, label: value })),
+  ],
+})}
+${selectOf({
+  name: 'rotation_minutes',
+  label: 'Address changes',
+  value: rotation_minutes,
+  choices: [
+    cheapest,
+    ...distinct(lines.map((line) => line.rotationMinutes)).map((minutes) => ({
+      value: String(minutes),
+      label: minutes === 0 ? 'by link' : `every ${countText(minutes, 'minute')}`,
+    })),
+  ],
+})}`
+}</div>`
+}
+
+/** The catalogue, and a page of each product with its quote and its order. */
+export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
+  const { catalog, stock } = deps
+  const { quoteOf, stockOf } = createQuotes(deps)
+  const availableMicros = createAvailableMicros(deps.db)
+  const buy = createBuy(deps)
+
+  const list = async ({ account }: AccountVisit) => {
+    await deps.reads.settledHere(account.accountId, 0)
+    const counts = await stock.all()
+    const products = catalog.current().products.filter(({ state }) => state !== 'retired')
+    return show({
+      title: 'Catalogue',
+      body: tableOf({
+        caption: 'Products by family',
+        rows: products.map((product) => productView(product, counts.get(product.id) ?? [])),
+        empty: html`<p>Nothing is sold yet.</p>`,
+        columns: [
+          {
+            title: 'Product',
+            head: true,
+            cell: ({ id, name, description }) =>
+              html`<a href="/console/catalogue/${id}">${name}</a>${description === '' ? null : html`<br><small>${description}</small>`}`,
+          },
+          { title: 'Family', cell: ({ family }) => familyNames[family] },
+          {
+            title: 'You get',
+            cell: ({ delivery }) => (delivery === 'lines' ? 'a plan with lines' : 'addresses'),
+          },
+          {
+            title: 'State',
+            cell: ({ available, lifecycle }) =>
+              available
+                ? stateText('available', 'good')
+                : lifecycle.state === 'parked'
+                  ? html`${stateText('paused', 'off')}${lifecycle.parkedUntil === null ? null : html` <small>until ${timeText(lifecycle.parkedUntil)}</small>`}`
+                  : stateText('sold out', 'warn'),
+          },
+          {
+            title: 'From',
+            number: true,
+            cell: ({ publishedPrice: { fromCents, per } }) =>
+              html`${dollarText(fromCents)} <small>per ${perText(per)}</small>`,
+          },
+        ],
+      }),
+      same: ['curl $API/products -H "X-API-Key: $KEY"'],
+    })
+  }
+
+  const productOf = ({ params }: AccountVisit): Product => {
+    const product = catalog.current().resolve(params.id ?? '')
+    if (!product) throw refuse('not_found', 'no product has this id')
+    return product
+  }
+
+  const orderForm = async (
+    visit: AccountVisit,
+    product: Product,
+    figures: Quote,
+    counts: readonly StockCount[],
+  ) => {
+    const cents = chargeOf(figures)
+    await deps.reads.settled(visit.account.accountId)
+    const balanceCents = microsToCentsFloor(await availableMicros(visit.account.accountId))
+    const { available } = quoteView(product, figures, counts)
+    const { quantity, target } = figures
+    if (!available)
+      return html`<p>${product.state === 'active' && target !== null ? `${countText(freeIn(counts, target), 'address is', 'addresses are')} free there, fewer than these.` : 'It cannot be ordered now.'}</p>`
+    const meta = target === null ? {} : metaOf(target)
+    return payForm(visit, {
+      cents,
+      balanceCents,
+      action: `/console/catalogue/${product.id}`,
+      hidden: {
+        quantity,
+        ...Object.fromEntries(Object.entries(meta).map(([name, value]) => [name, String(value)])),
+      },
+    })
+  }
+
+  const quoteCard = async (
+    visit: AccountVisit,
+    product: Product,
+    figures: Quote,
+    counts: readonly StockCount[],
+  ): Promise<Html> => {
+    const cents = chargeOf(figures)
+    const { quantity, target, reseller } = figures
+    const carrier =
+      product.shape === 'addresses_mobile'
+        ? product.carriers.find(({ id }) => id === target?.carrierId)?.name
+        : undefined
+    return html`<p class="figure">${dollarText(cents)}</p>
+<p>${quantity} ${product.unit}${target === null ? null : html`, ${countryOf(target.country).name}, ${daysText(target.periodDays)}`}${product.shape === 'gateway_time' ? html`, ${daysText(product.periodDays)}` : null}${carrier === undefined ? null : html`<br><small>${carrier}, ${target?.service ?? ''}, ${target?.rotationMinutes === 0 ? 'changes by link' : `changes every ${countText(target?.rotationMinutes ?? 0, 'minute')}`}</small>`}</p>
+${reseller === null ? null : html`<p><small>Your cost. A customer of yours pays ${dollarText(reseller.customerCents)}.</small></p>`}
+${await orderForm(visit, product, figures, counts)}`
+  }
+
+  /** The page with what is asked; `refused` stands above, where an order was turned away. */
+  const view = async (
+    visit: AccountVisit,
+    product: Product,
+    text: (name: string) => string,
+    refused: Html = nothing,
+  ) => {
+    const asking = { caller: payerOf(visit), after: null }
+    const counts = await stockOf(product, asking)
+    const asked = askedOf(product, counts, text)
+    const quoted = await quoteOf(product, asked, asking).then(
+      ({ figures }) => ({ figures, problems: {} as Problems }),
+      (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
+    )
+    const { figures, problems } = quoted
+    const { form, ...named } = problems
+    const query = new URLSearchParams(figures === null ? { quantity: String(product.minQuantity) } : asked)
+    const order = figures && {
+      product_id: product.id,
+      quantity: figures.quantity,
+      ...(figures.target && { fulfillment_meta: metaOf(figures.target) }),
+      expected_amount_cents: chargeOf(figures),
+    }
+    return {
+      problems,
+      view: {
+        title: product.name,
+        acts: html`<a href="/console/catalogue">All products</a>`,
+        body: html`${refused}${product.description === '' ? null : html`<p>${product.description}</p>`}
+${product.features.length === 0 ? null : html`<ul>${product.features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
+<live-parts class="cards"><form method="get" action="/console/catalogue/${product.id}" class="card stack" data-asks novalidate>
+${fields(product, counts, asked, named)}
+<div class="acts"><button>Quote</button></div>
+</form>
+<section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
+${figures === null ? html`${form === undefined ? html`<p>No price: see the fields.</p>` : problemsOf({ form })}` : await quoteCard(visit, product, figures, counts)}
+</section></live-parts>`,
+        scripts: [deps.island('live-parts')],
+        same: [
+          `curl "$API/products/${product.id}/price?${query}" -H "X-API-Key: $KEY"`,
+          ...(order
+            ? [
+                `curl $API/orders -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '${JSON.stringify(order)}'`,
+              ]
+            : []),
+        ],
+      },
+    }
+  }
+
+  const retiredView = ({ name, successorId }: Product) => ({
+    title: name,
+    body: html`<div class="empty"><p>It is not sold any more.</p>${successorId === null ? null : html`<p><a href="/console/catalogue/${successorId}">What is sold in its place</a></p>`}</div>`,
+  })
+
+  const order = async (visit: AccountVisit, typed: Typed) => {
+    const product = productOf(visit)
+    if (product.state === 'retired') return refusedView(retiredView(product), 409)
+    const expected = wholeCentsOf(typed.text('expected'))
+    const meta = Object.fromEntries(
+      ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
+        .filter((name) => typed.text(name) !== '')
+        .map((name) => [name, /days|minutes/.test(name) ? numberOf(typed.text(name)) : typed.text(name)]),
+    )
+    if (expected === undefined) return refusedView((await view(visit, product, typed.text)).view)
+    const quantity = numberOf(typed.text('quantity')) as number
+    const body = { quantity, fulfillment_meta: meta, expected_amount_cents: expected }
+    try {
+      const placed = await buy(purchaseOf(visit, typed.key, product.id, body), (buyer) =>
+        prepareOrder(
+          buyer,
+          { productId: product.id, quantity, ...(isDedicated(product) ? { meta } : { meta: undefined }) },
+          stock,
+        ),
+      )
+      const { orderId } = placed.order.details
+      return goTo(`/console/orders/${orderId}`, placed.replayed ? 'It was ordered before.' : 'Ordered.')
+    } catch (error) {
+      const { said, status } = refusedPurchase(error, expected)
+      return refusedView((await view(visit, product, typed.text, said)).view, status)
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/catalogue',
+      name: 'showCatalogue',
+      summary: 'What is sold, and from which price',
+      nav: { label: 'Catalogue' },
+      show: list,
+    }),
+    accountPage({
+      path: '/console/catalogue/{id}',
+      name: 'showProduct',
+      summary: 'One product with its quote, and its order',
+      show: async (visit) => {
+        const product = productOf(visit)
+        if (product.state === 'retired') return show(retiredView(product))
+        const shown = await view(visit, product, (name) => visit.query.get(name)?.trim() ?? '')
+        return Object.keys(shown.problems).length === 0 ? show(shown.view) : refusedView(shown.view)
+      },
+      act: { once: 'by key', run: order },
+    }),
+  ]
+}

@@ -1,0 +1,234 @@
+import type { FoundOrder } from '../../../projections/orders.ts'
+import type { OperatorDeps } from '../../app/console-pages.ts'
+import { type Order, decidedRefundCents } from '../../domain/orders/fold.ts'
+import type { RefundRequest } from '../../domain/orders/refunds.ts'
+import type { OrderId, ProxyId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import type { Role } from '../../platform/ui/session.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { amountText, centsOf, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import { explainThing } from '../finance/explain.ts'
+import { chainOf, linkedText } from '../finance/trail-pages.ts'
+import { isReference, proposalPath } from '../wallet/wallet-service.ts'
+import { orderState } from './order-state.ts'
+import { readOrder, refundIdOf } from './refund-order.ts'
+
+/** Orders, each with a link to its page for operators. */
+export const orderTable = ({
+  caption,
+  rows,
+  empty,
+  roles,
+}: {
+  readonly caption: string
+  readonly rows: readonly FoundOrder[]
+  readonly empty: string
+  readonly roles: ReadonlySet<Role>
+}): Html =>
+  tableOf({
+    caption,
+    rows,
+    empty: html`<p>${empty}</p>`,
+    columns: [
+      {
+        title: 'Order',
+        head: true,
+        cell: ({ details }) =>
+          html`${linkedText(details.orderId, roles)}<br><small>${details.quantity} ${details.unit} ${details.productId}</small>`,
+      },
+      { title: 'State', cell: ({ status }) => orderState(status) },
+      { title: 'Amount, USD', number: true, cell: ({ details }) => amountText(details.amountCents) },
+      { title: 'Came back, USD', number: true, cell: ({ refundedCents }) => amountText(refundedCents) },
+      { title: 'Ordered', cell: ({ details }) => timeText(details.createdAt) },
+    ],
+  })
+
+const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}`
+
+/** The order of the path, as its stream has it. @throws not_found */
+const orderOf = async ({ log }: OperatorDeps, { params }: PersonVisit): Promise<Order> => {
+  const id = params.id ?? ''
+  const order = /^ord_[0-9a-f]{32}$/.test(id) ? await readOrder(log, id as OrderId) : null
+  if (order === null) throw refuse('not_found', 'no order has this id')
+  return order
+}
+
+const leftOf = (order: Order): number => order.details.amountCents - decidedRefundCents(order)
+
+/** Rentals that no refund has ended. */
+const keptRentals = (order: Order): readonly ProxyId[] => {
+  const refunded = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
+  return order.proxyIds.filter((id) => !refunded.has(id))
+}
+
+const events = 100
+
+const shownOrder = async (deps: OperatorDeps, visit: PersonVisit) => {
+  const order = await orderOf(deps, visit)
+  const { details } = order
+  const { orderId } = details
+  const { roles } = visit.visitor
+  const found = await explainThing(deps, orderId, { head: await deps.journalHead(), limit: events })
+  const fact = (name: string, value: Html | string | null): Html =>
+    value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
+  const linked = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
+  return show({
+    title: `Order of ${details.productId}`,
+    acts:
+      order.paid && leftOf(order) > 0
+        ? html`<a class="button danger" href="${pathOf(orderId)}/refund">Refund</a>`
+        : nothing,
+    body: html`<dl class="facts">
+${fact('State', orderState(order.status))}
+${fact('Order', idText(orderId))}
+${fact('Account', linked(details.accountId))}
+${fact('For customer', details.customerId === null ? null : idText(details.customerId))}
+${fact('Quantity', `${details.quantity} ${details.unit}`)}
+${fact('Amount', dollarText(details.amountCents))}
+${fact("Reseller's cost", details.costCents === undefined ? null : dollarText(details.costCents))}
+${fact('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
+${fact('Plan', linked(order.planId))}
+${fact('Invoice', linked(order.awaiting?.depositId ?? null))}
+${fact('Rentals', order.proxyIds.length === 0 ? null : linkedText(order.proxyIds.slice(0, 20).join(' ') + (order.proxyIds.length > 20 ? ` and ${order.proxyIds.length - 20} more` : ''), roles))}
+${fact('Ordered', timeText(details.createdAt))}
+${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
+</dl>
+<h2>What happened</h2>
+${found === null ? nothing : chainOf(found, roles)}`,
+    same: [`npx farebox orders show ${orderId}`, `npx farebox ledger explain ${orderId} --limit ${events}`],
+  })
+}
+
+/** Rentals that a form offers; more of them are named to the command. */
+const maxRentals = 100
+
+const refundView = async (
+  deps: OperatorDeps,
+  visit: PersonVisit,
+  typed: Typed,
+  problems: Problems,
+): Promise<View> => {
+  const order = await orderOf(deps, visit)
+  const { orderId, accountId } = order.details
+  const rentals = order.details.kind === 'extension' ? [] : keptRentals(order)
+  return {
+    title: 'Refund an order',
+    body: html`${problemsOf(problems)}
+<p>${idText(orderId)} of ${linkedText(accountId, visit.visitor.roles)}: ${dollarText(order.details.amountCents)} paid, ${dollarText(leftOf(order))} left to refund.</p>
+<p class="soft">It goes where it came from. With all that is left, and with rentals, the goods end that it pays for; with an amount they stay.</p>
+<form method="post" class="stack" novalidate>
+${keyField(visit.formKey)}
+${fieldOf({ name: 'amount', label: 'Amount, USD', inputmode: 'decimal', hint: 'Left empty: all that is left, or what the ticked rentals cost.' }, typed, problems)}
+${
+  rentals.length === 0
+    ? nothing
+    : choicesOf(
+        {
+          name: 'rentals',
+          legend: 'Only these rentals',
+          choices: rentals.slice(0, maxRentals).map((id) => ({ value: id, label: id })),
+          chosen: [],
+        },
+        typed,
+        problems,
+      )
+}
+${rentals.length > maxRentals ? html`<p class="hint">The first ${maxRentals} of ${rentals.length}: the command takes any.</p>` : nothing}
+${fieldOf({ name: 'reference', label: 'What it is for', hint: 'Kept with the refund for good: name no person. The same words refund this order once.', required: true, maxlength: 200 }, typed, problems)}
+<div class="acts"><button class="danger">Refund this order</button> <a href="${pathOf(orderId)}">Back</a></div>
+</form>`,
+    same: [
+      `npx farebox orders refund --order ${orderId} --reference WHY`,
+      `npx farebox orders refund --order ${orderId} --cents CENTS --reference WHY`,
+    ],
+  }
+}
+
+const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+  const order = await orderOf(deps, visit)
+  const { orderId } = order.details
+  const amount = typed.text('amount')
+  const cents = amount === '' ? null : centsOf(amount, order.details.amountCents)
+  const ticked = [...new Set(typed.all('rentals'))]
+  const reference = typed.text('reference')
+  const kept: readonly string[] = keptRentals(order)
+  const problems: Problems = {
+    ...((cents === undefined || cents === 0 || (cents !== null && cents > leftOf(order))) && {
+      amount: `Type dollars such as 2.50, at most the ${dollarText(leftOf(order))} that are left.`,
+    }),
+    ...(cents !== null && ticked.length > 0 && { amount: 'Type an amount or tick rentals, not both.' }),
+    ...(ticked.some((id) => !kept.includes(id)) && {
+      rentals: 'Tick rentals of this order that are not refunded.',
+    }),
+    ...(!isReference(reference) && { reference: 'Say what it is for, in at most 200 characters.' }),
+  }
+  if (Object.keys(problems).length > 0 || cents === undefined)
+    return refusedView(await refundView(deps, visit, typed, problems))
+  const request: RefundRequest =
+    cents !== null
+      ? { kind: 'cents', cents, reference }
+      : ticked.length > 0
+        ? { kind: 'proxies', proxyIds: ticked as ProxyId[], reference }
+        : { kind: 'whole', reference }
+  const answer = await deps.refund({
+    orderId,
+    refundId: refundIdOf(orderId, reference),
+    request,
+    ...visit.cause,
+  })
+  if (answer === null) throw refuse('not_found', 'no order has this id')
+  if (answer.kind === 'not_approved') throw new Error('a refund that nobody approves was refused approval')
+  if (answer.kind === 'four_eyes') {
+    const { outcome, proposal } = answer.answer
+    if (outcome === 'proposed')
+      return goTo(
+        proposalPath(proposal.proposalId),
+        'Nothing moved yet: this is above what one operator may refund alone. Another operator approves it.',
+      )
+    return refusedView(
+      await refundView(deps, visit, typed, {
+        reference: `These words wait for approval with another amount, as ${proposal.proposalId}.`,
+      }),
+      409,
+    )
+  }
+  if (answer.kind === 'refused')
+    return refusedView(
+      await refundView(deps, visit, typed, { form: `It was refused: ${answer.reason}.` }),
+      409,
+    )
+  if (answer.kind === 'already_applied')
+    return refusedView(
+      await refundView(deps, visit, typed, { reference: 'These words refunded this order before.' }),
+      409,
+    )
+  const goesOn = answer.keptProxyIds.length
+  return goTo(
+    pathOf(orderId),
+    `${dollarText(answer.amountCents)} were refunded.${goesOn === 0 ? '' : ` ${goesOn} rentals go on: they were extended meanwhile.`}`,
+  )
+}
+
+/** An order as operators see it, and its refund. */
+export const orderPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+  personPage({
+    path: '/console/operator/orders/{id}',
+    name: 'showAnyOrder',
+    summary: 'Any order with all that happened, and what it booked',
+    for: ['operator'],
+    show: (visit) => shownOrder(deps, visit),
+  }),
+  personPage({
+    path: '/console/operator/orders/{id}/refund',
+    name: 'refundOrder',
+    summary: 'Gives an order, an amount of it or some of its rentals back',
+    for: ['operator'],
+    confirmed: true,
+    show: async (visit) => show(await refundView(deps, visit, untyped, {})),
+    act: { once: true, run: (visit, typed) => refund(deps, visit, typed) },
+  }),
+]

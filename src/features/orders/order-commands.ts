@@ -1,0 +1,255 @@
+import { type Command, Option } from 'commander'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
+import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
+import { type Order, type OrderStatus, type Refund, orderStatuses } from '../../domain/orders/fold.ts'
+import type { RefundRequest } from '../../domain/orders/refunds.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type AccountId, type DepositId, type OrderId, type ProxyId, newId } from '../../kernel/ids.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { refuseUnmade } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createAccounts } from '../accounts/account-service.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+import { readPages } from '../deposits/deposit-urls.ts'
+import { readDeposit } from '../deposits/settle-deposit.ts'
+import { createMeter } from '../plans/meter-traffic.ts'
+import { approvalNeeded, approvalRefusal, reference } from '../wallet/wallet-commands.ts'
+import { invoiceOf } from './customer-invoices.ts'
+import { orderRecord } from './order-record.ts'
+import { readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+
+type Options = {
+  readonly account: AccountId
+  readonly status?: OrderStatus
+  readonly limit: number
+  readonly offset: number
+}
+
+const list = async (context: CliContext, options: Options): Promise<CliOutput> => {
+  const { pool, clock } = context
+  const { account, status, limit, offset } = options
+  if (!(await createAccounts(context).read(account, context)))
+    throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
+  await refuseUnmade(pool, 'read.orders')
+  const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+  const { orders, total } = await listOrders(
+    db,
+    wholeAccount(account),
+    { status, orderIds: undefined, limit, offset },
+    clock(),
+  )
+  const refs = await customerRefs(
+    pool,
+    account,
+    orders.map(({ details }) => details.customerId),
+  )
+  const rows = orders.map((order) => {
+    const { customerId } = order.details
+    return orderRecord({ ...order, customer: refs.get(customerId) ?? null }, customerId !== null)
+  })
+  const text = table(
+    rows,
+    [
+      { title: 'order', value: (row) => row.orderId },
+      { title: 'created', value: (row) => row.createdAt },
+      { title: 'status', value: (row) => row.status },
+      { title: 'product', value: (row) => row.productId },
+      { title: 'quantity', value: (row) => `${row.quantity} ${row.unit}`, align: 'right' },
+      { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
+      { title: 'refunded', value: (row) => dollars(row.refundedCents), align: 'right' },
+      { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+    ],
+    total === 0 ? 'no orders' : 'none on this page',
+  )
+  return {
+    json: { accountId: account, orders: rows, total, limit, offset },
+    text: `${text}\n\n${rows.length} of ${total}`,
+  }
+}
+
+const help = `
+Examples:
+  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b
+  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --status failed --limit 20 --json`
+
+/** `orders list --account ID [--status STATUS]`. */
+export const registerOrderList = (orders: Command, cli: Cli): void => {
+  orders
+    .command('list')
+    .description("list an account's orders, newest first, as the read tables have them")
+    .requiredOption('--account <id>', 'whose; those for its customers are among them')
+    .addOption(new Option('--status <status>', 'only those in this status').choices(orderStatuses))
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
+    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
+    .addHelpText('after', help)
+    .action(cli.action(list))
+}
+
+const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
+
+/** An order with the invoice that it waits for, and the reseller's own id of its customer, as the vault has it now. */
+type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
+
+const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
+  if (status !== 'awaiting_payment' || !awaiting) return null
+  const { runner, pool, clock } = context
+  const depositId = awaiting.depositId as DepositId
+  const deposit = await readDeposit(runner, depositId, context)
+  const pages = await readPages(pool, depositId)
+  return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
+}
+
+const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
+  const { accountId, customerId } = order.details
+  const refs = await customerRefs(context.pool, accountId, [customerId])
+  return {
+    ...order,
+    customer: refs.get(customerId) ?? null,
+    invoice: await awaitedInvoice(context, order),
+  }
+}
+
+const json = (order: Shown) => ({
+  accountId: order.details.accountId,
+  // Of an order for a customer both sides are shown: its price, and the reseller's cost.
+  ...orderRecord(order, order.details.customerId !== null),
+  refunds: order.refunds.map(({ decidedAtMs, ...refund }) => ({
+    ...refund,
+    decidedAt: isoTime(decidedAtMs),
+  })),
+})
+
+/** What only an order for a reseller's customer has. */
+const customerFields = (order: Shown) => {
+  const { customerId, costCents } = order.details
+  if (customerId === null || costCents === undefined) return {}
+  return {
+    customer: order.customer === null ? customerId : `${customerId} (${order.customer})`,
+    "reseller's cost": dollars(costCents),
+    'cost refunded': dollars(order.refundedCostCents),
+  }
+}
+
+const refundLine = ({ amountCents, decidedAtMs, reference: given, landed }: Refund): string =>
+  [
+    `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
+    ...(given === undefined ? [] : [`for "${given}"`]),
+    ...(landed ? [] : ['not landed yet']),
+  ].join(' ')
+
+const text = (order: Shown): string =>
+  fields({
+    order: order.details.orderId,
+    account: order.details.accountId,
+    status: order.status,
+    product: order.details.productId,
+    quantity: `${order.details.quantity} ${order.details.unit}`,
+    amount: dollars(order.details.amountCents),
+    invoiced: order.invoice && dollars(order.invoice.chargeCents),
+    refunded: dollars(order.refundedCents),
+    ...customerFields(order),
+    subscription: order.details.subscription?.subscriptionId ?? null,
+    plan: order.planId,
+    proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
+    'created at': order.details.createdAt,
+    'fulfilled at': order.fulfilledAt,
+    'canceled at': order.canceledAt,
+    'refunded at': order.refundedAt,
+    refunds: order.refunds.length === 0 ? null : order.refunds.map(refundLine).join('; '),
+    failure: order.failureReason ?? order.cancelReason,
+  })
+
+type RefundOptions = {
+  readonly order: string
+  readonly cents?: number
+  readonly proxy?: readonly string[]
+  readonly reference?: string
+}
+
+const requestOf = ({ cents, proxy, reference: given }: RefundOptions): RefundRequest => {
+  if (cents !== undefined && proxy !== undefined)
+    throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
+  const named = given === undefined ? {} : { reference: given }
+  if (cents !== undefined) return { kind: 'cents', cents, ...named }
+  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...named }
+  return { kind: 'whole', ...named }
+}
+
+const refundHelp = `
+It goes where it came from: to the wallet, and of an order for a reseller's customer to the customer's credit and, with
+the same share of the cost, to the reseller's wallet. Never more than was paid; parts add up to the whole.
+
+With what is left of an order, and with --proxy, the rentals end that it pays for. Where an extension has paid for one of
+them since, the refund is refused and names that order: refund the extension first, or give an amount back with --cents.
+
+Examples:
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82`
+
+/** `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
+export const registerOrders = (program: Command, cli: Cli): void => {
+  const orders = program.command('orders').description('list orders, look at them and refund them')
+  registerOrderList(orders, cli)
+
+  orders
+    .command('show')
+    .description('show an order as the log has it')
+    .argument('<order>', 'the id of an order')
+    .action(
+      cli.action(async (context, id: string) => {
+        const found = await readOrder(context.log, id as OrderId)
+        if (!found) throw noSuchOrder(id)
+        const order = await shownOf(context, found)
+        return { json: json(order), text: text(order) }
+      }),
+    )
+
+  orders
+    .command('refund')
+    .description('give money back: what is left of the order, an amount, or some addresses')
+    .requiredOption('--order <id>', 'the order')
+    .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
+    .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
+    .option(
+      '--reference <text>',
+      'what it is for, kept with the refund; the same reference is refunded once',
+      reference,
+    )
+    .addHelpText('after', refundHelp)
+    .action(
+      cli.action(async (context, options: RefundOptions) => {
+        const { log, runner, actor, correlationId } = context
+        const orderId = options.order as OrderId
+        const answer = await refundOrder(
+          { log, runner, settleTraffic: createMeter(context).settle },
+          {
+            orderId,
+            refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
+            request: requestOf(options),
+            actor,
+            correlationId,
+          },
+        )
+        if (!answer) throw noSuchOrder(orderId)
+        if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
+        if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
+        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
+        if (answer.kind === 'already_applied')
+          throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+        const order = await shownOf(context, answer.order)
+        const { amountCents, keptProxyIds } = answer
+        const kept =
+          keptProxyIds.length === 0
+            ? ''
+            : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
+        return {
+          json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+          text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
+        }
+      }),
+    )
+}

@@ -1,0 +1,63 @@
+import type { PlacementRefusal } from '../../domain/orders/decide-placement.ts'
+import { type ApiError, refuse } from '../../platform/http/errors.ts'
+
+const arbiterMessages = {
+  out_of_stock: 'fewer addresses are free than were ordered',
+  rental_ended: 'one of these rentals has ended and cannot be extended',
+  too_far_ahead: 'a rental ends at most ten years from now; other extensions of it were placed meanwhile',
+  plan_expired: 'the plan has expired; order the product again with POST /api/v1/orders',
+} as const
+
+const freeText = (free: number): string => {
+  const count = free === 0 ? 'no address is' : free === 1 ? '1 address is' : `${free} addresses are`
+  return `${count} free for this order, fewer than were ordered; GET /api/v1/products/{id}/options shows what is in stock`
+}
+
+/** Where a customer pays what its credit is short of. */
+export type PayPage = {
+  readonly payUrl: string
+  readonly depositId: string
+  readonly chargeCents: number
+}
+
+/** The answer to an order that was refused: nothing was charged and the key stays free (docs/http-api.md, "Errors"). */
+export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
+  switch (refusal.code) {
+    case 'insufficient_balance': {
+      const { balanceCents, amountCents, shortfallCents } = refusal
+      return refuse('insufficient_balance', `the wallet is short by ${shortfallCents} cents`, {
+        balanceCents,
+        amountCents,
+        shortfallCents,
+      })
+    }
+    case 'spend_cap_reached': {
+      const { capCents, spentCents, amountCents } = refusal
+      return refuse(
+        'spend_cap_reached',
+        `the order would pass the key's cap of ${capCents} cents in 24 hours; ${spentCents} cents are spent`,
+        { capCents, spentCents, amountCents },
+      )
+    }
+    case 'customer_credit_insufficient':
+      return refuse(
+        'customer_credit_insufficient',
+        `the customer's credit is short by ${refusal.shortfallCents} cents`,
+        {
+          shortfallCents: refusal.shortfallCents,
+          ...page,
+        },
+      )
+    case 'refused_by_arbiter': {
+      const message = arbiterMessages[refusal.reason]
+      if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)
+      if (refusal.reason === 'too_far_ahead') return refuse('invalid_period', message)
+      if (refusal.free === undefined) return refuse('out_of_stock', message)
+      return refuse('out_of_stock', freeText(refusal.free), { availableQuantity: refusal.free })
+    }
+    default: {
+      const unknown: never = refusal
+      throw new Error(`unknown refusal ${JSON.stringify(unknown)}`)
+    }
+  }
+}

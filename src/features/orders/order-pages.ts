@@ -1,0 +1,200 @@
+import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import type { OrderEvent } from '../../domain/orders/events.ts'
+import { type OrderStatus, orderStatuses } from '../../domain/orders/fold.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { OrderId } from '../../kernel/ids.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { orderStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, show } from '../../platform/ui/page.ts'
+import { type Column, filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { afterOf, afterText, amountText, countText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import { orderRecord } from './order-record.ts'
+import { orderState } from './order-state.ts'
+
+const productName = ({ catalog }: CustomerDeps, productId: string): string =>
+  catalog.current().resolve(productId)?.name ?? productId
+
+/** The columns of a table of orders; a reseller's say whom an order is for. */
+export const orderColumns = (deps: CustomerDeps, account: ShownAccount): readonly Column<FoundOrder>[] => [
+  {
+    title: 'Order',
+    head: true,
+    cell: ({ details }) =>
+      html`<a href="/console/orders/${details.orderId}">${productName(deps, details.productId)}</a>${details.kind === 'order' ? null : html` <small>${details.kind}</small>`}`,
+  },
+  { title: 'Quantity', number: true, cell: ({ details }) => `${details.quantity} ${details.unit}` },
+  { title: 'State', cell: ({ status }) => orderState(status) },
+  ...(account.reseller
+    ? [
+        {
+          title: 'For',
+          cell: ({ details }: FoundOrder) =>
+            details.customerId === null ? 'yourself' : html`<code>${details.customerId}</code>`,
+        },
+      ]
+    : []),
+  { title: 'Amount, USD', number: true, cell: ({ details }) => amountText(details.amountCents) },
+  { title: 'Ordered', cell: ({ details }) => timeText(details.createdAt) },
+]
+
+const statusOf = (text: string | null): OrderStatus | undefined =>
+  orderStatuses.find((status) => status === text)
+
+const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit) => {
+  const status = statusOf(query.get('status'))
+  const before = query.get('before')
+  const after = afterOf(before)
+  await deps.reads.settled(account.accountId)
+  const found = await ordersAfter(
+    deps.db,
+    wholeAccount(account.accountId),
+    { status, after, limit: pageRows + 1 },
+    nowMs,
+  )
+  const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
+  const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
+  return show({
+    title: 'Orders',
+    body: html`${filtersOf('/console/orders', [
+      {
+        name: 'status',
+        label: 'State',
+        value: status ?? '',
+        choices: [
+          { value: '', label: 'any' },
+          ...orderStatuses.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
+        ],
+      },
+    ])}
+${tableOf({
+  caption: 'Orders, newest first',
+  rows,
+  columns: orderColumns(deps, account),
+  empty:
+    status !== undefined || after !== null
+      ? html`<p>No order fits. <a href="/console/orders">Show all</a></p>`
+      : html`<p>Nothing was ordered yet.</p>`,
+})}
+${pagerOf('/console/orders', filter, { before: after === null ? null : before, next })}`,
+    same: [`curl "$API/orders${status === undefined ? '' : `?status=${status}`}" -H "X-API-Key: $KEY"`],
+  })
+}
+
+/** What an event of an order says to its customer: one line, and more where there is more. */
+const told = (event: OrderEvent): { readonly what: string; readonly more: string | null } => {
+  switch (event.type) {
+    case 'OrderCompleted':
+      return {
+        what: 'Ordered, paid from the wallet and delivered',
+        more: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+      }
+    case 'OrderPlaced':
+      return {
+        what: 'Ordered and paid from the wallet',
+        more: `${dollarText(event.data.order.amountCents)}; the wallet had ${dollarText(event.data.balanceCents)} then`,
+      }
+    case 'OrderAwaitingPayment':
+      return { what: 'Waits for its payment', more: `invoice ${event.data.depositId}` }
+    case 'OrderPaid':
+      return { what: 'Paid', more: dollarText(event.data.order.amountCents) }
+    case 'OrderHeld':
+      return {
+        what: 'Its customer paid, and your wallet is short',
+        more: `tried again until ${event.data.until}`,
+      }
+    case 'OrderFulfilled':
+      return { what: 'Delivered', more: null }
+    case 'OrderFailed':
+      return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+    case 'RefundDecided':
+      return { what: 'A refund was decided', more: dollarText(event.data.amountCents) }
+    case 'OrderRefunded':
+      return {
+        what: 'Refunded',
+        more: `${dollarText(event.data.amountCents)}; ${dollarText(event.data.refundedCents)} in all`,
+      }
+    case 'OrderCanceled':
+      return { what: 'Canceled', more: event.data.reason?.replaceAll('_', ' ') ?? null }
+    default:
+      return event satisfies never
+  }
+}
+
+const by = (event: RecordedEvent): string => {
+  const { actor } = event.metadata
+  if (actor.kind === 'key') return `by key ${actor.keyId}`
+  if (actor.kind === 'session') return 'in the console'
+  return actor.kind === 'operator' ? 'by the operator' : 'by the service'
+}
+
+const timeline = async (deps: CustomerDeps, orderId: string): Promise<Html> => {
+  const items: Html[] = []
+  for await (const stored of deps.log.readStream(orderStream(orderId as OrderId))) {
+    const event = decode(stored) as RecordedEvent<OrderEvent>
+    const { what, more } = told(event)
+    items.push(
+      html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)} ${by(event)}</small></li>\n`,
+    )
+  }
+  return html`<ol class="timeline">${items}</ol>`
+}
+
+const shownOrder = async (deps: CustomerDeps, { account, params, nowMs }: AccountVisit) => {
+  const orderId = params.id ?? ''
+  await deps.reads.settled(account.accountId)
+  const found = await findOrder(deps.db, wholeAccount(account.accountId), orderId, nowMs)
+  if (!found) throw refuse('not_found', 'no order has this id')
+  const order = orderRecord(found, account.reseller)
+  const fact = (name: string, value: Html | string | null): Html =>
+    value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
+  return show({
+    title: `Order of ${productName(deps, order.productId)}`,
+    acts:
+      order.payUrl === null
+        ? nothing
+        : html`<a class="button first" href="${order.payUrl}" rel="noreferrer">Pay ${dollarText(order.chargeCents ?? order.amountCents)}</a>`,
+    body: html`<dl class="facts">
+${fact('State', orderState(order.status))}
+${fact('Order', idText(order.orderId))}
+${fact('Quantity', `${order.quantity} ${order.unit}`)}
+${fact('Amount', dollarText(order.amountCents))}
+${fact('Came back', order.refundedCents === 0 ? null : dollarText(order.refundedCents))}
+${fact('Your cost', order.yourCostCents === undefined ? null : dollarText(order.yourCostCents))}
+${fact('Margin', order.marginCents === undefined ? null : dollarText(order.marginCents))}
+${fact('For customer', order.customerId === null ? null : idText(order.customerId))}
+${fact('Country', order.fulfillmentMeta?.country ?? null)}
+${fact('Days', order.fulfillmentMeta ? String(order.fulfillmentMeta.period_days) : null)}
+${fact('Plan', order.planId === null ? null : html`<a href="/console/plans/${order.planId}">${idText(order.planId)}</a>`)}
+${fact('Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental'))}
+${fact('Ordered', timeText(order.createdAt))}
+${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
+</dl>
+<h2>What happened</h2>
+${await timeline(deps, orderId)}`,
+    same: [
+      `curl $API/orders/${order.orderId} -H "X-API-Key: $KEY"`,
+      `npx farebox ledger explain ${order.orderId}`,
+    ],
+  })
+}
+
+/** The orders of an account, and one of them with its events. */
+export const orderPages = (deps: CustomerDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/orders',
+    name: 'showOrders',
+    summary: 'The orders of the account',
+    nav: { label: 'Orders' },
+    show: (visit) => list(deps, visit),
+  }),
+  accountPage({
+    path: '/console/orders/{id}',
+    name: 'showOrder',
+    summary: 'One order with what happened to it',
+    show: (visit) => shownOrder(deps, visit),
+  }),
+]

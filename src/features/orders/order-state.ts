@@ -1,0 +1,14 @@
+import type { OrderStatus } from '../../domain/orders/fold.ts'
+import type { Html } from '../../platform/ui/html.ts'
+import { type Look, stateText } from '../../platform/ui/text.ts'
+
+const orderLooks: Readonly<Record<OrderStatus, readonly [string, Look]>> = {
+  awaiting_payment: ['awaits payment', 'warn'],
+  processing: ['processing', 'warn'],
+  completed: ['completed', 'good'],
+  failed: ['failed', 'bad'],
+  refunded: ['refunded', 'off'],
+  canceled: ['canceled', 'off'],
+}
+
+export const orderState = (status: OrderStatus): Html => stateText(...orderLooks[status])

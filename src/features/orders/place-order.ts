@@ -1,0 +1,190 @@
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
+import type { Order } from '../../domain/orders/fold.ts'
+import type { OrderMethod } from '../../domain/shared/order-terms.ts'
+import { fingerprintOf } from '../../kernel/digest.ts'
+import { type AccountId, newId, orderIdOf } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { orderStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import type { ApiRequest } from '../../platform/http/route.ts'
+import type { Customers } from '../accounts/customer-service.ts'
+import { createRequireOrderable } from '../catalog/quotes.ts'
+import { type Asked, type OrderRequest, type Placed, createAttempt, keyConflict, standing } from './append-order.ts'
+import type { CompleteOrder } from './complete-orders.ts'
+import type { HostedOrders } from './customer-invoices.ts'
+import { refuseForPlacement } from './order-errors.ts'
+import { createPayPages } from './pay-urls.ts'
+import type { Payer } from './payer.ts'
+import type { Buyer, Prepared } from './prepare-order.ts'
+import { readOrder } from './refund-order.ts'
+
+/** A request that a wallet, a customer's credit or a pay page pays. */
+export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'customerRef'> & {
+  readonly scope: Scope
+  readonly caller: Payer
+  /** The route with its path ids. */
+  readonly path: string
+  /** The product that is bought, by its own id where it has one; empty where the body names rentals. */
+  readonly productId: string
+  readonly body: Readonly<Record<string, unknown>> & {
+    readonly method?: OrderMethod | undefined
+    readonly expected_amount_cents?: number | undefined
+  }
+}
+
+/**
+ * Places an order, a top-up or an extension: who pays for whom, what makes a retry the same request, and then
+ * `OrderService.submit`.
+ * @param prepare what is bought and for how much; it throws the refusals
+ * @throws ApiError as `OrderService.submit`
+ */
+export type Buy = (purchase: Purchase, prepare: (buyer: Buyer) => Promise<Prepared>) => Promise<Placed>
+
+export const createBuy =
+  (deps: {
+    readonly orders: OrderService
+    readonly catalog: { current(): Catalog }
+    readonly termsOf: TermsOf
+    readonly customers: Pick<Customers, 'ensure'>
+  }): Buy =>
+  async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
+    const { orders, catalog, termsOf, customers } = deps
+    const { customerId } = scope
+    const method = body.method ?? 'wallet'
+    const relate = async (): Promise<void> => {
+      if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
+    }
+    const placed = await orders.submit({
+      caller,
+      relate,
+      requestId,
+      idempotencyKey,
+      fingerprint: fingerprintOf({ method: 'POST', path, productId, body, customerId }),
+      prepare: async (orderId) =>
+        prepare({
+          orderId,
+          caller,
+          customerId,
+          termsOf: (product: Product) => termsOf(caller, product),
+          method,
+          payableBy: await orders.payableBy(method),
+          expectedAmountCents: body.expected_amount_cents,
+          catalog: catalog.current(),
+        }),
+    })
+    // Whose credit paid is known before; only one whose own id was erased is told of anew.
+    await relate()
+    return placed
+  }
+
+export type { Beside } from './append-order.ts'
+export type { OrderRequest } from './append-order.ts'
+export { OrderTurnedAway } from './append-order.ts'
+export type { Placed } from './append-order.ts'
+
+export type OrderService = {
+  /** Whether an order of the account stands under the key. */
+  known(account: AccountId, idempotencyKey: string): Promise<boolean>
+  /** By what an own order can be paid: the wallet and each rail with a live gateway; for the wallet none is looked for. */
+  payableBy(method: OrderMethod): Promise<readonly OrderMethod[]>
+  /**
+   * Places an order, or opens its pay page, or answers the order that stands under its key, whatever price, stock or
+   * catalogue did since.
+   * @throws ApiError: what `prepare` refuses, idempotency_conflict, out_of_stock, product_unavailable (an expired
+   * plan), spend_cap_reached, insufficient_balance, customer_credit_insufficient, invalid_amount,
+   * deposits_not_available, gateway_unavailable; CommandOverload; OrderTurnedAway
+   */
+  submit(request: OrderRequest): Promise<Placed>
+}
+
+export const createOrderService = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly complete: CompleteOrder
+  /** Null where nothing but wallets and credit pays. */
+  readonly hosted: HostedOrders | null
+}): OrderService => {
+  const { log, runner, complete, hosted } = deps
+  const attempt = createAttempt(deps)
+
+  const finish = async (asked: Asked, debitRevision: number): Promise<Placed> => {
+    const { accountId } = asked.request.caller
+    const completed = await complete(asked.orderId, { accountId, revision: debitRevision })
+    if (!completed) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
+    const { order, position } = completed
+    if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
+    // Several requests may find the same debit without its order: the one that completed it made the order.
+    return { ...standing(asked, order), replayed: position === null, position }
+  }
+  const requireOrderable = createRequireOrderable(runner)
+  const payPages = hosted && createPayPages({ hosted, attempt, requireOrderable, finish })
+
+  const replay = async (asked: Asked, order: Order, fresh: () => OrderDraft): Promise<Placed> => {
+    if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
+    return order.status === 'awaiting_payment' && payPages
+      ? payPages.again(asked, order, fresh)
+      : standing(asked, order)
+  }
+
+  /** What stood already and was only read: the position of its last event. */
+  const placedAt = async (placed: Placed): Promise<Placed> => {
+    if (placed.position !== null) return placed
+    const last = await log.lastOf(orderStream(placed.order.details.orderId))
+    return { ...placed, position: last?.position ?? null }
+  }
+
+  const submit = async (request: OrderRequest): Promise<Placed> => {
+    const idempotencyKey = request.idempotencyKey ?? newId('auto')
+    const orderId = request.orderId ?? orderIdOf(request.caller.accountId, idempotencyKey)
+    const asked: Asked = { request, orderId, idempotencyKey }
+    let draft: OrderDraft
+    try {
+      draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
+    } catch (error) {
+      // A known key answers its order whatever has become of product and price since.
+      const named = request.orderId !== undefined || request.idempotencyKey !== null
+      const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
+      if (!known) throw error
+      return replay(asked, known, () => {
+        throw error
+      })
+    }
+    if (draft.method !== 'wallet' && draft.customerId === null && payPages)
+      return payPages.invoiceOwn(asked, draft)
+    const { answer, position, draft: tried } = await attempt(request, draft)
+    switch (answer.kind) {
+      case 'placed':
+        return { order: answer.order, replayed: false, idempotencyKey, position }
+      case 'known':
+        return replay(asked, answer.order, () => draft)
+      case 'conflict':
+        throw keyConflict()
+      case 'unfinished':
+        return finish(asked, answer.debitRevision)
+      case 'forgotten':
+        throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
+      case 'refused':
+        if (payPages) return payPages.refused(asked, tried, answer.refusal)
+        throw refuseForPlacement(answer.refusal)
+      default: {
+        const unknown: never = answer
+        throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
+      }
+    }
+  }
+
+  return {
+    known: async (account, idempotencyKey) =>
+      (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
+
+    payableBy: async (method) =>
+      method === 'wallet' || hosted === null ? ['wallet'] : ['wallet', ...(await hosted.liveRails())],
+
+    submit: async (request) => placedAt(await submit(request)),
+  }
+}

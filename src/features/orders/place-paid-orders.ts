@@ -1,0 +1,131 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountRef } from '../../domain/accounts/fold.ts'
+import { cancelReasonOf } from '../../domain/deposits/decide.ts'
+import { depositFold } from '../../domain/deposits/fold.ts'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
+import { orderStreams } from '../../domain/orders/allocation-owner.ts'
+import { decideAwaitedAlone, decideCancellation } from '../../domain/orders/decide-awaited.ts'
+import { orderRef } from '../../domain/orders/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type OrderId, newId } from '../../kernel/ids.ts'
+import { microsPerCent } from '../../kernel/money.ts'
+import { depositStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { Orderable } from '../catalog/quotes.ts'
+import { readOrder } from './refund-order.ts'
+
+type Deps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orderable: Orderable
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+type ClosedOrder = { readonly order_id: OrderId }
+type HeldOrder = ClosedOrder & { readonly held_until: string }
+
+const maxOrdersARun = 100
+const actor = { kind: 'system', name: 'awaiting-orders' } as const
+
+/** Tries an order again whose customer paid: placed, failed after its day, or held on. Nothing to one that is over. */
+const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
+  const cause = { actor, correlationId: newId('run') }
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return 'over'
+  const { details, awaiting } = standing
+  const awaited = {
+    order: details,
+    depositId: awaiting.depositId,
+    orderable: await orderable(details, cause),
+  }
+  const { answer } = await runner.run({
+    name: 'place-held-order',
+    streams: {
+      account: accountRef(details.accountId),
+      ...orderStreams(details),
+    },
+    decide: (states, { nowMs }) => decideAwaitedAlone(states, awaited, nowMs),
+    ...cause,
+    account: details.accountId,
+  })
+  return answer.kind
+}
+
+/** Cancels an own order whose invoice closed without paying it. */
+const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<boolean> => {
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return false
+  const { details, awaiting } = standing
+  const { depositId } = awaiting
+  const { answer } = await runner.run({
+    name: 'cancel-order',
+    streams: {
+      ledger: ledgerRef(details.accountId),
+      deposit: { stream: depositStream(depositId), fold: depositFold },
+      order: orderRef(orderId),
+    },
+    decide: ({ order, ledger, deposit }, { nowMs }) => {
+      const reason = cancelReasonOf(deposit)
+      return decideCancellation({ order, ledger }, { depositId, reason }, nowMs)
+    },
+    actor,
+    correlationId: newId('run'),
+    account: details.accountId,
+  })
+  return answer.canceled
+}
+
+/**
+ * Works on orders that await a payment: those whose customer paid while the reseller's wallet was short are tried
+ * again once the wallet has the cost, and failed after a day; own orders whose invoice closed are canceled. Several
+ * processes may run it; doing it twice does nothing the second time.
+ */
+export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
+  const { pool, clock, logger } = deps
+  const heldOrders = worklist<HeldOrder>({
+    name: 'held-orders',
+    // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
+    read: `
+        select p.order_id, p.held_until
+          from read.order_payments p
+          join read.orders o using (order_id)
+          join read.balances b on b.account_id = p.account_id
+          left join read.customers c on c.customer_id = p.customer_id
+         where p.waits and p.held_until is not null
+           and (p.held_until <= $1::timestamptz
+                or (b.available_micros >= p.wallet_micros
+                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))`,
+    values: () => [isoTime(clock())],
+    key: { held_until: 'timestamptz', order_id: 'text' },
+    limit: maxOrdersARun,
+    work: async ({ order_id: orderId }) => {
+      const outcome = await tryHeld(deps, orderId)
+      logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
+    },
+  })
+  const closedOrders = worklist<ClosedOrder>({
+    name: 'orders-of-closed-invoices',
+    read: `
+        select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
+         where p.waits and p.customer_id is null and d.status in ('paid', 'partially_paid', 'expired', 'failed')`,
+    values: () => [],
+    key: { order_id: 'text' },
+    limit: maxOrdersARun,
+    work: async ({ order_id: orderId }) => {
+      if (await cancelClosed(deps, orderId))
+        logger.info({ orderId }, 'an order was canceled: its invoice closed')
+    },
+  })
+  return startWorklists({
+    name: 'awaiting-orders',
+    intervalMs: deps.intervalMs ?? 1_000,
+    pool,
+    logger,
+    lists: [heldOrders, closedOrders],
+  })
+}

@@ -1,0 +1,168 @@
+import { type LiveStock, lineInStock } from '../../domain/catalog/availability.ts'
+import { type Catalog, type Wanted, orderable, productOfOrder } from '../../domain/catalog/catalog.ts'
+import { type Quote, type ResellerTerms, quantityOf, quote, saleOf } from '../../domain/catalog/pricing.ts'
+import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { parseMeta, parseTargeting } from '../../domain/catalog/targeting.ts'
+import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
+import { type OrderDetails, type OrderMethod, type Target, orderedBy } from '../../domain/shared/order-terms.ts'
+import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { accepted } from '../catalog/views.ts'
+import type { Payer } from './payer.ts'
+
+/** Everything of an order but what names the request. */
+export type Prepared = Omit<OrderDraft, 'fingerprint'>
+
+/** What every kind of order says besides its product. */
+export type Buyer = {
+  readonly orderId: OrderId
+  readonly caller: Payer
+  readonly customerId: CustomerId | null
+  /** Null for who is no reseller. */
+  readonly termsOf: (product: Product) => ResellerTerms | null
+  readonly method: OrderMethod
+  /** What can pay an own order: see `OrderService.payableBy`. */
+  readonly payableBy: readonly OrderMethod[]
+  readonly expectedAmountCents: number | undefined
+  readonly catalog: Catalog
+}
+
+/**
+ * The last checks before the log is asked (docs/http-api.md, "Order of checks"): a rail without a live gateway, then
+ * the price guard.
+ */
+const draftOf = (
+  buyer: Buyer,
+  product: Product,
+  { figures, terms }: { readonly figures: Quote; readonly terms: ResellerTerms | null },
+  rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
+): Prepared => {
+  const { orderId, caller, customerId, method, payableBy, expectedAmountCents, catalog } = buyer
+  refuseFree(figures)
+  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  if (customerId === null && !payableBy.includes(method))
+    throw refuse(
+      'deposits_not_available',
+      `no live payment gateway serves "${method}" here; method must be one of ${payableBy.join(', ')}`,
+    )
+  const sale = saleOf(product, figures, { terms, isForCustomer: customerId !== null })
+  const { amountCents, unitPriceCents, quantity } = sale
+  if (expectedAmountCents !== undefined && expectedAmountCents !== amountCents)
+    throw refuse('price_changed', `the price is ${amountCents} cents, not ${expectedAmountCents}`, {
+      amountCents,
+      unitPriceCents,
+      quantity,
+    })
+  return {
+    orderId,
+    accountId: caller.accountId,
+    ...orderedBy(caller),
+    customerId,
+    ...rest,
+    ...sale,
+    method,
+    catalogDigest: catalog.digest ?? '',
+  }
+}
+
+/** Nothing is sold for nothing: a wallet that is debited by no cent, or a customer's credit, would say nothing of it. */
+const refuseFree = ({ amountCents, reseller }: Quote): void => {
+  if (amountCents === 0 || reseller?.yourCostCents === 0)
+    throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
+}
+
+/** What a customer may order is the reseller's own catalogue (docs/http-api.md, "Catalogue and prices": `sellable`). */
+const refuseUnsellable = (
+  product: Product,
+  customerId: CustomerId | null,
+  terms: ResellerTerms | null,
+): void => {
+  if (customerId !== null && terms?.sellable === false)
+    throw refuse('product_unavailable', `${product.id} is not in your catalogue: customers cannot order it`, {
+      successorId: null,
+    })
+}
+
+/** @throws ApiError unknown_product, product_unavailable, invalid_quantity, invalid_country, invalid_period,
+ * invalid_targeting, deposits_not_available, price_changed */
+export const prepareOrder = async (
+  buyer: Buyer,
+  asked: {
+    readonly productId: string
+    readonly quantity: number
+    readonly meta: Readonly<Record<string, unknown>> | undefined
+  },
+  stock: LiveStock,
+): Promise<Prepared> => {
+  const product = accepted(productOfOrder(buyer.catalog, asked.productId))
+  const terms = buyer.termsOf(product)
+  refuseUnsellable(product, buyer.customerId, terms)
+  const { quantity } = asked
+  // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
+  accepted(quantityOf(product, quantity))
+  const wanted = accepted(parseMeta(product, asked.meta))
+  const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
+  const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
+  const figures = accepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
+  // A top-up product's plan is named by the service, which knows which of them is held.
+  const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
+  return draftOf(buyer, product, { figures, terms }, { kind: 'order', planId, proxyIds: [] })
+}
+
+const isOpen = (wanted: Wanted): boolean =>
+  wanted.carrierId === null || wanted.service === null || wanted.rotationMinutes === null
+
+/** A top-up of a plan that the caller holds. @throws ApiError as `prepareOrder`; invalid_body for a plan that is bought anew */
+export const prepareTopUp = (
+  buyer: Buyer,
+  plan: { readonly planId: PlanId; readonly productId: string },
+  quantity: number,
+): Prepared => {
+  const product = accepted(productOfOrder(buyer.catalog, plan.productId))
+  if (product.renewal !== 'topup')
+    throw refuse(
+      'invalid_body',
+      `a plan of ${product.id} is not topped up; buy a fresh one with POST /api/v1/orders`,
+    )
+  const terms = buyer.termsOf(product)
+  const figures = accepted(quote(product, { quantity, wanted: null, terms }))
+  return draftOf(buyer, product, { figures, terms }, { kind: 'topup', planId: plan.planId, proxyIds: [] })
+}
+
+/** Rentals that are alike: of one product, in one country, on one mobile line. */
+export type RentalsToExtend = {
+  readonly productId: string
+  readonly proxyIds: readonly ProxyId[]
+  readonly line: Omit<Target, 'periodDays'>
+  /** The longest period that may still be added to all of them; left out where the next one is due. */
+  readonly extendableDays?: number
+}
+
+/** Another period for rentals, from their own end. @throws ApiError as `prepareOrder` */
+export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodDays: number): Prepared => {
+  const product = buyer.catalog.resolve(rentals.productId)
+  if (!product) throw new Error(`rentals of ${rentals.productId}, which the catalogue does not know`)
+  accepted(orderable(product))
+  const { country, carrierId, service, rotationMinutes } = rentals.line
+  const fields = {
+    country,
+    period_days: periodDays,
+    ...(carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
+  }
+  const wanted = accepted(parseTargeting(product, fields))
+  if (rentals.extendableDays !== undefined && periodDays > rentals.extendableDays)
+    throw refuse(
+      'invalid_period',
+      `period_days must be at most ${Math.max(0, rentals.extendableDays)} here: a rental ends at most ten years from now`,
+    )
+  const quantity = rentals.proxyIds.length
+  if (quantity > product.maxQuantity)
+    throw refuse(
+      'invalid_quantity',
+      `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
+    )
+  const terms = buyer.termsOf(product)
+  const figures = accepted(quote(product, { quantity, wanted, terms, minQuantity: 1 }))
+  const { proxyIds } = rentals
+  return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
+}

@@ -1,0 +1,171 @@
+import { z } from 'zod'
+import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { maxUrlLength } from '../../platform/outgoing/target.ts'
+import { type BtcpayCredentials, type CallbackVerdict, type CreatedInvoice, GatewayUnavailable, type PaymentGateway } from './payment-port.ts'
+import { isHexHmac, jsonApi, jsonOf, parseDecimalText, productMicros } from './provider-http.ts'
+
+const expirationMinutes = 60
+/** BTCPay's own default: a day. */
+const monitoringMinutes = 1_440
+/** Its retries end after about an hour; a delivery that is older than a day is no retry. */
+const oldestMs = 24 * 60 * 60 * 1000
+const newestMs = 5 * 60 * 1000
+
+/** A reseller's own server says what it likes: its ids and names end up in books, logs and spreadsheets. */
+const printable = z.string().regex(/^[\x21-\x7e]{1,200}$/)
+
+/**
+ * Seconds since 1970, up to a day before the end of the year 9999: Postgres reads none after it in this form, and an
+ * invoice that states milliseconds would stop the read tables of everybody.
+ */
+const seconds = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(253_402_300_799 - monitoringMinutes * 60)
+
+/** A payer pays in a handful of parts; a server that invents more would have each of them written to the log. */
+const maxPayments = 500
+/** An invoice has a few dozen at most: a server has one for each of its coins and ways to pay it. */
+const maxMethods = 200
+/** One deposit has one invoice, or two when the first answer was lost. The API gives 50 at once. */
+const maxInvoices = 50
+/** A payment has six fields, a method fifteen. */
+const maxValues = 6_000
+
+/** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
+const Invoice = z.object({
+  id: printable,
+  status: z.enum(['New', 'Processing', 'Expired', 'Invalid', 'Settled']),
+  currency: z.string().regex(/^\w{1,20}$/),
+  amount: z.string(),
+  checkoutLink: z.string(),
+  expirationTime: seconds,
+  monitoringExpiration: seconds.optional(),
+  metadata: z.object({ orderId: printable.optional().catch(undefined) }).nullish(),
+})
+const Payments = z.array(z.object({ id: printable, value: z.string(), status: z.string() })).max(maxPayments)
+const PaymentMethods = z.array(z.object({ rate: z.string(), payments: Payments })).max(maxMethods)
+
+const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus>> = {
+  New: 'open',
+  Processing: 'processing',
+  Settled: 'paid',
+  Expired: 'expired',
+  Invalid: 'failed',
+}
+
+/** Settled payments in the invoice's currency, at the rate that it was made with. */
+export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] => {
+  if (methods.reduce((count, { payments }) => count + payments.length, 0) > maxPayments)
+    throw new GatewayUnavailable(`btcpay: an invoice with more than ${maxPayments} payments`)
+  return methods.flatMap(({ rate, payments }) =>
+    payments
+      .filter(({ status }) => status === 'Settled')
+      .flatMap(({ id, value }) => {
+        const [amount, price] = [parseDecimalText(value), parseDecimalText(rate)]
+        if (!amount || !price) throw new GatewayUnavailable('btcpay: a payment whose figures are no numbers')
+        const amountMicros = productMicros(amount, price)
+        return amountMicros > 0 ? [{ paymentId: id, amountMicros }] : []
+      }),
+  )
+}
+
+/**
+ * Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. As it
+ * was read: a NUL, which no table holds, is written out as %00.
+ */
+const payPage = (link: string, { protocol }: URL): string => {
+  const page = link.length <= maxUrlLength ? URL.parse(link) : null
+  if (page?.protocol !== protocol || page.username !== '' || page.password !== '')
+    throw new GatewayUnavailable(`btcpay: a checkout link that is no ${protocol.slice(0, -1)} address`)
+  return page.href
+}
+
+const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice => {
+  const { id, checkoutLink, expirationTime, monitoringExpiration } = invoice
+  const watchUntil = monitoringExpiration ?? expirationTime + monitoringMinutes * 60
+  return {
+    invoiceId: id,
+    payUrl: payPage(checkoutLink, server),
+    expiresAt: isoTime(expirationTime * 1000),
+    watchUntil: isoTime(watchUntil * 1000),
+  }
+}
+
+/** BTCPay Server, Greenfield API. It knows no idempotency key: an invoice is looked for before one is made. */
+export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send): PaymentGateway => {
+  const { url, apiKey, storeId, webhookSecret } = credentials
+  const authorization = `token ${apiKey}`
+  const api = jsonApi('btcpay', send, trimEnd(url, '/'), { authorization }, maxValues)
+  const store = `/api/v1/stores/${encodeURIComponent(storeId)}/invoices`
+  const server = new URL(url)
+
+  const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
+    const path = `${store}/${encodeURIComponent(invoiceId)}`
+    const invoice = await api('GET', path, Invoice)
+    const methods = invoice && (await api('GET', `${path}/payment-methods`, PaymentMethods))
+    if (!invoice || !methods) return null
+    return {
+      kind: 'invoice',
+      invoiceId: invoice.id,
+      depositId: invoice.metadata?.orderId ?? null,
+      currency: invoice.currency.toLowerCase(),
+      status: statuses[invoice.status],
+      payments: settledPayments(methods),
+    }
+  }
+
+  return {
+    provider: 'btcpay',
+    readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
+    fetch: (reference) => readInvoice(reference.slice('invoice:'.length)),
+    createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
+      const wanted = `?orderId=${encodeURIComponent(depositId)}`
+      const standing = await api('GET', `${store}${wanted}`, z.array(Invoice).max(maxInvoices))
+      const own = standing?.find(({ metadata }) => metadata?.orderId === depositId)
+      if (own) return created(own, server)
+      const invoice = await api('POST', store, Invoice, {
+        body: {
+          amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,
+          currency: 'USD',
+          metadata: { orderId: depositId, itemDesc: `${merchantName}: account credit` },
+          checkout: {
+            expirationMinutes,
+            monitoringMinutes,
+            paymentTolerance: 0,
+            redirectURL: returnUrl,
+          },
+        },
+      })
+      if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
+      return created(invoice, server)
+    },
+    // What arrived in coins stays: no bank takes it back.
+    disputesSince: async () => [],
+    verify: (raw, headers, nowMs): CallbackVerdict => {
+      const signature = headers['btcpay-sig']
+      const hex =
+        typeof signature === 'string' ? /^sha256=([0-9a-fA-F]{64})$/.exec(signature)?.[1] : undefined
+      if (hex === undefined) return { ok: false, why: 'no BTCPay-Sig' }
+      if (!isHexHmac('sha256', webhookSecret, raw, hex)) return { ok: false, why: 'signature' }
+      const event = Event.safeParse(jsonOf(raw))
+      if (!event.success) return { ok: false, why: 'no event' }
+      const { deliveryId, timestamp, type, invoiceId } = event.data
+      const ageMs = nowMs - timestamp * 1000
+      if (ageMs > oldestMs || ageMs < -newestMs) return { ok: false, why: 'age' }
+      const about = type.startsWith('Invoice') && type !== 'InvoiceCreated' && invoiceId !== undefined
+      return { ok: true, callback: { eventId: deliveryId, reference: about ? `invoice:${invoiceId}` : null } }
+    },
+  }
+}
+
+const Event = z.object({
+  deliveryId: printable,
+  type: z.string(),
+  timestamp: z.int(),
+  invoiceId: printable.optional(),
+})

@@ -1,0 +1,152 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { QueueTable } from '../../platform/work/queue-table.ts'
+import type { Callback, Gateways } from './payment-port.ts'
+
+/** A stored callback. */
+export type InboxEntry = {
+  readonly gateway_id: string
+  readonly event_id: string
+  readonly reference: string
+  readonly attempts: number
+}
+
+/** An owner is a gateway: one that hangs holds up no other. */
+export const inboxQueue: QueueTable = {
+  name: 'payment-callbacks',
+  table: 'work.gateway_inbox',
+  key: ['gateway_id', 'event_id'],
+  owner: 'gateway_id',
+  columns: ['reference'],
+}
+
+/** The durable inbox of callbacks: at least once in, each event once. `take-callbacks.ts` works it off. */
+export type Inbox = {
+  /** Resolves when it is durable. False: this event was stored before. */
+  store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
+  /** Drops what was done more than 30 days ago, longer than any provider sends an event again. */
+  sweep(): Promise<void>
+}
+
+const keptDays = 30
+/** Rows of one statement, so that it never holds anything up for long. */
+const sweptAtOnce = 1_000
+
+export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
+  store: async (gatewayId, { eventId, reference }) => {
+    const { rowCount } = await pool.query({
+      name: 'store-callback',
+      text: `insert into work.gateway_inbox (gateway_id, event_id, reference, due_at)
+             values ($1::text, $2::text, $3::text, $4::timestamptz) on conflict do nothing`,
+      values: [gatewayId, eventId, reference, isoTime(clock())],
+    })
+    return rowCount === 1
+  },
+  sweep: async () => {
+    for (;;) {
+      const { rowCount } = await pool.query({
+        name: 'sweep-callbacks',
+        text: `delete from work.gateway_inbox where ctid in (
+                 select ctid from work.gateway_inbox
+                  where finished_at < $1::timestamptz - make_interval(days => ${keptDays}) limit ${sweptAtOnce})`,
+        values: [isoTime(clock())],
+      })
+      if ((rowCount ?? 0) < sweptAtOnce) return
+    }
+  },
+})
+
+/** What callbacks of a gateway came within the days that they are kept; `lastAt` is ISO 8601 UTC, null: none. */
+export type CallbacksSeen = {
+  readonly gatewayId: string
+  readonly lastAt: string | null
+  readonly waiting: number
+}
+
+/** The callbacks of some gateways, in the order that they were named. */
+export const callbacksOf = async (
+  pool: pg.Pool,
+  gatewayIds: readonly string[],
+): Promise<readonly CallbacksSeen[]> => {
+  const { rows } = await pool.query<{ gateway_id: string; last_at: string | null; waiting: number }>(
+    `select gateway_id, (select max(received_at) from work.gateway_inbox i where i.gateway_id = g.gateway_id) as last_at,
+       (select count(*) from work.gateway_inbox i where i.gateway_id = g.gateway_id and status = 'pending') as waiting
+     from unnest($1::text[]) with ordinality g (gateway_id, at) order by at`,
+    [gatewayIds],
+  )
+  return rows.map(({ gateway_id: gatewayId, last_at: lastAt, waiting }) => ({ gatewayId, lastAt, waiting }))
+}
+
+/** Where the callbacks of a gateway are taken. */
+export const callbackPath = (gatewayId: string): string => `/callbacks/${gatewayId}`
+
+/**
+ * Anybody can send here, and customers must not feel it: callbacks have places and limits of their own, above what a
+ * provider sends from one address. One that is turned away is sent again by its provider, and looked for by the poller.
+ */
+const callbacksAtOnce = { total: 256, perAddress: 64 }
+const callbackRate = { burst: 500, perSecond: 50 }
+/**
+ * Of one reseller's gateway, from all addresses: whoever has its secret can sign any number, each of which is kept for a month
+ * and asks its server again. An invoice has about four.
+ */
+const resellerRate = { burst: 500, perSecond: 10 }
+
+/**
+ * The providers' callbacks. The signature is checked over the raw bytes, where to look is stored, and only then comes
+ * the answer: what it means is found out afterwards. An event that was stored before is answered alike.
+ */
+export const callbackRoutes = (deps: {
+  readonly gateways: Gateways
+  readonly inbox: Inbox
+  readonly clock: Clock
+  readonly hooks: CrashHooks
+  /** Told that something was stored. */
+  readonly stored: () => void
+  readonly monotonicMs: MonotonicClock
+}): readonly Route[] => {
+  const limiter = createRateLimiter(callbackRate, deps.monotonicMs)
+  const byReseller = createRateLimiter(resellerRate, deps.monotonicMs)
+  return [
+    route({
+      method: 'POST',
+      path: '/callbacks/{gateway}',
+      operationId: 'takeCallback',
+      summary: 'Take a payment callback',
+      description: 'For payment providers: signed with the secret that the gateway was set up with.',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      hidden: true,
+      atOnce: callbacksAtOnce,
+      limit: { per: 'address', take: (address) => limiter.take(address) },
+      rawBody: true,
+      params: z.object({ gateway: z.string().max(64) }),
+      responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
+      errors: ['unauthorized', 'not_found'],
+      handler: async ({ params, raw, headers, log, address }) => {
+        const live = await deps.gateways.byId(params.gateway)
+        if (!live) throw refuse('not_found', 'no gateway has this address')
+        const verdict = live.gateway.verify(raw, headers, deps.clock())
+        if (!verdict.ok) {
+          const { gatewayId, provider } = live
+          log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
+          throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
+        }
+        // Only what is signed counts: nobody else can use a reseller's share up.
+        const waitS = live.owner === null ? 0 : byReseller.take(live.gatewayId)
+        if (waitS > 0) throw refuseUntil('rate_limited', 'too many callbacks of this gateway', waitS)
+        const { eventId, reference } = verdict.callback
+        if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
+          deps.stored()
+        deps.hooks.at('callback-stored')
+        return { status: 200, text: 'ok' }
+      },
+    }),
+  ]
+}

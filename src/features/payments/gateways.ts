@@ -1,0 +1,139 @@
+import { LRUCache } from 'lru-cache'
+import { type Provider, type Rail, railNames, resellerRails, routeOf } from '../../domain/payments/payments.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/formats.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
+import type { MasterKey } from '../../platform/vault/keys.ts'
+import { createAdapter } from './adapters.ts'
+import { type GatewayCredentials, type Gateways, type LiveGateway, type PaymentGateway, isSandbox } from './payment-port.ts'
+import type { PaymentConfig } from './settings.ts'
+
+/** A gateway as it is set up. Its id changes with the account at the provider: old invoices stay with their own. */
+export type StoredGateway = {
+  readonly gatewayId: string
+  readonly owner: AccountId | null
+  readonly merchantName: string
+  readonly credentials: GatewayCredentials
+}
+
+/** The gateways that resellers set up. */
+export type ResellerGateways = {
+  /** The one that takes new invoices of the rail, or null. */
+  forRail(owner: AccountId, rail: Rail): Promise<StoredGateway | null>
+  /** Also one that takes no new invoices any more. */
+  byId(gatewayId: string): Promise<StoredGateway | null>
+}
+
+/** One of the service's own gateways, without anything secret. */
+export type OwnGateway = {
+  readonly gatewayId: string
+  readonly provider: Provider
+  /** A stand-in, a provider that takes no real money with these credentials, or one that may. */
+  readonly mode: 'sandbox' | 'test' | 'live'
+  /** Whose new invoices it takes; none while a preferred one takes them. */
+  readonly rails: readonly { readonly rail: Rail; readonly currency: 'usd' }[]
+}
+
+const modeOf = (credentials: GatewayCredentials): OwnGateway['mode'] => {
+  if (isSandbox(credentials)) return 'sandbox'
+  return credentials.provider === 'stripe' && /^[a-z]+_test_/.test(credentials.secretKey) ? 'test' : 'live'
+}
+
+/** Cards first, then the crypto gateways in the order in which they are preferred. */
+const sandboxProviders: readonly Provider[] = ['stripe', 'btcpay']
+
+const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): readonly StoredGateway[] => {
+  const { merchantName } = config
+  if (config.gateways.length > 0)
+    return config.gateways.map((credentials) => ({
+      gatewayId: `service-${credentials.provider}`,
+      owner: null,
+      merchantName,
+      credentials,
+    }))
+  if (sandboxUrl === null) return []
+  return sandboxProviders.map((provider) => ({
+    gatewayId: `sandbox-${provider}`,
+    owner: null,
+    merchantName,
+    credentials: { provider, sandbox: true },
+  }))
+}
+
+const maxAdapters = 10_000
+
+/** The gateways of the service (settings) and of its resellers (their terms), with their adapters. */
+export const createGateways = (deps: {
+  readonly config: PaymentConfig
+  readonly resellers: ResellerGateways
+  /** Where the stand-ins answer; null where none run. */
+  readonly sandboxUrl: string | null
+  readonly master: MasterKey
+  readonly callbackUrl: (gatewayId: string) => string
+  readonly clock: Clock
+}): Gateways & { own(): readonly OwnGateway[]; close(): Promise<void> } => {
+  const { config, resellers, sandboxUrl, master, callbackUrl, clock } = deps
+  const outgoing = publicOutgoing()
+  const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
+  const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
+  const own = serviceGateways(config, sandboxUrl)
+  // Being made or made, so that one gateway has one adapter: what it may have under way is counted there.
+  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingTo(maxAdapters))
+
+  const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
+    const known = adapters.get(gatewayId)
+    if (known) return known
+    const making = createAdapter(gatewayId, credentials, {
+      send: outgoing.send,
+      sandbox,
+      master,
+      callbackUrl,
+      clock,
+    })
+    adapters.set(gatewayId, making)
+    making.catch(() => adapters.delete(gatewayId))
+    return making
+  }
+  const live = async (stored: StoredGateway | null | undefined): Promise<LiveGateway | null> => {
+    if (!stored) return null
+    const { gatewayId, owner, merchantName, credentials } = stored
+    const gateway = await adapterOf(stored)
+    return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
+  }
+
+  /** The first that can. */
+  const ownForRail = (rail: Rail): StoredGateway | undefined =>
+    own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
+
+  const forRail: Gateways['forRail'] = async (owner, rail) => {
+    const stored = owner === null ? ownForRail(rail) : await resellers.forRail(owner, rail)
+    if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
+    return live(stored)
+  }
+
+  return {
+    forRail,
+    liveRails: async (owner) => {
+      const known = owner === null ? railNames : resellerRails
+      const found = await Promise.all(known.map((rail) => forRail(owner, rail)))
+      return known.filter((_, at) => found[at] !== null)
+    },
+    byId: async (gatewayId) =>
+      live(own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId))),
+    own: () =>
+      own.map((stored) => ({
+        gatewayId: stored.gatewayId,
+        provider: stored.credentials.provider,
+        mode: modeOf(stored.credentials),
+        rails: railNames.flatMap((rail) => {
+          const route = ownForRail(rail) === stored ? routeOf(rail, stored.credentials.provider) : null
+          return route === null ? [] : [{ rail, currency: route.currency }]
+        }),
+      })),
+    close: async () => {
+      await outgoing.close()
+      await local?.close()
+    },
+  }
+}

@@ -1,0 +1,202 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { type CallbackVerdict, GatewayUnavailable, type NowpaymentsCredentials, type PaymentGateway } from './payment-port.ts'
+import { isHexDigest, isHexHmac, jsonApi, jsonOf, parseDecimalText, shareMicros } from './provider-http.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+/** A payment expires when nothing came "in the 7 days time window" (its documentation, payment statuses). */
+const payableMs = 7 * dayMs
+/** Repeated deposits to an address of an invoice still come after that. */
+const watchedMs = 14 * dayMs
+/** A login token holds for five minutes. */
+const tokenMs = 4 * 60 * 1000
+const maxPayments = 500
+/** A payment has some thirty fields. */
+const maxValues = 20_000
+
+/** A number, or a text of one: `parseExactJson` gives texts. */
+const id = z.string().min(1).max(64)
+
+/** The parts of a payment that are used. */
+const Payment = z.object({
+  payment_id: id,
+  parent_payment_id: id.nullish(),
+  invoice_id: id.nullish(),
+  order_id: z.string().nullish(),
+  payment_status: z.string(),
+  price_amount: z.string(),
+  price_currency: z.string(),
+  pay_amount: z.string(),
+  actually_paid: z.string().nullish(),
+})
+type Payment = z.output<typeof Payment>
+
+const arrived = new Set(['finished', 'partially_paid'])
+const underWay = new Set(['confirming', 'confirmed', 'sending'])
+
+/** What arrived of it for good: the price times what was paid of what was asked; null for nothing. */
+export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | null => {
+  if (!arrived.has(payment.payment_status)) return null
+  const figures = [payment.price_amount, payment.actually_paid ?? '0', payment.pay_amount].map(
+    parseDecimalText,
+  )
+  const [price, paid, asked] = figures
+  if (!price || !paid || !asked)
+    throw new GatewayUnavailable('nowpayments: a payment whose figures are no numbers')
+  const amountMicros = shareMicros(price, paid, asked)
+  return amountMicros > 0 ? { paymentId: payment.payment_id, amountMicros } : null
+}
+
+/** An invoice has as many payments as its payer begins. */
+export const statusOf = (payments: readonly Pick<Payment, 'payment_status'>[]): InvoiceStatus => {
+  const has = (...wanted: readonly string[]): boolean =>
+    payments.some(({ payment_status }) => wanted.includes(payment_status))
+  const all = (wanted: string): boolean =>
+    payments.length > 0 && payments.every(({ payment_status }) => payment_status === wanted)
+  if (payments.some(({ payment_status }) => underWay.has(payment_status))) return 'processing'
+  if (has('finished')) return 'paid'
+  if (has('partially_paid') || all('expired')) return 'expired'
+  return all('failed') ? 'failed' : 'open'
+}
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]))
+}
+
+/** What is sorted before its sender is known: a notification has about a kilobyte and two levels. */
+const maxSortedBytes = 16_384
+const maxSortedDepth = 16
+
+const isWithin = (depth: number, value: unknown): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (depth > 0 && Object.values(value).every((item) => isWithin(depth - 1, item)))
+
+/** The JSON with its keys sorted at every depth; null for a body that is none, or too large or deep to be a notification. */
+const sortedText = (raw: Buffer): string | null => {
+  if (raw.length > maxSortedBytes) return null
+  const body = jsonOf(raw)
+  return isWithin(maxSortedDepth, body) ? JSON.stringify(sorted(body)) : null
+}
+
+/**
+ * Signed is the JSON with its keys sorted at every depth (its documentation, "Instant Payments Notifications"); a body
+ * that is sent sorted is checked as it came, for writing a number anew can change it. Whoever knows the address can send
+ * anything: nothing is read of a body whose signature has no signature's form.
+ */
+const isSigned = (secret: string, raw: Buffer, hex: string): boolean => {
+  if (!isHexDigest('sha512', hex)) return false
+  if (isHexHmac('sha512', secret, raw, hex)) return true
+  const text = sortedText(raw)
+  return text !== null && isHexHmac('sha512', secret, text, hex)
+}
+
+const Ipn = z.object({ payment_id: z.union([z.int(), id]), payment_status: z.string().max(40) })
+
+/** NOWPayments: invoices with a hosted page, and signed notifications (IPN). */
+export const createNowpaymentsGateway = (
+  credentials: NowpaymentsCredentials,
+  send: Send,
+  parts: { readonly baseUrl?: string; readonly clock: () => number },
+): PaymentGateway => {
+  const { apiKey, ipnSecret, email, password } = credentials
+  const { baseUrl = 'https://api.nowpayments.io/v1', clock } = parts
+  const api = jsonApi('nowpayments', send, baseUrl, { 'x-api-key': apiKey }, maxValues)
+  let login: { readonly token: string; readonly untilMs: number } | null = null
+
+  const token = async (): Promise<string> => {
+    if (login && clock() < login.untilMs) return login.token
+    const answer = await api('POST', '/auth', z.object({ token: z.string() }), { body: { email, password } })
+    if (!answer) throw new GatewayUnavailable('nowpayments: no login')
+    login = { token: answer.token, untilMs: clock() + tokenMs }
+    return answer.token
+  }
+
+  /** The invoice's payments that carry our own reference: the list is not trusted to be filtered. */
+  const paymentsOf = async (invoiceId: string, depositId: string): Promise<readonly Payment[]> => {
+    const list = await api(
+      'GET',
+      `/payment/?limit=${maxPayments}&page=0&sortBy=created_at&orderBy=asc&invoiceId=${encodeURIComponent(invoiceId)}`,
+      z.object({ data: z.array(Payment).max(maxPayments) }),
+      { headers: { authorization: `Bearer ${await token()}` } },
+    )
+    return (list?.data ?? []).filter(({ order_id }) => order_id === depositId)
+  }
+
+  const report = (invoiceId: string, depositId: string, payments: readonly Payment[]): InvoiceReport => ({
+    kind: 'invoice',
+    invoiceId,
+    depositId,
+    currency: payments.find(({ price_currency }) => price_currency.toLowerCase() !== 'usd') ? 'mixed' : 'usd',
+    status: statusOf(payments),
+    payments: payments.map(arrivedOf).filter((payment) => payment !== null),
+  })
+
+  const readPayment = (paymentId: string): Promise<Payment | null> =>
+    api('GET', `/payment/${encodeURIComponent(paymentId)}`, Payment)
+
+  return {
+    provider: 'nowpayments',
+    readInvoice: async ({ invoiceId, depositId }) =>
+      report(invoiceId, depositId, await paymentsOf(invoiceId, depositId)),
+    fetch: async (reference) => {
+      const payment = await readPayment(reference.slice('payment:'.length))
+      if (!payment) return null
+      // A repeated deposit to an address names the payment that the address was made for.
+      const parent = payment.parent_payment_id ? await readPayment(payment.parent_payment_id) : null
+      const depositId = payment.order_id ?? parent?.order_id ?? null
+      const invoiceId = payment.invoice_id ?? parent?.invoice_id ?? null
+      if (depositId === null || invoiceId === null) return null
+      const others = await paymentsOf(invoiceId, depositId)
+      const rest = others.filter(({ payment_id }) => payment_id !== payment.payment_id)
+      return report(invoiceId, depositId, [...rest, payment])
+    },
+    createInvoice: async ({ depositId, amountCents, merchantName, returnUrl, callbackUrl }) => {
+      const Created = z.object({ id, invoice_url: z.string() })
+      const invoice = await api('POST', '/invoice', Created, {
+        body: {
+          price_amount: amountCents / 100,
+          price_currency: 'usd',
+          order_id: depositId,
+          order_description: `${merchantName}: account credit`,
+          ipn_callback_url: callbackUrl,
+          success_url: returnUrl,
+          cancel_url: returnUrl,
+        },
+      })
+      if (!invoice) throw new GatewayUnavailable('nowpayments: no invoice')
+      const nowMs = clock()
+      return {
+        invoiceId: invoice.id,
+        payUrl: invoice.invoice_url,
+        expiresAt: isoTime(nowMs + payableMs),
+        watchUntil: isoTime(nowMs + watchedMs),
+      }
+    },
+    // What arrived in coins stays: no bank takes it back.
+    disputesSince: async () => [],
+    verify: (raw, headers): CallbackVerdict => {
+      const signature = headers['x-nowpayments-sig']
+      if (typeof signature !== 'string') return { ok: false, why: 'no x-nowpayments-sig' }
+      if (!isSigned(ipnSecret, raw, signature)) return { ok: false, why: 'signature' }
+      const ipn = Ipn.safeParse(jsonOf(raw))
+      const digest = createHash('sha256').update(raw).digest('hex')
+      // Notifications of payouts are signed alike and say nothing of deposits.
+      if (!ipn.success) return { ok: true, callback: { eventId: digest, reference: null } }
+      const { payment_id, payment_status } = ipn.data
+      return {
+        ok: true,
+        callback: {
+          eventId: `${payment_id} ${payment_status} ${digest.slice(0, 32)}`,
+          reference: `payment:${payment_id}`,
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,153 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { z } from 'zod'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
+import { GatewayUnavailable } from './payment-port.ts'
+
+/** A decimal number as it was written: `digits / 10^scale`. */
+export type Decimal = { readonly digits: bigint; readonly scale: number }
+
+const maxScale = 400
+
+/** `25.00`, `1e-7` or `-3`; null for any other text. Nothing is rounded. */
+export const parseDecimalText = (text: string): Decimal | null => {
+  const match = /^(-?)(\d{1,60})(?:\.(\d{1,60}))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text)
+  if (!match) return null
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match
+  const scale = fraction.length - Number(exponent)
+  if (Math.abs(scale) > maxScale) return null
+  const digits = BigInt(whole + fraction) * (sign === '-' ? -1n : 1n)
+  return scale >= 0 ? { digits, scale } : { digits: digits * 10n ** BigInt(-scale), scale: 0 }
+}
+
+const safe = (value: bigint): number => {
+  const number = Number(value)
+  // The figure itself is the provider's and belongs in no log.
+  if (value < 0n || !Number.isSafeInteger(number))
+    throw new GatewayUnavailable('a payment of more than can be credited, or of less than nothing')
+  return number
+}
+
+/**
+ * `a × b` dollars as micro-dollars, rounded down.
+ * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ */
+export const productMicros = (a: Decimal, b: Decimal): number =>
+  safe((a.digits * b.digits * 1_000_000n) / 10n ** BigInt(a.scale + b.scale))
+
+/**
+ * `price × part / whole` dollars as micro-dollars, rounded down; 0 when the whole is 0.
+ * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ */
+export const shareMicros = (price: Decimal, part: Decimal, whole: Decimal): number => {
+  if (whole.digits === 0n) return 0
+  const up = price.digits * part.digits * 10n ** BigInt(whole.scale) * 1_000_000n
+  return safe(up / (whole.digits * 10n ** BigInt(price.scale + part.scale)))
+}
+
+/** JSON with every number as the text that was sent: money is never a float. */
+export const parseExactJson = (text: string): unknown =>
+  JSON.parse(text, (_key, value: unknown, context?: { source?: string }) =>
+    typeof value === 'number' ? (context?.source ?? String(value)) : value,
+  )
+
+/** A call of a provider's JSON API; null for 404. Numbers come as their texts. */
+export type JsonCall = <Shape extends z.ZodType>(
+  method: 'GET' | 'POST',
+  path: string,
+  shape: Shape,
+  options?: { readonly body?: object; readonly headers?: Readonly<Record<string, string>> },
+) => Promise<z.output<Shape> | null>
+
+/** At least as many as there are: each but the first follows a comma or an opening bracket. */
+const valuesAtMost = (text: string): number => {
+  let values = 1
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]
+    if (char === ',' || char === '[' || char === '{') values += 1
+  }
+  return values
+}
+
+/**
+ * Errors name the path and the status, never what was sent or answered.
+ * @param maxValues More than any real answer has. Everybody waits while an answer is read, and what that takes grows with
+ *   its values: two megabytes of them, from a reseller's own server, took ten seconds.
+ */
+export const jsonApi = (
+  name: string,
+  send: Send,
+  baseUrl: string,
+  headers: Readonly<Record<string, string>>,
+  maxValues: number,
+): JsonCall => {
+  const fail = (path: string, what: string): GatewayUnavailable =>
+    new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${what}`)
+  return async (method, path, shape, options = {}) => {
+    const { body, headers: more } = options
+    let status: number
+    let text: string
+    try {
+      const response = await send(`${baseUrl}${path}`, {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...headers,
+          ...more,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      status = response.status
+      text = await response.text()
+    } catch (error) {
+      throw fail(path, faultKind(error))
+    }
+    if (status === 404) return null
+    if (status >= 300) throw fail(path, `status ${status}`)
+    if (valuesAtMost(text) > maxValues) throw fail(path, `an answer of more than ${maxValues} values`)
+    const answer = shape.safeParse(exactJsonOf(text))
+    if (answer.success) return answer.data
+    const field = answer.error.issues[0]?.path.join('.')
+    throw fail(path, `an answer that its documentation does not have${field ? `, at ${field}` : ''}`)
+  }
+}
+
+const exactJsonOf = (text: string): unknown => {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** A callback's body; null when it is no JSON. */
+export const jsonOf = (raw: Buffer): unknown => {
+  try {
+    return JSON.parse(raw.toString('utf8'))
+  } catch {
+    return null
+  }
+}
+
+type Algorithm = 'sha256' | 'sha512'
+
+const forms: Readonly<Record<Algorithm, RegExp>> = {
+  sha256: /^[0-9a-fA-F]{64}$/,
+  sha512: /^[0-9a-fA-F]{128}$/,
+}
+
+/** Whether the text has the form of a digest: asked before any work is done for a stranger. */
+export const isHexDigest = (algorithm: Algorithm, hex: string): boolean => forms[algorithm].test(hex)
+
+/** Whether the text is the hex HMAC of the bytes: compared in constant time. */
+export const isHexHmac = (
+  algorithm: Algorithm,
+  secret: string,
+  bytes: Buffer | string,
+  hex: string,
+): boolean => {
+  if (!isHexDigest(algorithm, hex)) return false
+  const expected = createHmac(algorithm, secret).update(bytes).digest()
+  return timingSafeEqual(expected, Buffer.from(hex, 'hex'))
+}

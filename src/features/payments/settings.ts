@@ -1,0 +1,208 @@
+import { z } from 'zod'
+import { type Provider, providers } from '../../domain/payments/payments.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import { weakKey, weakText } from '../../platform/vault/secrets.ts'
+import { type GatewayCredentials, credentialShapes } from './payment-port.ts'
+
+const text = (expected: string) => z.string({ error: expected })
+const address = (protocols: readonly string[], expected: string) =>
+  text(expected).refine((value) => {
+    if (!URL.canParse(value)) return false
+    const { protocol, search, hash, username } = new URL(value)
+    return protocols.includes(protocol) && search === '' && hash === '' && username === ''
+  }, expected)
+
+const port = 'a whole number from 0 to 65535'
+
+/** The settings of payments: part of the one schema in `src/app/config.ts`. */
+export const paymentSettings = {
+  FAREBOX_PUBLIC_URL: address(['https:', 'http:'], 'an address such as https://shop.example.com')
+    .transform((url) => trimEnd(url, '/'))
+    .optional()
+    .describe('Where the world reaches this service: payment callbacks and payers come back here.'),
+  FAREBOX_MERCHANT_NAME: text('a text of 1 to 60 characters')
+    .regex(/^[^\p{C}]{1,60}$/u, 'a text of 1 to 60 characters')
+    .prefault('Farebox')
+    .describe("What the service's own pay pages call it."),
+  FAREBOX_STRIPE_SECRET_KEY: text('sk_… or rk_…')
+    .optional()
+    .describe('Cards and local rails: Stripe Checkout.'),
+  FAREBOX_STRIPE_WEBHOOK_SECRET: text('whsec_…')
+    .optional()
+    .describe('Of the Stripe webhook endpoint at {FAREBOX_PUBLIC_URL}/callbacks/service-stripe.'),
+  FAREBOX_BTCPAY_URL: text('an https address')
+    .optional()
+    .describe('Crypto: where your BTCPay Server answers.'),
+  FAREBOX_BTCPAY_API_KEY: text('a text')
+    .optional()
+    .describe('Its API key, with btcpay.store.cancreateinvoice and btcpay.store.canviewinvoices.'),
+  FAREBOX_BTCPAY_STORE_ID: text('letters and digits').optional().describe('The id of its store.'),
+  FAREBOX_BTCPAY_WEBHOOK_SECRET: text('a text')
+    .optional()
+    .describe('Of the store webhook at {FAREBOX_PUBLIC_URL}/callbacks/service-btcpay.'),
+  FAREBOX_NOWPAYMENTS_API_KEY: text('a text')
+    .optional()
+    .describe('Crypto, without a BTCPay Server: NOWPayments.'),
+  FAREBOX_NOWPAYMENTS_IPN_SECRET: text('a text').optional().describe('Its IPN secret key.'),
+  FAREBOX_NOWPAYMENTS_EMAIL: text('an e-mail address')
+    .optional()
+    .describe('Of the NOWPayments account: lists payments whose callbacks were lost.'),
+  FAREBOX_NOWPAYMENTS_PASSWORD: text('a text').optional().describe('Of the NOWPayments account.'),
+  FAREBOX_SANDBOX: z
+    .enum(['auto', 'off'], { error: 'auto or off' })
+    .prefault('auto')
+    .describe(
+      "auto: stand-ins of the payment providers and of the scrapers' provider, on the demo and where no real credential is set.",
+    ),
+  FAREBOX_SANDBOX_PORT: text(port)
+    .regex(/^\d{1,5}$/, port)
+    .transform(Number)
+    .refine((value) => value <= 65_535, port)
+    .optional()
+    .describe('The loopback port of the stand-ins; left out: the one after PORT, or a free one.'),
+  FAREBOX_SANDBOX_URL: address(['http:'], 'an address such as http://127.0.0.1:3001')
+    .refine(
+      (value) => ['127.0.0.1', '[::1]', 'localhost'].includes(new URL(value).hostname),
+      'a loopback address',
+    )
+    .optional()
+    .describe('Stand-ins that run already, on this machine, in place of own ones.'),
+  FAREBOX_DEPOSIT_LOOK_MS: text('a whole number from 100 to 3600000')
+    .regex(/^\d{3,7}$/, 'a whole number from 100 to 3600000')
+    .transform(Number)
+    .refine((value) => value >= 100 && value <= 3_600_000, 'a whole number from 100 to 3600000')
+    .prefault('120000')
+    .describe('When a deposit is first looked up at its provider, in case its callback was lost.'),
+} as const
+
+type Values = z.output<z.ZodObject<typeof paymentSettings>>
+
+/** Those whose values are never shown. */
+export const paymentSecrets: readonly string[] = [
+  'FAREBOX_STRIPE_SECRET_KEY',
+  'FAREBOX_STRIPE_WEBHOOK_SECRET',
+  'FAREBOX_BTCPAY_API_KEY',
+  'FAREBOX_BTCPAY_WEBHOOK_SECRET',
+  'FAREBOX_NOWPAYMENTS_API_KEY',
+  'FAREBOX_NOWPAYMENTS_IPN_SECRET',
+  'FAREBOX_NOWPAYMENTS_PASSWORD',
+]
+
+export type PaymentConfig = {
+  /** Without a slash at its end; null: where this process listens. */
+  readonly publicUrl: string | null
+  readonly merchantName: string
+  /** The service's own real gateways. */
+  readonly gateways: readonly GatewayCredentials[]
+  /** Whether stand-ins may run here, were they needed: never beside a real credential. */
+  readonly sandbox: { readonly port: number | null; readonly url: string | null } | null
+  readonly depositLookMs: number
+}
+
+/** The settings of each provider, by the field of its credentials. */
+const fields = {
+  stripe: { secretKey: 'FAREBOX_STRIPE_SECRET_KEY', webhookSecret: 'FAREBOX_STRIPE_WEBHOOK_SECRET' },
+  btcpay: {
+    url: 'FAREBOX_BTCPAY_URL',
+    apiKey: 'FAREBOX_BTCPAY_API_KEY',
+    storeId: 'FAREBOX_BTCPAY_STORE_ID',
+    webhookSecret: 'FAREBOX_BTCPAY_WEBHOOK_SECRET',
+  },
+  nowpayments: {
+    apiKey: 'FAREBOX_NOWPAYMENTS_API_KEY',
+    ipnSecret: 'FAREBOX_NOWPAYMENTS_IPN_SECRET',
+    email: 'FAREBOX_NOWPAYMENTS_EMAIL',
+    password: 'FAREBOX_NOWPAYMENTS_PASSWORD',
+  },
+} as const satisfies Record<Provider, Readonly<Record<string, keyof typeof paymentSettings>>>
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const given = (provider: Provider, env: Environment): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields[provider]).flatMap(([field, name]) =>
+      env[name] === undefined ? [] : [[field, env[name]]],
+    ),
+  )
+
+/**
+ * What is wrong with the settings as a whole: half a provider's credentials, a sandbox or a setting of development beside real ones.
+ * @param hasOther Whether another part of the service has real credentials, beside which those are refused, too
+ */
+export const paymentProblems = (env: Environment, hasOther: boolean): string[] => {
+  const problems = providers.flatMap((provider) => {
+    const credentials = given(provider, env)
+    if (Object.keys(credentials).length === 0) return []
+    const checked = credentialShapes[provider].safeParse(credentials)
+    return (checked.error?.issues ?? []).map(({ path }) => {
+      const name = (fields[provider] as Record<string, string>)[String(path[0])] ?? provider
+      return env[name] === undefined
+        ? `${name} is required with the other settings of ${provider}`
+        : `${name} does not have the form of ${provider}'s; its value is not shown`
+    })
+  })
+  const real = providers.some((provider) => Object.keys(given(provider, env)).length > 0)
+  const isReal = real || hasOther
+  if (isReal && env.FAREBOX_SANDBOX_URL !== undefined)
+    problems.push('FAREBOX_SANDBOX_URL is refused beside credentials of a real provider')
+  if (real && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
+    problems.push("FAREBOX_PUBLIC_URL is required with a provider's credentials: https, for its callbacks")
+  return isReal ? [...problems, ...besideReal(env)] : problems
+}
+
+/** What would have real money run on settings of development, or behind secrets that can be guessed. */
+const besideReal = (env: Environment): string[] => {
+  const problems = developmentSettings
+    .filter((name) => !isOff(env[name]))
+    .map((name) => `${name} is for development and is refused beside credentials of a real provider`)
+  if (env.FAREBOX_RATE_LIMIT === 'off')
+    problems.push('FAREBOX_RATE_LIMIT=off is refused beside credentials of a real provider')
+  if (env.FAREBOX_DEMO !== 'off')
+    problems.push(
+      'FAREBOX_DEMO must be off beside credentials of a real provider: the demo has accounts whose keys are in a file',
+    )
+  const { FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal, FAREBOX_METRICS_TOKEN: token } = env
+  for (const [name, value] of Object.entries({ FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal })) {
+    const why = value === undefined ? null : weakKey(Buffer.from(value, 'base64'))
+    if (why !== null)
+      problems.push(`${name} ${why}, so it can be guessed: make one with \`openssl rand -base64 32\``)
+  }
+  if (master !== undefined && master === seal)
+    problems.push('FAREBOX_MASTER_KEY and FAREBOX_SEAL_KEY are the same: each needs a key of its own')
+  const weak = token === undefined ? null : weakText(token)
+  if (weak !== null)
+    problems.push(
+      `FAREBOX_METRICS_TOKEN ${weak}, so it can be guessed: make one with \`openssl rand -hex 16\``,
+    )
+  return problems
+}
+
+const developmentSettings = [
+  'FAREBOX_WEBHOOK_ALLOW_LOOPBACK',
+  'FAREBOX_GATEWAY_ALLOW_LOOPBACK',
+  'FAREBOX_CLOCK_OFFSET_MS',
+  'FAREBOX_CRASH_AT',
+] as const
+
+/** Not given, or given as what it is without being given. */
+const isOff = (value: string | undefined): boolean =>
+  value === undefined || value === 'off' || Number(value) === 0
+
+/** The settings as they are used; they have no problems. */
+export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig => {
+  const gateways = providers.flatMap((provider): GatewayCredentials[] => {
+    const credentials = given(provider, values as unknown as Environment)
+    return Object.keys(credentials).length === 0
+      ? []
+      : [{ provider, ...credentials } as unknown as GatewayCredentials]
+  })
+  const url = values.FAREBOX_SANDBOX_URL ?? null
+  const wanted = gateways.length === 0 && values.FAREBOX_SANDBOX === 'auto' && (demo || url !== null)
+  return {
+    publicUrl: values.FAREBOX_PUBLIC_URL ?? null,
+    merchantName: values.FAREBOX_MERCHANT_NAME,
+    gateways,
+    sandbox: wanted ? { port: values.FAREBOX_SANDBOX_PORT ?? null, url } : null,
+    depositLookMs: values.FAREBOX_DEPOSIT_LOOK_MS,
+  }
+}

@@ -1,0 +1,217 @@
+import Stripe from 'stripe'
+import { type DisputeReport, type InvoiceReport, type InvoiceStatus, routeOf } from '../../domain/payments/payments.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
+import { type CallbackVerdict, type FoundDispute, GatewayUnavailable, type PaymentGateway, type StripeCredentials } from './payment-port.ts'
+
+/** Signed callbacks older or newer than this are refused; Stripe's own default. */
+const toleranceS = 300
+/** An abandoned delayed payment (a bank debit, say) is decided within two weeks. */
+const watchedAfterExpiryMs = 14 * 24 * 60 * 60 * 1000
+
+export type StripeEndpoint = {
+  readonly host: string
+  readonly port: number
+  readonly protocol: 'http' | 'https'
+}
+
+const clientOf = (secretKey: string, send: Send, endpoint?: StripeEndpoint): Stripe =>
+  new Stripe(secretKey, {
+    ...endpoint,
+    maxNetworkRetries: 1,
+    timeout: 12_000,
+    telemetry: false,
+    httpClient: Stripe.createFetchHttpClient(((url: string | URL, init: RequestInit) =>
+      send(String(url), init as never)) as never),
+  })
+
+const idOf = (value: string | { readonly id: string } | null | undefined): string | null =>
+  typeof value === 'string' ? value : (value?.id ?? null)
+
+/** What Stripe refuses or does not answer; its text may name a payer, its kind does not. */
+const unavailable = (error: unknown): GatewayUnavailable => {
+  if (error instanceof GatewayUnavailable) return error
+  if (!(error instanceof Stripe.errors.StripeError))
+    return new GatewayUnavailable(`stripe: ${faultKind(error)}`)
+  const { type, code, statusCode, detail } = error
+  const kinds = [type, code, statusCode, detail instanceof Error ? faultKind(detail) : null]
+  const words = kinds.filter((kind) => /^\w{1,60}$/.test(String(kind ?? '')))
+  return new GatewayUnavailable(`stripe: ${words.join(' ')}`)
+}
+
+const asking = async <Value>(ask: () => Promise<Value>): Promise<Value> => {
+  try {
+    return await ask()
+  } catch (error) {
+    throw unavailable(error)
+  }
+}
+
+const orNull = async <Value>(ask: () => Promise<Value>): Promise<Value | null> => {
+  try {
+    return await ask()
+  } catch (error) {
+    if ((error as { statusCode?: number }).statusCode === 404) return null
+    throw unavailable(error)
+  }
+}
+
+const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
+  if (session.status === 'expired') return 'expired'
+  if (session.payment_status === 'paid') return 'paid'
+  if (session.status !== 'complete') return 'open'
+  const intent = session.payment_intent
+  const failed =
+    typeof intent === 'object' && ['requires_payment_method', 'canceled'].includes(intent?.status ?? '')
+  return failed ? 'failed' : 'processing'
+}
+
+/** Credits `amount_total` in the session's currency, once a session, when it says it is paid. */
+export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport => {
+  const cents = session.payment_status === 'paid' ? (session.amount_total ?? 0) : 0
+  return {
+    kind: 'invoice',
+    invoiceId: session.id,
+    depositId: session.metadata?.deposit_id ?? session.client_reference_id,
+    currency: session.currency ?? '',
+    status: statusOf(session),
+    payments: cents > 0 ? [{ paymentId: session.id, amountMicros: centsToMicros(cents) }] : [],
+  }
+}
+
+/**
+ * What moved is told by its balance transactions, "funds withdrawn and reinstated" as a result of the dispute; one that
+ * names none yet by its status: an inquiry, and a dispute that was prevented, took nothing.
+ */
+export const disputeStateOf = ({
+  status,
+  balance_transactions: moved,
+}: Pick<Stripe.Dispute, 'status' | 'balance_transactions'>): DisputeReport['state'] => {
+  if (moved.length > 0) return moved.some(({ amount }) => amount > 0) ? 'reinstated' : 'withdrawn'
+  if (status.startsWith('warning') || status === 'prevented') return 'inquiry'
+  return status === 'won' ? 'reinstated' : 'withdrawn'
+}
+
+const referenceOf = ({ type, data }: Stripe.Event): string | null => {
+  const { id } = data.object as { id?: string }
+  if (type.startsWith('checkout.session.')) return `session:${id}`
+  if (type.startsWith('charge.dispute.')) return `dispute:${id}`
+  return null
+}
+
+/**
+ * Stripe Checkout through the official package. What is paid and taken back is read from the session and the dispute;
+ * a session is credited once, under its own id.
+ */
+export const createStripeGateway = (
+  credentials: StripeCredentials,
+  send: Send,
+  endpoint?: StripeEndpoint,
+): PaymentGateway => {
+  const stripe = clientOf(credentials.secretKey, send, endpoint)
+
+  const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
+    const session = await orNull(() =>
+      stripe.checkout.sessions.retrieve(invoiceId, { expand: ['payment_intent'] }),
+    )
+    return session && reportOfSession(session)
+  }
+
+  const readDispute = async (disputeId: string): Promise<DisputeReport | null> => {
+    const dispute = await orNull(() => stripe.disputes.retrieve(disputeId))
+    const intent = idOf(dispute?.payment_intent)
+    if (dispute === null || intent === null) return null
+    const { data } = await asking(() => stripe.checkout.sessions.list({ payment_intent: intent, limit: 1 }))
+    const session = data[0]
+    return {
+      kind: 'dispute',
+      disputeId: dispute.id,
+      invoiceId: session?.id ?? null,
+      depositId: session?.metadata?.deposit_id ?? session?.client_reference_id ?? null,
+      currency: dispute.currency,
+      amountMicros: centsToMicros(dispute.amount),
+      state: disputeStateOf(dispute),
+    }
+  }
+
+  return {
+    provider: 'stripe',
+    readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
+    fetch: (reference) => {
+      const [kind, id = ''] = reference.split(':', 2)
+      return kind === 'dispute' ? readDispute(id) : readInvoice(id)
+    },
+    disputesSince: (sinceMs) =>
+      asking(async () => {
+        const found: FoundDispute[] = []
+        const created = { gte: Math.floor(sinceMs / 1000) }
+        for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
+          const state = disputeStateOf(dispute)
+          if (state !== 'inquiry')
+            found.push({ eventId: `found ${dispute.id} ${state}`, reference: `dispute:${dispute.id}` })
+        }
+        return found
+      }),
+    createInvoice: (request) =>
+      asking(async () => {
+        const { depositId, amountCents, rail, merchantName, returnUrl } = request
+        const route = routeOf(rail, 'stripe')
+        if (route === null) throw new GatewayUnavailable(`stripe: ${rail} is not served`)
+        const session = await stripe.checkout.sessions.create(
+          {
+            mode: 'payment',
+            line_items: [
+              {
+                quantity: 1,
+                price_data: {
+                  currency: route.currency,
+                  unit_amount: amountCents,
+                  product_data: { name: `${merchantName}: account credit` },
+                },
+              },
+            ],
+            allowed_payment_method_types: [route.name as 'card'],
+            ...(route.name === 'wechat_pay'
+              ? { payment_method_options: { wechat_pay: { client: 'web' as const } } }
+              : {}),
+            client_reference_id: depositId,
+            metadata: { deposit_id: depositId },
+            payment_intent_data: { metadata: { deposit_id: depositId } },
+            success_url: returnUrl,
+            cancel_url: returnUrl,
+          },
+          { idempotencyKey: depositId },
+        )
+        if (!session.url) throw new GatewayUnavailable('stripe: the session has no page')
+        const expiresMs = session.expires_at * 1000
+        return {
+          invoiceId: session.id,
+          payUrl: session.url,
+          expiresAt: isoTime(expiresMs),
+          watchUntil: isoTime(expiresMs + watchedAfterExpiryMs),
+        }
+      }),
+    verify: (raw, headers, nowMs): CallbackVerdict => {
+      const signature = headers['stripe-signature']
+      if (typeof signature !== 'string') return { ok: false, why: 'no Stripe-Signature' }
+      // The package looks at the age only: a time in the future would pass.
+      const stated = Number(/(?:^|,)t=(\d+)/.exec(signature)?.[1])
+      if (stated * 1000 > nowMs + toleranceS * 1000) return { ok: false, why: 'signed in the future' }
+      try {
+        const event = stripe.webhooks.constructEvent(
+          raw,
+          signature,
+          credentials.webhookSecret,
+          toleranceS,
+          undefined,
+          nowMs,
+        )
+        return { ok: true, callback: { eventId: event.id, reference: referenceOf(event) } }
+      } catch (error) {
+        return { ok: false, why: (error as Error).name === 'SyntaxError' ? 'no JSON' : 'signature or age' }
+      }
+    },
+  }
+}

@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from '../../domain/plans/decide.ts'
+import type { PlanEvent } from '../../domain/plans/events.ts'
+import { type PlanState, planFold } from '../../domain/plans/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { decided, foldedOn } from '../../kernel/decider.ts'
+import type { Actor } from '../../kernel/event.ts'
+import { type AccountId, type PlanId, newId } from '../../kernel/ids.ts'
+import { recall } from '../../kernel/recent-ids.ts'
+import { planStream } from '../../kernel/streams.ts'
+import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import { type Poller, createPages, startPoller } from '../../platform/work/worklist.ts'
+import { type Counter, type DueCounter, type Settled, type TrafficBatch, createTrafficCounters, dueCounters } from './traffic-counters.ts'
+import { createTrafficReports } from './traffic-reports.ts'
+
+/** Gateways renew their leases twice a second, and give back what they hold of a plan whose leases are paused. */
+const waitMs = 3_000
+const everyMs = 20
+const pauseSeconds = 5
+/** A gateway that died gives nothing back: its leases end by themselves. */
+const leaseSeconds = 60
+
+/**
+ * Has every gateway count what it sold of a plan and give back the rest, and sells nothing of it for some seconds, so that
+ * something may be decided on what is left.
+ * @throws CommandOverload when a gateway does not answer; its leases end within a minute
+ */
+export const recallLeases = async (pool: pg.Pool, planId: PlanId): Promise<void> => {
+  const { rowCount } = await pool.query({
+    name: 'traffic-pause',
+    text: `update work.traffic set leases_paused_until = clock_timestamp() + make_interval(secs => ${pauseSeconds})
+            where plan_id = $1::text`,
+    values: [planId],
+  })
+  if (rowCount === 0) return
+  const deadlineMs = performance.now() + waitMs
+  for (;;) {
+    const { rows } = await pool.query<{ readonly held: boolean }>({
+      name: 'traffic-held',
+      text: `select exists (select from work.gateway_leases
+                             where plan_id = $1::text and bytes > 0
+                               and renewed_at > clock_timestamp() - make_interval(secs => ${leaseSeconds})) as held`,
+      values: [planId],
+    })
+    if (!rows[0]?.held) return
+    if (performance.now() >= deadlineMs)
+      throw new CommandOverload(
+        'a gateway that does not answer may still sell traffic of this plan; try again in a minute',
+        leaseSeconds,
+      )
+    await sleep(everyMs)
+  }
+}
+
+export type BatchAnswer =
+  | {
+      readonly counted: true
+      /** Each plan's used bytes, this batch included. */
+      readonly usedBytes: ReadonlyMap<PlanId, number>
+      /** Ids that no plan has: of these nothing was counted. */
+      readonly unknown: readonly PlanId[]
+    }
+  /** The reporter's last batch, or an older one, was sent again. */
+  | { readonly counted: false }
+
+export type MeterAnswer =
+  | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
+  | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
+
+/** The one port that whatever meters a plan reports through. What it answered is durable and counted once. */
+export type Meter = {
+  /**
+   * Counts a batch: one commit for any number of plans, so a gateway sums its connections and sends about once a second.
+   * A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after when the log is down.
+   */
+  report(batch: TrafficBatch): Promise<BatchAnswer>
+  /** One report under a name of its own; the name is counted once in seven days. */
+  reportOnce(report: {
+    readonly planId: PlanId
+    readonly reportId: string
+    readonly bytes: number
+  }): Promise<MeterAnswer>
+  /**
+   * Writes the plan's counter to the log before something is decided on what is left of it. Gateways sell nothing of the
+   * plan for some seconds after it.
+   * @throws CommandOverload when a gateway does not give back what it holds
+   */
+  settle(planId: PlanId): Promise<void>
+  /** Writes what is due to the log; the number of plans looked at. */
+  sweep(): Promise<number>
+  /** Forgets reporters that have long been silent. */
+  forget(): Promise<void>
+}
+
+const sweptAtOnce = 500
+
+export const createMeter = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: { error(fields: object, message: string): void }
+  /** Who reports: the actor of `TrafficMetered`. Default: the system. */
+  readonly actor?: Actor
+  readonly correlationId?: string
+}): Meter => {
+  const { pool, runner, clock, logger, actor = { kind: 'system', name: 'metering' } } = deps
+  const counters = createTrafficCounters(pool)
+
+  const run = async (
+    planId: PlanId,
+    account: AccountId | null,
+    decide: (state: PlanState, nowMs: number) => readonly PlanEvent[],
+  ) => {
+    const { state, alarms, changed } = await handle(
+      runner,
+      {
+        name: 'log-traffic',
+        actor,
+        correlationId: deps.correlationId ?? newId('run'),
+        ...(account !== null && { account }),
+      },
+      { stream: planStream(planId), fold: planFold },
+      (before, { nowMs }) => {
+        const events = decide(before, nowMs)
+        const state = foldedOn(planFold, before, events, nowMs)
+        return { ...decided(...events), state, alarms: alarmsOf(state, nowMs) }
+      },
+    )
+    return { state, alarms, logged: changed }
+  }
+
+  const due = createPages<DueCounter>(pool, {
+    ...dueCounters,
+    values: () => [isoTime(clock() - meteringIntervalMs), isoTime(clock())],
+    limit: sweptAtOnce,
+  })
+
+  /** The plan as the log has it. */
+  const look = (planId: PlanId) => run(planId, null, () => [])
+
+  const log = async (planIds: readonly PlanId[], anyway: boolean): Promise<void> => {
+    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<Settled> => {
+      const { state, logged, alarms } = await run(planId, accountId, (plan, nowMs) =>
+        decideMetering(plan, { usedBytes, anyway }, nowMs),
+      )
+      return { planId, loggedBytes: state.plan?.usedBytes ?? 0, logged, alarms }
+    }
+    // Commands that are run at once are written in one batch.
+    const outcomes = await Promise.allSettled((await counters.read(planIds)).map(settleOne))
+    const settled = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    if (settled.length > 0) await counters.settle(settled, clock())
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  const reports = createTrafficReports({
+    counters,
+    clock,
+    plan: async (planId) => {
+      const { state, alarms } = await look(planId)
+      if (!state.plan) return null
+      return { accountId: state.plan.accountId as AccountId, usedBytes: state.plan.usedBytes, alarms }
+    },
+  })
+
+  const report: Meter['report'] = async (batch) => {
+    const answer = await reports.report(batch)
+    if (!answer.counted) return answer
+    const { alarmed, usedBytes, unknown } = answer
+    if (alarmed.length > 0)
+      // The bytes are safe; whatever keeps the log from hearing of them now, the next sweep tells it.
+      await log(alarmed, false).catch((err) =>
+        logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
+      )
+    return { counted: true, usedBytes, unknown }
+  }
+
+  return {
+    report,
+    reportOnce: async ({ planId, reportId, bytes }) => {
+      const { state } = await look(planId)
+      if (!state.plan) return { metered: false, reason: 'unknown_plan' }
+      // Release 0.1.0 kept the names of reports in the log.
+      if (recall(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
+      const answer = await report({
+        reporter: `${planId}/${reportId}`,
+        sequence: 1,
+        traffic: new Map([[planId, bytes]]),
+      })
+      if (!answer.counted) return { metered: false, reason: 'already_reported' }
+      const usedBytes = answer.usedBytes.get(planId) ?? 0
+      return { metered: true, usedBytes, remainingBytes: remainingBytes({ ...state.plan, usedBytes }) }
+    },
+    settle: async (planId) => {
+      await recallLeases(pool, planId)
+      await log([planId], true)
+    },
+    sweep: async () => {
+      const found = await due()
+      if (found.length > 0)
+        await log(
+          found.map(({ plan_id: planId }) => planId),
+          false,
+        )
+      return found.length
+    },
+    forget: () => counters.forget(clock()),
+  }
+}
+
+/** A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds. */
+const intervalMs = 500
+const forgetEveryMs = 60 * 60 * 1000
+
+/**
+ * Writes counted traffic to the log when it is due, also what a process counted that died before it could. Several
+ * processes may run it: a counter that the log has already adds nothing.
+ */
+export const startTrafficSweep = (deps: {
+  readonly meter: Meter
+  readonly clock: Clock
+  readonly logger: Logger
+}): Poller => {
+  const { meter, clock, logger } = deps
+  let forgotAtMs = Number.NEGATIVE_INFINITY
+  const work = async (): Promise<void> => {
+    await meter.sweep()
+    if (clock() - forgotAtMs < forgetEveryMs) return
+    forgotAtMs = clock()
+    await meter.forget()
+  }
+  return startPoller({ name: 'traffic-sweep', intervalMs, work, logger })
+}

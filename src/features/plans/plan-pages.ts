@@ -1,0 +1,171 @@
+import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
+import type { PlanPagesDeps } from '../../app/console-pages.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { type Look, afterOf, afterText, bytesText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { type OwnPlan, createOwnPlan, planStatus } from './plan-record.ts'
+import { usageOf } from './plan-usage-pages.ts'
+
+const planLooks: Readonly<Record<PlanStatus, Look>> = { active: 'good', depleted: 'bad', expired: 'off' }
+
+export const planState = (status: PlanStatus, low: boolean): Html =>
+  status === 'active' && low ? stateText('low', 'warn') : stateText(status, planLooks[status])
+
+/** What is left of a plan, as a figure and as a bar. */
+export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
+  if (total === null) return html`${speed ?? 0} units of speed`
+  const left = Math.max(0, total - used)
+  return html`${bytesText(left)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${left}" aria-label="left of the plan"></meter>`
+}
+
+/** The path of a plan's page, or of one below it. */
+export const planPath = (planId: string, end = ''): string => `/console/plans/${planId}${end}`
+
+/** The address of an operation on a plan, for the calls that a page shows. */
+export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/${plan_id}${end}`
+
+export const backToPlan = ({ plan_id }: OwnPlan): Html =>
+  html`<a href="${planPath(plan_id)}">Back to the plan</a>`
+
+/** Finds the plan that a page is about, and what it is called. */
+export const createPlanFinder = (deps: PlanPagesDeps) => {
+  const ownPlan = createOwnPlan(deps)
+  const productOf = ({ product_id }: OwnPlan): Product | undefined =>
+    deps.catalog.current().resolve(product_id)
+  return {
+    /** @throws not_found, for an absent plan and a foreign one alike */
+    planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
+      ownPlan(wholeAccount(account.accountId), params.id ?? '', null),
+    productOf,
+    nameOf: (plan: OwnPlan): string => plan.label ?? productOf(plan)?.name ?? plan.product_id,
+  }
+}
+
+export type PlanFinder = ReturnType<typeof createPlanFinder>
+
+const list = async (deps: PlanPagesDeps, { account, query, nowMs }: AccountVisit) => {
+  const before = query.get('before')
+  const after = afterOf(before)
+  await deps.reads.settled(account.accountId)
+  const found = await plansAfter(deps.db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
+  const { rows, next } = pagedOf(found, (plan) => afterText(plan.started_at, plan.plan_id))
+  return show({
+    title: 'Plans',
+    body: html`${tableOf({
+      caption: 'Plans, newest first',
+      rows,
+      empty: html`<p>${after === null ? 'There is no plan yet: an order of a gateway product opens one.' : 'Nothing is older.'}</p>`,
+      columns: [
+        {
+          title: 'Plan',
+          head: true,
+          cell: (plan) =>
+            html`<a href="${planPath(plan.plan_id)}">${deps.catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
+        },
+        { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.low_since !== null) },
+        { title: 'Left', number: true, cell: leftOf },
+        { title: 'Used', number: true, cell: ({ used_bytes }) => bytesText(used_bytes) },
+        { title: 'Began', cell: ({ started_at }) => timeText(started_at) },
+        { title: 'Ends', cell: ({ expires_at }) => timeText(expires_at) },
+      ],
+    })}
+${pagerOf('/console/plans', {}, { before: after === null ? null : before, next })}`,
+    same: ['curl $API/plans -H "X-API-Key: $KEY"'],
+  })
+}
+
+/** The plans of an account. */
+export const planListPages = (deps: PlanPagesDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/plans',
+    name: 'showPlans',
+    summary: 'The plans of the account',
+    nav: { label: 'Plans' },
+    show: (visit) => list(deps, visit),
+  }),
+]
+
+const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
+
+const shownOrders = 3
+
+/** The orders of a plan, newest first: a plan that is topped up for a year has many. */
+const ordersOf = (ids: readonly string[]): Html => {
+  const links = ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)
+  const earlier = links.slice(shownOrders)
+  return html`${links.slice(0, shownOrders)}${earlier.length === 0 ? nothing : html`<details><summary>${earlier.length} earlier</summary>${earlier}</details>`}`
+}
+
+/** One plan with its usage, and its label. */
+export const onePlanPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
+  const { planOf, productOf, nameOf } = createPlanFinder(deps)
+
+  const actsOf = (plan: OwnPlan): Html => {
+    const path = (end: string): string => planPath(plan.plan_id, end)
+    const again =
+      productOf(plan)?.renewal === 'topup'
+        ? html`<a class="button" href="${path('/top-up')}">Top up</a>`
+        : html`<a class="button" href="/console/catalogue/${plan.product_id}">Buy another</a>`
+    return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${again}`
+  }
+
+  const view = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+    const plan = await planOf(visit)
+    const { nowMs, query } = visit
+    const usage = await usageOf(deps.pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
+    const { host, port } = deps.gateway
+    return {
+      title: nameOf(plan),
+      acts: actsOf(plan),
+      body: html`${problemsOf(problems)}<dl class="facts">
+${fact('State', planState(planStatus(plan, nowMs), plan.low_since !== null))}
+${fact('Plan', idText(plan.plan_id))}
+${fact('Product', productOf(plan)?.name ?? plan.product_id)}
+${plan.customer_id === null ? nothing : fact('For customer', idText(plan.customer_id))}
+${fact('Left', leftOf(plan))}
+${fact('Used', bytesText(plan.used_bytes))}
+${fact('Began', timeText(plan.started_at))}
+${fact('Ends', timeText(plan.expires_at))}
+${fact('Gateway', html`<code>${host}:${port}</code>`)}
+${fact('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
+${fact('Orders', ordersOf(plan.order_ids))}</dl>
+${usage.shown}
+<h2>Label</h2>
+<form method="post" action="${planPath(plan.plan_id)}" class="stack" novalidate>
+${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', maxlength: maxLabelLength, value: plan.label ?? '' }, typed, problems)}
+<div class="acts"><button>Set the label</button></div>
+</form>`,
+      same: [
+        `curl ${planCall(plan)} -H "X-API-Key: $KEY"`,
+        usage.call,
+        `curl -X PATCH ${planCall(plan)} -H "X-API-Key: $KEY" --json '{"label": "acme"}'`,
+      ],
+    }
+  }
+
+  const label = async (visit: AccountVisit, typed: Typed) => {
+    const plan = await planOf(visit)
+    const text = typed.text('label')
+    if (text.length > maxLabelLength || /\p{Cc}/u.test(text)) {
+      const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
+      return refusedView(await view(visit, typed, problems))
+    }
+    await setLabel(deps.pool, visit.account.accountId, plan.plan_id, text)
+    return goTo(planPath(plan.plan_id), text === '' ? 'The label is gone.' : 'The label is set.')
+  }
+
+  return [
+    accountPage({
+      path: '/console/plans/{id}',
+      name: 'showPlan',
+      summary: 'One plan with its usage',
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { run: label },
+    }),
+  ]
+}

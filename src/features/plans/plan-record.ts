@@ -1,0 +1,177 @@
+import { z } from 'zod'
+import { type FoundPlan, type PlanQueries, type PlanStatus, findPlan, planStatuses } from '../../../projections/plans.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
+import { thresholdPct } from '../../domain/plans/fold.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { customerField, customerIdField } from '../accounts/customer-service.ts'
+
+export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
+
+/**
+ * Reads a plan within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
+ * absent plan and a foreign one alike.
+ */
+export const createOwnPlan =
+  ({ reads, db }: { readonly reads: Pick<Reads, 'settled'>; readonly db: PlanQueries }) =>
+  async (scope: Scope, planId: string, after: number | null): Promise<OwnPlan> => {
+    await reads.settled(scope.accountId, after ?? 0)
+    const plan = await findPlan(db, scope, planId)
+    if (!plan) throw refuse('not_found', 'no plan has this id')
+    return plan as OwnPlan
+  }
+
+const instant = z.string().meta({ format: 'date-time' })
+const gigabytes = z.number().meta({ description: '1 GB is 1,000,000,000 bytes.' })
+
+/** A plan that lines are generated from (research: proxies, 2.1). */
+export const PlanRecord = z
+  .object({
+    planId: z.string(),
+    product: z.string(),
+    productId: z.string(),
+    label: z.string().meta({ description: "The reseller's own label for its customer; empty when unset." }),
+    customerId: customerIdField,
+    customer: customerField,
+    status: z.enum(planStatuses),
+    shape: z.enum(['gateway_gb', 'gateway_time']),
+    renewal: z.enum(['topup', 'repurchase']),
+    dataGbTotal: gigabytes.nullable().meta({ description: 'Null for a plan that is sold by time.' }),
+    dataGbUsed: gigabytes,
+    dataGbRemaining: gigabytes.nullable(),
+    bytesUsed: z.int(),
+    thresholdPct: z.int().meta({ description: 'The plan counts as low from this share of its total on.' }),
+    lowTrafficSince: instant.nullable().meta({
+      description:
+        'Since when this share of the total or less is left; null while more is, and for a plan that is sold by time.',
+    }),
+    speedUnits: z
+      .int()
+      .nullable()
+      .meta({ description: 'Units of speed; null for a plan that is sold by traffic.' }),
+    startedAt: instant,
+    expiresAt: instant.nullable(),
+    orderIds: z.array(z.string()).meta({ description: 'The last 50 orders, newest first.' }),
+    connection: z.object({
+      host: z.string(),
+      ports: z.object({ http: z.int(), socks5: z.int() }),
+      username: z.string(),
+      password: z.string(),
+    }),
+    generate: z.object({
+      maxCount: z.int(),
+      targeting: z.array(z.string()),
+      stickyMaxMinutes: z
+        .int()
+        .meta({ description: 'A session keeps its exit for at most so many minutes.' }),
+    }),
+    whitelistCount: z.int().meta({ description: 'Addresses and networks that need no credentials.' }),
+  })
+  .meta({ id: 'Plan' })
+export type PlanRecord = z.infer<typeof PlanRecord>
+
+export type Credentials = { readonly username: string; readonly password: string }
+export type Gateway = { readonly host: string; readonly port: number }
+
+/** Expired and depleted are computed at read, so that they hold from the instant on. */
+export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
+  if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
+  return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
+}
+
+const gb = (bytes: number): number => bytes / 1_000_000_000
+
+type PlanContext = {
+  /** As the catalogue has it; left out, the plan is called by its product's id. */
+  readonly product: Product | undefined
+  readonly nowMs: number
+  /** The reseller's own id of the customer who holds it. */
+  readonly customer: string | null
+}
+
+/** A plan without what connects to it. */
+export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate' | 'whitelistCount'>
+
+export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
+  planId: row.plan_id,
+  product: product?.name ?? row.product_id,
+  productId: row.product_id,
+  label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
+  status: planStatus(row, nowMs),
+  shape: row.shape,
+  renewal: row.renewal,
+  dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
+  dataGbUsed: gb(row.used_bytes),
+  dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
+  bytesUsed: row.used_bytes,
+  thresholdPct,
+  lowTrafficSince: row.low_since,
+  speedUnits: row.speed_units,
+  startedAt: row.started_at,
+  expiresAt: row.expires_at,
+  orderIds: [...row.order_ids],
+})
+
+/** What connects to a plan: one port for both protocols. */
+export const connectionOf = (
+  { host, port }: Gateway,
+  credentials: Credentials,
+): PlanRecord['connection'] => ({
+  host,
+  ports: { http: port, socks5: port },
+  ...credentials,
+})
+
+export const planRecord = (
+  row: FoundPlan,
+  context: PlanContext & { readonly credentials: Credentials; readonly gateway: Gateway },
+): PlanRecord => {
+  const { product, credentials, gateway } = context
+  const generate = product && 'generate' in product ? product.generate : { maxCount: 0, targeting: [] }
+  return {
+    ...planFacts(row, context),
+    connection: connectionOf(gateway, credentials),
+    generate: {
+      maxCount: generate.maxCount,
+      targeting: [...generate.targeting],
+      stickyMaxMinutes: maxStickyMinutes,
+    },
+    whitelistCount: row.whitelist_count,
+  }
+}
+
+export const planExample: PlanRecord = {
+  planId: 'pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+  product: 'Residential Premium',
+  productId: 'residential-premium',
+  label: 'acme',
+  customerId: null,
+  customer: null,
+  status: 'active',
+  shape: 'gateway_gb',
+  renewal: 'topup',
+  dataGbTotal: 10,
+  dataGbUsed: 2.35,
+  dataGbRemaining: 7.65,
+  bytesUsed: 2_350_000_000,
+  thresholdPct: 10,
+  lowTrafficSince: null,
+  speedUnits: null,
+  startedAt: '2026-11-21T02:30:00.000Z',
+  expiresAt: null,
+  orderIds: ['ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718'],
+  connection: {
+    host: 'gw.example',
+    ports: { http: 9000, socks5: 9000 },
+    username: 'u7k2m9x4',
+    password: 'p4ssw0rdp4ssw0rd1234',
+  },
+  generate: { maxCount: 5000, targeting: ['country', 'state', 'city'], stickyMaxMinutes: maxStickyMinutes },
+  whitelistCount: 1,
+}

@@ -1,0 +1,126 @@
+import { createAvailableMicros } from '../../../projections/balances.ts'
+import type { PlanPagesDeps } from '../../app/console-pages.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import { numberOf } from '../../domain/catalog/targeting.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import { type Problems, type Typed, fieldOf, problemOfRefusal, problemsOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { dollarText } from '../../platform/ui/text.ts'
+import { refuseUnnamedHolder } from '../accounts/customer-service.ts'
+import { createQuotes } from '../catalog/quotes.ts'
+import { chargeOf, payForm, purchaseOf, refusedPurchase } from '../orders/buy-form.ts'
+import { payerOf } from '../orders/payer.ts'
+import { createBuy } from '../orders/place-order.ts'
+import { prepareTopUp } from '../orders/prepare-order.ts'
+import { backToPlan, createPlanFinder, leftOf, planCall, planPath } from './plan-pages.ts'
+import type { OwnPlan } from './plan-record.ts'
+
+/** Adds units to a plan at the price that is shown, or not at all. */
+export const planTopUpPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
+  const { planOf, productOf, nameOf } = createPlanFinder(deps)
+  const { quoteOf } = createQuotes(deps)
+  const availableMicros = createAvailableMicros(deps.db)
+  const buy = createBuy(deps)
+
+  /** The product of a plan that the account itself can top up; null for any other. */
+  const toppedUp = (plan: OwnPlan): Product | null => {
+    const product = productOf(plan)
+    return product?.renewal === 'topup' && plan.customer_id === null ? product : null
+  }
+
+  const notHere = (plan: OwnPlan): View => ({
+    title: `Top up ${nameOf(plan)}`,
+    acts: backToPlan(plan),
+    body: html`<div class="empty"><p>${plan.customer_id === null ? 'This plan is not topped up: buy another one.' : 'It is held for a customer, whose credit pays: top it up by the API, and name the customer.'}</p></div>`,
+  })
+
+  const view = async (
+    visit: AccountVisit,
+    plan: OwnPlan,
+    product: Product,
+    { text, refused = nothing }: { readonly text: (name: string) => string; readonly refused?: Html },
+  ): Promise<{ readonly problems: Problems; readonly view: View }> => {
+    const { accountId } = visit.account
+    const quantity = text('quantity') === '' ? String(product.minQuantity) : text('quantity')
+    const quoted = await quoteOf(product, { quantity }, { caller: payerOf(visit), after: null }).then(
+      ({ figures }) => ({ figures, problems: {} as Problems }),
+      (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
+    )
+    const { figures, problems } = quoted
+    const { form, ...named } = problems
+    await deps.reads.settled(accountId)
+    const balanceCents = microsToCentsFloor(await availableMicros(accountId))
+    const action = planPath(plan.plan_id, '/top-up')
+    const body = figures && { quantity: figures.quantity, expected_amount_cents: chargeOf(figures) }
+    return {
+      problems,
+      view: {
+        title: `Top up ${nameOf(plan)}`,
+        acts: backToPlan(plan),
+        body: html`${refused}<p>Left: ${leftOf(plan)}</p>
+<live-parts class="cards"><form method="get" action="${action}" class="card stack" data-asks novalidate>
+${fieldOf({ name: 'quantity', label: `Add, ${product.unit}`, hint: `${product.minQuantity} to ${product.maxQuantity}.`, inputmode: 'numeric', maxlength: 9, value: quantity }, untyped, named)}
+<div class="acts"><button>Quote</button></div>
+</form>
+<section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
+${
+  figures === null
+    ? form === undefined
+      ? html`<p>No price: see the field.</p>`
+      : problemsOf({ form })
+    : html`<p class="figure">${dollarText(chargeOf(figures))}</p>
+<p>${figures.quantity} ${product.unit} more</p>
+${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { quantity: figures.quantity } })}`
+}
+</section></live-parts>`,
+        scripts: [deps.island('live-parts')],
+        same: [
+          `curl ${planCall(plan, '/topup')} -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '${JSON.stringify(body ?? { quantity: product.minQuantity })}'`,
+        ],
+      },
+    }
+  }
+
+  const topUp = async (visit: AccountVisit, typed: Typed) => {
+    const plan = await planOf(visit)
+    const product = toppedUp(plan)
+    if (product === null) return refusedView(notHere(plan), 409)
+    const { text } = typed
+    const expected = wholeCentsOf(text('expected'))
+    if (expected === undefined) return refusedView((await view(visit, plan, product, { text })).view)
+    const quantity = numberOf(text('quantity')) as number
+    const body = { quantity, expected_amount_cents: expected }
+    try {
+      const placed = await buy(purchaseOf(visit, typed.key, product.id, body), async (buyer) => {
+        refuseUnnamedHolder(plan.customer_id, buyer.customerId, 'the plan')
+        return prepareTopUp(buyer, { planId: plan.plan_id, productId: product.id }, quantity)
+      })
+      return goTo(
+        planPath(plan.plan_id),
+        `${placed.replayed ? 'It was topped up before' : 'Topped up'}: order ${placed.order.details.orderId}.`,
+      )
+    } catch (error) {
+      const { said, status } = refusedPurchase(error, expected)
+      return refusedView((await view(visit, plan, product, { text, refused: said })).view, status)
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/plans/{id}/top-up',
+      name: 'topUpPlan',
+      summary: 'Adds units to a plan, with the price before',
+      show: async (visit) => {
+        const plan = await planOf(visit)
+        const product = toppedUp(plan)
+        if (product === null) return show(notHere(plan))
+        const text = (name: string): string => visit.query.get(name)?.trim() ?? ''
+        const shown = await view(visit, plan, product, { text })
+        return Object.keys(shown.problems).length === 0 ? show(shown.view) : refusedView(shown.view)
+      },
+      act: { once: 'by key', run: topUp },
+    }),
+  ]
+}

@@ -1,0 +1,141 @@
+import type pg from 'pg'
+import { isoTime } from '../../kernel/clock.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { plotOf } from '../../platform/ui/plot.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { bytesText, countText, timeText } from '../../platform/ui/text.ts'
+import { type Bucket, type UsageBucket, readUsage } from './traffic-usage.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const shownHosts = 20
+
+const spans = {
+  day: { label: '24 hours', ms: dayMs, bucket: 'hour' },
+  week: { label: '7 days', ms: 7 * dayMs, bucket: 'hour' },
+  month: { label: '30 days', ms: 30 * dayMs, bucket: 'day' },
+} as const satisfies Readonly<
+  Record<string, { readonly label: string; readonly ms: number; readonly bucket: Bucket }>
+>
+type Span = keyof typeof spans
+
+const spanOf = (text: string | null): Span =>
+  text !== null && Object.hasOwn(spans, text) ? (text as Span) : 'day'
+
+const still = { bytesUp: 0, bytesDown: 0, connections: 0, failures: 0 }
+
+/** Every bucket of a time, also those in which nothing happened. */
+const filled = (
+  found: readonly UsageBucket[],
+  { fromMs, toMs, stepMs }: { readonly fromMs: number; readonly toMs: number; readonly stepMs: number },
+): readonly UsageBucket[] => {
+  const known = new Map(found.map((bucket) => [bucket.ts, bucket]))
+  const all: UsageBucket[] = []
+  for (let at = fromMs; at < toMs; at += stepMs) {
+    const ts = isoTime(at)
+    all.push(known.get(ts) ?? { ts, ...still })
+  }
+  return all
+}
+
+/** What the lines of a plan did: traffic, connections, hosts, and why connections failed. */
+export const usageOf = async (
+  pool: pg.Pool,
+  {
+    planId,
+    asked,
+    nowMs,
+  }: { readonly planId: string; readonly asked: string | null; readonly nowMs: number },
+): Promise<{ readonly shown: Html; readonly call: string }> => {
+  const span = spanOf(asked)
+  const { ms, bucket } = spans[span]
+  const stepMs = bucket === 'hour' ? hourMs : dayMs
+  // Whole buckets, the one that runs included.
+  const toMs = (Math.floor(nowMs / stepMs) + 1) * stepMs
+  const range = { fromMs: toMs - ms, toMs }
+  const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })
+  const buckets = filled(usage.buckets, { ...range, stepMs })
+  const nameOf = ({ ts }: UsageBucket): string =>
+    bucket === 'hour' ? `${ts.slice(5, 10)} ${ts.slice(11, 16)}` : ts.slice(0, 10)
+  const sum = (pick: (each: UsageBucket) => number): number =>
+    buckets.reduce((total, each) => total + pick(each), 0)
+  const bytes = (each: UsageBucket): number => each.bytesUp + each.bytesDown
+  const busy = buckets.filter((each) => bytes(each) + each.connections + each.failures > 0)
+  const links = Object.entries(spans).map(([name, { label }]) =>
+    name === span
+      ? html`<strong>${label}</strong> `
+      : html`<a href="/console/plans/${planId}?usage=${name}#usage">${label}</a> `,
+  )
+  const failures = sum((each) => each.failures)
+  const firstDay = isoTime(range.fromMs).slice(0, 10)
+  const shown = html`<h2 id="usage">Usage</h2>
+<p>${links}</p>
+<p>${bytesText(sum(bytes))}, ${countText(
+    sum(({ connections }) => connections),
+    'connection',
+  )}, ${countText(failures, 'failure')}. The last seconds may be missing.</p>
+${
+  busy.length === 0
+    ? html`<div class="empty"><p>Nothing went through the lines in this time.</p></div>`
+    : html`<h3>Traffic by ${bucket}</h3>
+${plotOf(
+  `Traffic by ${bucket}`,
+  buckets.map((each) => ({ label: nameOf(each), value: bytes(each), text: bytesText(bytes(each)) })),
+)}
+${
+  failures === 0
+    ? nothing
+    : html`<h3>Failures by ${bucket}</h3>
+${plotOf(
+  `Failures by ${bucket}`,
+  buckets.map((each) => ({
+    label: nameOf(each),
+    value: each.failures,
+    text: countText(each.failures, 'failure'),
+  })),
+)}`
+}
+<details><summary>The figures</summary>
+${tableOf({
+  caption: `Usage by ${bucket}, oldest first`,
+  rows: busy,
+  empty: html``,
+  columns: [
+    { title: bucket === 'hour' ? 'Hour' : 'Day', head: true, cell: ({ ts }) => timeText(ts) },
+    { title: 'Up', number: true, cell: ({ bytesUp }) => bytesText(bytesUp) },
+    { title: 'Down', number: true, cell: ({ bytesDown }) => bytesText(bytesDown) },
+    { title: 'Connections', number: true, cell: ({ connections }) => String(connections) },
+    { title: 'Failures', number: true, cell: ({ failures }) => String(failures) },
+  ],
+})}</details>`
+}
+<h3>Why connections failed</h3>
+${tableOf({
+  caption: 'Failures by their reason, the commonest first',
+  rows: usage.failures,
+  empty: html`<p>None did.</p>`,
+  columns: [
+    { title: 'Reason', head: true, cell: ({ reason }) => html`<code>${reason}</code>` },
+    { title: 'Count', number: true, cell: ({ count }) => String(count) },
+    { title: 'What to do', cell: ({ howToFix }) => howToFix },
+  ],
+})}
+<h3>Hosts</h3>
+${
+  usage.countsHosts
+    ? html`<p class="soft">Counted by whole days (UTC), from ${firstDay} on.</p>
+${tableOf({
+  caption: 'Hosts with the most traffic, over whole days',
+  rows: usage.hosts,
+  empty: html`<p>None yet.</p>`,
+  columns: [
+    { title: 'Host', head: true, cell: ({ host }) => (host === '*' ? 'all others' : host) },
+    { title: 'Traffic', number: true, cell: (host) => bytesText(host.bytes) },
+    { title: 'Connections', number: true, cell: ({ connections }) => String(connections) },
+  ],
+})}`
+    : html`<p>Hosts of this plan are not counted.</p>`
+}`
+  const query = new URLSearchParams({ bucket, from: isoTime(range.fromMs), to: isoTime(range.toMs) })
+  return { shown, call: `curl "$API/plans/${planId}/usage?${query}" -H "X-API-Key: $KEY"` }
+}

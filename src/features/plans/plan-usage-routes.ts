@@ -1,0 +1,167 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { PlanQueries } from '../../../projections/plans.ts'
+import { remedyOf } from '../../domain/exits/connection-failures.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { createOwnPlan } from './plan-record.ts'
+import { type Bucket, type Range, buckets, readUsage, setCountsHosts } from './traffic-usage.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+
+/** What is shown when nothing is asked for, and at most; milliseconds. */
+const spans: Readonly<Record<Bucket, { readonly usual: number; readonly longest: number }>> = {
+  hour: { usual: dayMs, longest: 31 * dayMs },
+  day: { usual: 30 * dayMs, longest: 366 * dayMs },
+}
+
+const shownHosts = 20
+const instant = z.string().meta({ format: 'date-time' })
+
+const PlanUsage = z
+  .object({
+    planId: z.string(),
+    unit: z.literal('bytes'),
+    bucket: z.enum(buckets),
+    from: instant,
+    to: instant,
+    buckets: z
+      .array(
+        z.object({
+          ts: instant.meta({ description: 'When the hour or the day (UTC) begins.' }),
+          bytesUp: z.int().meta({ description: 'From the client to its targets.' }),
+          bytesDown: z.int(),
+          connections: z.int(),
+          failures: z.int(),
+        }),
+      )
+      .meta({ description: 'Those in which something happened, oldest first.' }),
+    failures: z
+      .array(z.object({ reason: z.string(), count: z.int(), howToFix: z.string() }))
+      .meta({ description: 'By the reason that X-Proxy-Error named, the commonest first.' }),
+    hosts: z
+      .array(z.object({ host: z.string(), bytes: z.int(), connections: z.int() }))
+      .meta({ description: `The ${shownHosts} hosts with the most traffic, over whole days (UTC).` }),
+    countsHosts: z.boolean().meta({ description: 'Whether hosts are counted; PATCH turns it off.' }),
+  })
+  .meta({ id: 'PlanUsage' })
+
+const example: z.infer<typeof PlanUsage> = {
+  planId: 'pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+  unit: 'bytes',
+  bucket: 'hour',
+  from: '2026-11-21T00:00:00.000Z',
+  to: '2026-11-22T00:00:00.000Z',
+  buckets: [
+    { ts: '2026-11-21T02:00:00.000Z', bytesUp: 48_200, bytesDown: 7_140_000, connections: 310, failures: 4 },
+  ],
+  failures: [{ reason: 'target_timeout', count: 4, howToFix: remedyOf('target_timeout') }],
+  hosts: [{ host: 'example.com', bytes: 7_100_000, connections: 290 }],
+  countsHosts: true,
+}
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: example.planId } }
+
+/** What a plan's lines did: statistics of the gateway, by the hour or the day. */
+export const planUsageRoutes = (deps: {
+  readonly pool: pg.Pool
+  readonly db: PlanQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { pool, clock } = deps
+
+  const planOf = createOwnPlan(deps)
+
+  const rangeOf = (
+    bucket: Bucket,
+    { from, to }: { from?: number | undefined; to?: number | undefined },
+  ): Range => {
+    const { usual, longest } = spans[bucket]
+    const toMs = inRange(to ?? clock())
+    const fromMs = inRange(from ?? toMs - usual)
+    if (fromMs >= toMs)
+      throw refuse('invalid_parameter', 'to must be later than from: from is included, to is not')
+    if (toMs - fromMs > longest)
+      throw refuse(
+        'invalid_parameter',
+        `from and to may be ${longest / dayMs} days apart at most for bucket ${bucket}`,
+      )
+    return { fromMs, toMs }
+  }
+
+  const usageOf = async (
+    planId: string,
+    range: Range,
+    bucket: Bucket,
+  ): Promise<z.infer<typeof PlanUsage>> => {
+    const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })
+    return {
+      planId,
+      unit: 'bytes',
+      bucket,
+      from: new Date(range.fromMs).toISOString(),
+      to: new Date(range.toMs).toISOString(),
+      buckets: [...usage.buckets],
+      failures: [...usage.failures],
+      hosts: [...usage.hosts],
+      countsHosts: usage.countsHosts,
+    }
+  }
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/plans/{id}/usage',
+      operationId: 'getPlanUsage',
+      summary: "Read a plan's usage",
+      description:
+        'Traffic, connections and failures of the lines of a plan, as the gateway counted them. The last seconds may be missing; what is charged stands in the plan.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples,
+      query: z.object({
+        bucket: wordQuery(buckets, 'The length of a bucket; an hour when left out.').optional(),
+        from: instantQuery('From this instant or day (UTC) on.').optional(),
+        to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
+      }),
+      responses: { 200: { description: 'The usage.', body: PlanUsage, example } },
+      errors: ['not_found', 'invalid_parameter'],
+      handler: async ({ scope, params: { id }, query, after }) => {
+        const { bucket = 'hour' } = query
+        const range = rangeOf(bucket, query)
+        return { status: 200, body: await usageOf((await planOf(scope, id, after)).plan_id, range, bucket) }
+      },
+    }),
+    route({
+      method: 'PATCH',
+      path: '/api/v1/plans/{id}/usage',
+      operationId: 'updatePlanUsage',
+      summary: 'Choose whether hosts are counted',
+      description:
+        'With countsHosts false the gateway counts no hosts of this plan, and those that it counted are deleted.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({ countsHosts: z.boolean() }),
+      examples: { ...examples, body: { countsHosts: false } },
+      responses: { 200: { description: 'The usage of the last day.', body: PlanUsage, example } },
+      errors: ['not_found'],
+      handler: async ({ scope, params: { id }, body: { countsHosts }, after }) => {
+        const { plan_id: planId } = await planOf(scope, id, after)
+        await setCountsHosts(pool, planId, countsHosts)
+        return { status: 200, body: await usageOf(planId, rangeOf('hour', {}), 'hour') }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,238 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { type FoundPlan, type PlanQueries, listPlans, planStatuses } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import { decideRotation } from '../../domain/plans/decide.ts'
+import { planFold } from '../../domain/plans/fold.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId, PlanId } from '../../kernel/ids.ts'
+import { planStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { Caller } from '../../platform/http/auth.ts'
+import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { type Customers, refuseUnnamedHolder } from '../accounts/customer-service.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
+import { type OrderService, createBuy } from '../orders/place-order.ts'
+import { prepareTopUp } from '../orders/prepare-order.ts'
+import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
+import { type Gateway, PlanRecord, createOwnPlan, planExample, planRecord } from './plan-record.ts'
+
+/** Gives a plan that exists another password: the next generation of its credential, and when that began. */
+export const rotatePlanPassword = async (
+  runner: CommandRunner,
+  planId: PlanId,
+  { accountId, ...cause }: Cause & { readonly accountId: AccountId },
+): Promise<{
+  readonly generation: number
+  readonly rotatedAtMs: number
+  readonly position: number | null
+}> => {
+  const stream = planStream(planId)
+  const { answer, position } = await runner.run({
+    name: 'rotate-plan-password',
+    account: accountId,
+    ...cause,
+    streams: { plan: { stream, fold: planFold } },
+    decide: ({ plan }, { nowMs }) => {
+      const event = decideRotation(plan)
+      if (event?.type !== 'PlanCredentialRotated') throw new Error(`plan ${planId} was never activated`)
+      const { generation } = event.data
+      return { appends: [{ stream, events: [event] }], answer: { generation, rotatedAtMs: nowMs } }
+    },
+  })
+  return { ...answer, position }
+}
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: planExample.planId } }
+
+const topUpExample = {
+  ...orderExample,
+  kind: 'topup',
+  productId: planExample.productId,
+  family: 'residential',
+  shape: 'gateway_gb',
+  delivery: 'lines',
+  unit: 'GB',
+  fulfillmentMeta: null,
+  planId: planExample.planId,
+  proxyIds: [],
+  plan: planExample,
+} as const
+
+/** Plans (research: proxies, 2.1): reading, labelling and topping up. */
+export const planRoutes = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly termsOf: TermsOf
+  readonly customers: Customers
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: PlanQueries
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly gateway: Gateway
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
+  const buy = createBuy(deps)
+
+  const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
+    const refs = await customerRefs(
+      pool,
+      accountId,
+      rows.map((row) => row.customer_id),
+    )
+    return rows.map((row) =>
+      planRecord(row, {
+        product: catalog.current().resolve(row.product_id),
+        credentials: credentials.of(row.plan_id as PlanId, row.generation),
+        gateway,
+        nowMs: clock(),
+        customer: refs.get(row.customer_id) ?? null,
+      }),
+    )
+  }
+  const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
+    (await recordsOf(caller, [row]))[0]!
+
+  const planOf = createOwnPlan(deps)
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/plans',
+      operationId: 'listPlans',
+      summary: 'List plans',
+      description: "The account's plans, newest first.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(planStatuses, 'Only plans in this status.').optional(),
+        product: z.string().optional().meta({ description: 'Only plans of this product id.' }),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of plans.',
+          body: z.object({ plans: z.array(PlanRecord), ...pageShape }).meta({ id: 'PlanList' }),
+          example: { plans: [planExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, scope, query, after }) => {
+        const { limit, offset, status, product } = query
+        await reads.settled(scope.accountId, after ?? 0)
+        const productId =
+          product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
+        const page = await listPlans(db, scope, { limit, offset, status, productId }, clock())
+        const plans = await recordsOf(caller, page.plans)
+        return { status: 200, body: { plans, total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/plans/{id}',
+      operationId: 'getPlan',
+      summary: 'Read a plan',
+      description: 'What is left of a plan, and the credentials of its lines.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples,
+      responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, after }) => {
+        return { status: 200, body: await recordOf(caller, await planOf(scope, id, after)) }
+      },
+    }),
+
+    route({
+      method: 'PATCH',
+      path: '/api/v1/plans/{id}',
+      operationId: 'updatePlan',
+      summary: 'Label a plan',
+      description: "Sets the account's own label, such as a customer's name. The empty text takes it away.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({ label: z.string().max(maxLabelLength) }),
+      examples: { ...examples, body: { label: 'acme' } },
+      responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
+        const plan = await planOf(scope, id, after)
+        await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
+        return { status: 200, body: await recordOf(caller, { ...plan, label }) }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/topup',
+      operationId: 'topUpPlan',
+      summary: 'Top up a plan',
+      description:
+        "Adds units to a plan of a `topup` product. The same as ordering the product again, with the plan in the answer. A plan that is held for a reseller's customer is topped up with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      customer: 'pays',
+      params,
+      body: z.strictObject({
+        quantity: quantityField,
+        method: methodField,
+        expected_amount_cents: guardField,
+      }),
+      codes: { body: { quantity: 'invalid_quantity', method: { value: 'unsupported_method' } } },
+      examples: { ...examples, body: { quantity: 5 } },
+      responses: responsesUnderKey(
+        OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
+        topUpExample,
+        {
+          made: 'The order, and the plan with its new units.',
+          stood: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
+        },
+      ),
+      errors: [
+        'not_found',
+        'invalid_quantity',
+        ...chargeErrors,
+        ...payPageErrors,
+        'customer_credit_insufficient',
+      ],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async (request) => {
+        const { caller, scope, params, body, customerRef, after } = request
+        const { plan_id, product_id: productId, customer_id } = await planOf(scope, params.id, after)
+        const planId = plan_id as PlanId
+        const path = `/api/v1/plans/${planId}/topup`
+        const placed = await buy({ ...request, path, productId }, async (buyer) => {
+          refuseUnnamedHolder(customer_id, buyer.customerId, 'the plan')
+          return prepareTopUp(buyer, { planId, productId }, body.quantity)
+        })
+        const { order, invoice = null, position } = placed
+        return answerUnderKey(placed, {
+          ...orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
+          plan: await recordOf(caller, await planOf(scope, planId, position)),
+        })
+      },
+    }),
+  ]
+}

@@ -1,0 +1,161 @@
+import type pg from 'pg'
+import type { Alarms } from '../../domain/plans/decide.ts'
+import type { AccountId, PlanId } from '../../kernel/ids.ts'
+
+/** One batch of what somebody counted; bytes of both directions. */
+export type TrafficBatch = {
+  /** Who counted, e.g. one start of one gateway process. Up to 200 characters. */
+  readonly reporter: string
+  /**
+   * Rises with every batch of the reporter, which sends one at a time and the same again until it is answered: what is
+   * not above the last one was counted before.
+   */
+  readonly sequence: number
+  readonly traffic: ReadonlyMap<PlanId, number>
+}
+
+/** A counter that is to be written to the log, and since when it is ahead of it (ISO 8601). */
+export type DueCounter = { readonly plan_id: PlanId; readonly counted_since: string }
+
+/**
+ * Counters that are to be written to the log now, oldest first: counted before the first instant, or past an alarm at the
+ * second.
+ */
+export const dueCounters = {
+  name: 'traffic-due',
+  read: `select plan_id, counted_since from work.traffic
+          where counted_since is not null
+            and (counted_since <= $1::timestamptz or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)`,
+  key: { counted_since: 'timestamptz', plan_id: 'text' },
+} as const
+
+export type Counter = { readonly planId: PlanId; readonly accountId: AccountId; readonly usedBytes: number }
+
+/** What a counter is to become once the log has been written. */
+export type Settled = {
+  readonly planId: PlanId
+  /** What the log says now. */
+  readonly loggedBytes: number
+  readonly logged: boolean
+  readonly alarms: Alarms
+}
+
+/** How long a reporter's last sequence is remembered, so that its batches are counted once. */
+const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
+
+const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+/** The durable counters between two `TrafficMetered`, on the service's Postgres whatever the log is. */
+export const createTrafficCounters = (pool: pg.Pool) => ({
+  /** Which of the plans are counted here already. */
+  known: async (planIds: readonly PlanId[]): Promise<ReadonlySet<PlanId>> => {
+    const { rows } = await pool.query<{ plan_id: PlanId }>({
+      name: 'traffic-known',
+      text: 'select plan_id from work.traffic where plan_id = any ($1::text[])',
+      values: [planIds],
+    })
+    return new Set(rows.map(({ plan_id: planId }) => planId))
+  },
+
+  /** Starts counting a plan from what the log says of it. A plan that is counted already stays as it is. */
+  start: async (counter: Counter, alarms: Alarms): Promise<void> => {
+    await pool.query(
+      `insert into work.traffic (plan_id, account_id, used_bytes, alarm_bytes, alarm_at)
+       values ($1::text, $2::text, $3::bigint, $4::bigint, $5::timestamptz) on conflict do nothing`,
+      [counter.planId, counter.accountId, counter.usedBytes, alarms.bytes, iso(alarms.atMs)],
+    )
+  },
+
+  /**
+   * Adds a batch of plans that are counted, whole and once; null when it was counted before. One statement and one
+   * commit for any number of plans. Rows are locked in the order of their keys, so that reporters never wait in a circle.
+   */
+  add: async (
+    { reporter, sequence, traffic }: TrafficBatch,
+    nowMs: number,
+  ): Promise<readonly { planId: PlanId; usedBytes: number; alarmed: boolean }[] | null> => {
+    const { rows } = await pool.query<{ plan_id: PlanId | null; used_bytes: number; alarmed: boolean }>({
+      name: 'traffic-add',
+      text: `
+        with taken as (
+          insert into work.traffic_reporters as known (reporter, sequence, reported_at)
+          values ($1::text, $2::bigint, $3::timestamptz)
+          on conflict (reporter) do update set sequence = excluded.sequence, reported_at = excluded.reported_at
+            where known.sequence < excluded.sequence
+          returning reporter),
+        locked as (
+          select counter.plan_id, given.bytes
+            from unnest($4::text[], $5::bigint[]) given (plan_id, bytes)
+            join work.traffic counter using (plan_id)
+           where exists (select from taken)
+           order by counter.plan_id
+             for update of counter),
+        counted as (
+          update work.traffic counter
+             set used_bytes = least(counter.used_bytes + locked.bytes, ${Number.MAX_SAFE_INTEGER}),
+                 counted_since = coalesce(counter.counted_since, $3::timestamptz)
+            from locked where counter.plan_id = locked.plan_id
+          returning counter.plan_id, counter.used_bytes,
+                    coalesce(counter.used_bytes >= counter.alarm_bytes, false) as alarmed)
+        select counted.* from taken left join counted on true`,
+      values: [reporter, sequence, iso(nowMs), [...traffic.keys()], [...traffic.values()]],
+    })
+    if (rows.length === 0) return null
+    return rows.flatMap(({ plan_id: planId, used_bytes: usedBytes, alarmed }) =>
+      planId === null ? [] : [{ planId, usedBytes, alarmed }],
+    )
+  },
+
+  read: async (planIds: readonly PlanId[]): Promise<readonly Counter[]> => {
+    const { rows } = await pool.query<{ plan_id: PlanId; account_id: AccountId; used_bytes: number }>({
+      name: 'traffic-read',
+      text: 'select plan_id, account_id, used_bytes from work.traffic where plan_id = any ($1::text[])',
+      values: [planIds],
+    })
+    return rows.map((row) => ({
+      planId: row.plan_id,
+      accountId: row.account_id,
+      usedBytes: row.used_bytes,
+    }))
+  },
+
+  /**
+   * Notes what the log holds now. What came in meanwhile stays counted since `nowMs`. A log that says more than the
+   * counter, such as after a restore of Postgres alone, lifts the counter.
+   */
+  settle: async (settled: readonly Settled[], nowMs: number): Promise<void> => {
+    await pool.query({
+      name: 'traffic-settle',
+      text: `
+        with given as (
+          select * from unnest($1::text[], $2::bigint[], $3::boolean[], $4::bigint[], $5::timestamptz[])
+            as given (plan_id, logged_bytes, logged, alarm_bytes, alarm_at)),
+        locked as (
+          select given.* from given join work.traffic counter using (plan_id)
+           order by counter.plan_id for update of counter)
+        update work.traffic counter
+           set used_bytes = greatest(counter.used_bytes, locked.logged_bytes),
+               counted_since = case when counter.used_bytes <= locked.logged_bytes then null
+                                    when locked.logged then $6::timestamptz
+                                    else counter.counted_since end,
+               alarm_bytes = locked.alarm_bytes,
+               alarm_at = locked.alarm_at
+          from locked where counter.plan_id = locked.plan_id`,
+      values: [
+        settled.map(({ planId }) => planId),
+        settled.map(({ loggedBytes }) => loggedBytes),
+        settled.map(({ logged }) => logged),
+        settled.map(({ alarms }) => alarms.bytes),
+        settled.map(({ alarms }) => iso(alarms.atMs)),
+        iso(nowMs),
+      ],
+    })
+  },
+
+  /** Forgets reporters that have been silent for `reportersKeptMs`. */
+  forget: async (nowMs: number): Promise<void> => {
+    await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
+      iso(nowMs - reportersKeptMs),
+    ])
+  },
+})

@@ -1,0 +1,142 @@
+import type pg from 'pg'
+import { remedyOf } from '../../domain/exits/connection-failures.ts'
+
+export const buckets = ['hour', 'day'] as const
+export type Bucket = (typeof buckets)[number]
+
+/** From this instant on, and before that one. */
+export type Range = { readonly fromMs: number; readonly toMs: number }
+
+export type UsageBucket = {
+  readonly ts: string
+  readonly bytesUp: number
+  readonly bytesDown: number
+  readonly connections: number
+  readonly failures: number
+}
+
+const values = (planId: string, { fromMs, toMs }: Range): unknown[] => [
+  planId,
+  new Date(fromMs).toISOString(),
+  new Date(toMs).toISOString(),
+]
+
+/** Buckets in which something happened, oldest first. */
+const readBuckets = async (
+  pool: pg.Pool,
+  planId: string,
+  range: Range,
+  bucket: Bucket,
+): Promise<readonly UsageBucket[]> => {
+  const { rows } = await pool.query<{
+    readonly ts: Date | string
+    readonly bytes_up: number
+    readonly bytes_down: number
+    readonly connections: number
+    readonly failures: number
+  }>({
+    name: `plan-usage-${bucket}`,
+    text: `
+      with failed as (
+        select hour, sum(count)::bigint as failures from work.plan_failures
+         where plan_id = $1::text and hour >= $2::timestamptz and hour < $3::timestamptz group by hour)
+      select date_trunc('${bucket}', hours.hour, 'UTC') as ts, sum(bytes_up)::bigint as bytes_up,
+             sum(bytes_down)::bigint as bytes_down, sum(connections)::bigint as connections,
+             coalesce(sum(failed.failures), 0)::bigint as failures
+        from work.plan_hours hours left join failed on failed.hour = hours.hour
+       where hours.plan_id = $1::text and hours.hour >= $2::timestamptz and hours.hour < $3::timestamptz
+       group by 1 order by 1`,
+    values: values(planId, range),
+  })
+  return rows.map((row) => ({
+    ts: new Date(row.ts).toISOString(),
+    bytesUp: row.bytes_up,
+    bytesDown: row.bytes_down,
+    connections: row.connections,
+    failures: row.failures,
+  }))
+}
+
+/** Why connections failed, the commonest first. */
+const readFailures = async (
+  pool: pg.Pool,
+  planId: string,
+  range: Range,
+): Promise<readonly { readonly error: string; readonly count: number }[]> => {
+  const { rows } = await pool.query({
+    name: 'plan-failures',
+    text: `select error, sum(count)::bigint as count from work.plan_failures
+            where plan_id = $1::text and hour >= $2::timestamptz and hour < $3::timestamptz
+            group by error order by count desc, error limit 50`,
+    values: values(planId, range),
+  })
+  return rows
+}
+
+/** Where the traffic went, by whole days (UTC), the most first. */
+const readHosts = async (
+  pool: pg.Pool,
+  planId: string,
+  range: Range,
+  limit: number,
+): Promise<readonly { readonly host: string; readonly bytes: number; readonly connections: number }[]> => {
+  const { rows } = await pool.query({
+    name: 'plan-hosts',
+    text: `select host, sum(bytes)::bigint as bytes, sum(connections)::bigint as connections from work.plan_hosts
+            where plan_id = $1::text and day >= ($2::timestamptz at time zone 'UTC')::date
+              and day <= (($3::timestamptz - interval '1 microsecond') at time zone 'UTC')::date
+            group by host order by bytes desc, host limit $4::int`,
+    values: [...values(planId, range), limit],
+  })
+  return rows
+}
+
+const readCountsHosts = async (pool: pg.Pool, planId: string): Promise<boolean> => {
+  const { rows } = await pool.query({
+    name: 'plan-counts-hosts',
+    text: 'select from work.plans_without_hosts where plan_id = $1::text',
+    values: [planId],
+  })
+  return rows.length === 0
+}
+
+/** Off: hosts are counted no more within a second, and those that were are deleted. */
+export const setCountsHosts = async (pool: pg.Pool, planId: string, counts: boolean): Promise<void> => {
+  if (counts) {
+    await pool.query('delete from work.plans_without_hosts where plan_id = $1::text', [planId])
+    return
+  }
+  await pool.query(
+    'insert into work.plans_without_hosts (plan_id) values ($1::text) on conflict do nothing',
+    [planId],
+  )
+  await pool.query('delete from work.plan_hosts where plan_id = $1::text', [planId])
+}
+
+export type PlanUsage = {
+  readonly buckets: readonly UsageBucket[]
+  readonly failures: readonly { readonly reason: string; readonly count: number; readonly howToFix: string }[]
+  readonly hosts: readonly { readonly host: string; readonly bytes: number; readonly connections: number }[]
+  readonly countsHosts: boolean
+}
+
+/** What the lines of a plan did in a time; of hosts the `hosts` with the most traffic. */
+export const readUsage = async (
+  pool: pg.Pool,
+  planId: string,
+  range: Range,
+  { bucket, hosts: most }: { readonly bucket: Bucket; readonly hosts: number },
+): Promise<PlanUsage> => {
+  const [found, failures, hosts, countsHosts] = await Promise.all([
+    readBuckets(pool, planId, range, bucket),
+    readFailures(pool, planId, range),
+    readHosts(pool, planId, range, most),
+    readCountsHosts(pool, planId),
+  ])
+  return {
+    buckets: found,
+    failures: failures.map(({ error, count }) => ({ reason: error, count, howToFix: remedyOf(error) })),
+    hosts,
+    countsHosts,
+  }
+}

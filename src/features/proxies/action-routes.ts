@@ -1,0 +1,191 @@
+import { timingSafeEqual } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import { replaceReasons } from '../../domain/stock/events.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { isStorable, storableText } from '../../kernel/json-text.ts'
+import { replayHeaders } from '../../platform/http/idempotency.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { ProxyChecks } from './check-proxy.ts'
+import { createProxyRecords } from './find-proxy.ts'
+import { type GatewayPlace, ProxyRecord, proxyExample } from './proxy-record.ts'
+import { type ReplaceAddress, maxComment } from './replace-address.ts'
+import { type Rotating, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
+
+const CheckRecord = z
+  .object({
+    success: z.boolean(),
+    exitIp: z.string().nullable().meta({ description: 'The address that the target saw; null: none.' }),
+    elapsedMs: z.int(),
+    checkedAt: z.string().meta({ format: 'date-time' }),
+    message: z.string(),
+  })
+  .meta({ id: 'ProxyCheck' })
+
+const checkExample = {
+  success: true,
+  exitIp: proxyExample.ip,
+  elapsedMs: 84,
+  checkedAt: '2026-11-21T02:31:00.000Z',
+  message: 'The address carries traffic.',
+}
+
+/** Whether a rented address carries traffic. */
+export const proxyCheckRoutes = ({ checks }: { readonly checks: ProxyChecks }): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/v1/proxies/{id}/check',
+    operationId: 'checkProxy',
+    summary: 'Check a rented address',
+    description:
+      'Sends one request through the address, with its own credentials, to a target of the service, and says what came of it within ten seconds. `success` is true when the request went out from the address, or, of a mobile line, from any. Five checks a minute.',
+    tag: 'Proxies',
+    access: 'buy',
+    writes: false,
+    customer: 'limits',
+    params: z.object({ id: z.string() }),
+    examples: { params: { id: proxyExample.proxyId } },
+    limit: { per: 'account', take: (subject) => checks.take(subject) },
+    responses: { 200: { description: 'What came of it.', body: CheckRecord, example: checkExample } },
+    errors: ['not_found', 'rental_ended', 'check_not_available'],
+    handler: async ({ scope, params: { id }, after }) => ({
+      status: 200,
+      body: await checks.check(scope, id, after),
+    }),
+  }),
+]
+
+const Replacement = z.strictObject({
+  reason: z.enum(replaceReasons),
+  comment: z.string().min(1).max(maxComment).refine(isStorable, { error: storableText }).optional().meta({
+    description: 'For the operator; required with the reason `custom`.',
+  }),
+})
+
+/** Swapping the address of a rental. */
+export const proxyReplaceRoutes = (deps: {
+  readonly replace: ReplaceAddress
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly gateway: GatewayPlace
+  readonly publicUrl: () => string
+  readonly clock: Clock
+}): readonly Route[] => {
+  const records = createProxyRecords(deps)
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/proxies/{id}/replace',
+      operationId: 'replaceProxy',
+      summary: 'Replace a rented address',
+      description:
+        'Gives the rental another free address of the same product and country, and of the same carrier and service. Its id, credentials and end stay; the former address stops at once. `change_network` takes one outside of the /24 (IPv6: /64) of the former. A rental is replaced once in 24 hours and three times in 30 days. With an `Idempotency-Key` a request that is sent again replaces nothing more.',
+      tag: 'Proxies',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'optional',
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      body: Replacement,
+      examples: { params: { id: proxyExample.proxyId }, body: { reason: 'not_working' } },
+      responses: {
+        200: {
+          description: 'The rental with its new address.',
+          body: ProxyRecord,
+          example: proxyExample,
+          headers: replayHeaders,
+        },
+      },
+      errors: [
+        'not_found',
+        'rental_ended',
+        'out_of_stock',
+        'replacement_limit_reached',
+        'idempotency_conflict',
+      ],
+      handler: async ({ caller, scope, params: { id }, body, idempotencyKey, requestId, after }) => {
+        const { accountId, keyId } = caller
+        const { reason, comment } = body
+        const made = await deps.replace(
+          { scope, proxyId: id, reason, comment, idempotencyKey },
+          { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
+          after,
+        )
+        const [record] = await records(accountId, [made.rental])
+        return {
+          status: 200,
+          position: made.position,
+          headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
+          body: record!,
+        }
+      },
+    }),
+  ]
+}
+
+const instant = z.string().meta({ format: 'date-time' })
+
+/** The link of a mobile rental that gives it another exit. */
+export const proxyRotateRoutes = (deps: {
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { pool, credentials, clock } = deps
+
+  const isTokenOf = (id: string, token: string): boolean => {
+    const right = Buffer.from(credentials.rotationToken(id as ProxyId))
+    const given = Buffer.from(token)
+    return right.length === given.length && timingSafeEqual(right, given)
+  }
+
+  return [
+    route({
+      method: 'GET',
+      path: rotatePath,
+      operationId: 'rotateProxy',
+      summary: 'Give a mobile line another exit',
+      description:
+        'The `rotateUrl` of a rented mobile line that rotates by link. New connections go out through the next live exit of its carrier within a second; those that are open stay. Once in ten seconds.',
+      tag: 'Proxies',
+      access: 'public',
+      writes: false,
+      // Whoever has the link needs no description, and nobody else can use it.
+      hidden: true,
+      params: z.object({ id: z.string(), token: z.string() }),
+      examples: { params: { id: proxyExample.proxyId, token: 'k3Vq9ZtR1bXw7LmC0dYs5NfGh2JpA8eT' } },
+      responses: {
+        200: {
+          description: 'It goes out through another exit.',
+          body: z
+            .object({ proxyId: z.string(), rotatedAt: instant, nextAt: instant })
+            .meta({ id: 'ProxyRotation' }),
+          example: {
+            proxyId: proxyExample.proxyId,
+            rotatedAt: '2026-11-21T02:31:00.000Z',
+            nextAt: '2026-11-21T02:31:10.000Z',
+          },
+        },
+      },
+      errors: ['not_found', 'rental_ended', 'rate_limited'],
+      handler: async ({ params: { id, token } }) => {
+        const nowMs = clock()
+        const { rows } = isTokenOf(id, token)
+          ? await pool.query<Rotating>(
+              `select rotation_minutes, released_at is not null or expires_at <= $2::timestamptz as over
+                 from read.proxies where proxy_id = $1::text`,
+              [id, isoTime(nowMs)],
+            )
+          : { rows: [] }
+        const [row] = rows
+        await rotateNow(pool, id, row ?? null, nowMs)
+        return {
+          status: 200,
+          body: { proxyId: id, rotatedAt: isoTime(nowMs), nextAt: isoTime(nowMs + rotateEveryMs) },
+        }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,179 @@
+import { type IncomingMessage, request } from 'node:http'
+import { isIP } from 'node:net'
+import type { FoundProxy, ProxyQueries } from '../../../projections/proxies.ts'
+import { addressesHost, whoamiHost } from '../../domain/shared/endpoint-fields.ts'
+import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { createOwnProxy } from './find-proxy.ts'
+import { type GatewayPlace, proxyStatus } from './proxy-record.ts'
+
+/** The way into a rental: where it is dialled, and what signs in. */
+export type CheckedRental = {
+  /** What a target is to see. */
+  readonly ip: string
+  readonly host: string
+  readonly port: number
+  readonly username: string
+  readonly password: string
+  /** Its traffic may go out from other addresses than the one that is dialled. */
+  readonly rotates: boolean
+}
+
+export type CheckResult = {
+  readonly success: boolean
+  /** The address that the target saw; null: none answered. */
+  readonly exitIp: string | null
+  readonly elapsedMs: number
+  readonly message: string
+}
+
+const timeoutMs = 10_000
+/** An address needs far less. */
+const maxAnswerBytes = 1_024
+const maxMessage = 200
+
+type Answer = { readonly status: number; readonly detail: string | null; readonly text: string }
+
+const ask = async ({ host, port, username, password }: CheckedRental, target: URL): Promise<Answer> => {
+  const signal = AbortSignal.timeout(timeoutMs)
+  const login = Buffer.from(`${username}:${password}`).toString('base64')
+  const sent = request({
+    host,
+    port,
+    path: target.href,
+    agent: false,
+    signal,
+    setHost: false,
+    headers: { host: target.host, 'proxy-authorization': `Basic ${login}`, connection: 'close' },
+  })
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      sent.once('response', resolve).once('error', reject).end()
+    })
+    const chunks: Buffer[] = []
+    let size = 0
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > maxAnswerBytes) break
+      chunks.push(chunk)
+    }
+    const detail = response.headers['x-proxy-detail']
+    return {
+      status: response.statusCode ?? 0,
+      detail: typeof detail === 'string' ? detail : null,
+      text: Buffer.concat(chunks).toString('utf8'),
+    }
+  } finally {
+    sent.destroy()
+  }
+}
+
+const addressIn = (text: string): string | null => {
+  const address = text.trim()
+  return isIP(address) === 0 ? null : address
+}
+
+const messageOf = (error: NodeJS.ErrnoException): string => {
+  if (error.name === 'AbortError' || error.name === 'TimeoutError')
+    return `No answer came within ${timeoutMs / 1_000} seconds.`
+  return `The address cannot be connected to (${error.code ?? error.name}).`
+}
+
+/**
+ * Sends one request through a rental, in at most 10 seconds, as its renter would. Never rejects.
+ * @param target where it goes: an http address of the operator that answers with the address of its caller
+ * @param nowMs a monotonic clock
+ */
+export const checkRental = async (
+  rental: CheckedRental,
+  target: URL,
+  nowMs: () => number,
+): Promise<CheckResult> => {
+  const startedMs = nowMs()
+  const result = (success: boolean, exitIp: string | null, message: string): CheckResult => ({
+    success,
+    exitIp,
+    elapsedMs: Math.round(nowMs() - startedMs),
+    message: message.slice(0, maxMessage),
+  })
+  let answer: Answer
+  try {
+    answer = await ask(rental, target)
+  } catch (error) {
+    return result(false, null, messageOf(error as NodeJS.ErrnoException))
+  }
+  const { status, detail, text } = answer
+  if (detail !== null) return result(false, null, `The gateway answered ${status}: ${detail}`)
+  const exitIp = status === 200 ? addressIn(text) : null
+  if (exitIp === null)
+    return result(false, null, `The target of the check answered ${status} without an address.`)
+  if (exitIp === rental.ip || rental.rotates) return result(true, exitIp, 'The address carries traffic.')
+  return result(false, exitIp, 'Traffic passes, but goes out from another address.')
+}
+
+/** Five at once and five a minute of one account: a check sends traffic that nobody pays for. */
+const checks = { burst: 5 * 60, perSecond: 5 } as const
+const costOfOne = 60
+
+export type ProxyChecks = {
+  /** Counts a check of the account. @returns null, or the seconds to wait first */
+  take(accountId: string): ReturnType<ReturnType<typeof createRateLimiter>['take']>
+  /**
+   * Whether a rental within the scope carries traffic, within ten seconds.
+   * @throws ApiError not_found, rental_ended, check_not_available
+   */
+  check(
+    scope: Scope,
+    proxyId: string,
+    after: number | null,
+  ): Promise<CheckResult & { readonly checkedAt: string }>
+}
+
+export const createProxyChecks = (deps: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly credentials: Credentials
+  readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+  /** Whether the sandbox runs, whose own host answers checks where the operator names none. */
+  readonly sandbox: boolean
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+}): ProxyChecks => {
+  const { credentials, gateway, sandbox, clock, monotonicMs } = deps
+  /** What a check asks, never chosen by a customer; null: nothing answers. The proxies of suppliers do not know the sandbox. */
+  const targetFor = ({ endpoint }: FoundProxy): URL | null => {
+    if (gateway.checkUrl !== null) return gateway.checkUrl
+    const knowsSandbox = endpoint === null || endpoint.host === addressesHost
+    return sandbox && knowsSandbox ? new URL(`http://${whoamiHost}/ip`) : null
+  }
+  const proxyOf = createOwnProxy(deps)
+  const limiter = createRateLimiter(checks, monotonicMs)
+  return {
+    take: (accountId) => limiter.take(accountId, costOfOne),
+    check: async (scope, id, after) => {
+      const row = await proxyOf(scope, id, after)
+      if (proxyStatus(row, clock()) === 'expired')
+        throw refuse('rental_ended', `the rental of ${id} has ended: there is nothing to check`)
+      const target = targetFor(row)
+      if (target === null)
+        throw refuse('check_not_available', 'this service has no target for checks of this address')
+      const checkedAt = isoTime(clock())
+      const { username, password } = credentials.of(row.proxy_id as ProxyId, 0)
+      const rental = {
+        ip: row.ip,
+        host: row.endpoint === null ? row.ip : gateway.host,
+        port: gateway.port,
+        username,
+        password,
+        rotates: row.rotation_minutes !== null,
+      }
+      const result = await checkRental(rental, target, monotonicMs)
+      return { ...result, checkedAt }
+    },
+  }
+}

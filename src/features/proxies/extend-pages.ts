@@ -1,0 +1,217 @@
+import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import { type Catalog, periodsOf } from '../../domain/catalog/catalog.ts'
+import { isDedicated } from '../../domain/catalog/product.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { ApiError, refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { refusalOf } from '../../platform/ui/answer-page.ts'
+import { type Problems, type Typed, choicesOf, hiddenOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
+import { payerOf } from '../orders/payer.ts'
+import { type Extending, type Kept, maxExtended } from './extend-rentals.ts'
+
+export const root = '/console/addresses'
+
+export type ExtendDeps = {
+  readonly db: ProxyQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly catalog: { current(): Catalog }
+  readonly extending: Extending
+  /** The rental of the path. @throws not_found */
+  readonly ownRow: (visit: AccountVisit) => Promise<FoundProxy>
+}
+
+const usualDays = 30
+
+/** What turns one period away, not the rental. */
+const notOffered: ReadonlySet<string> = new Set(['invalid_period', 'invalid_targeting', 'invalid_country'])
+
+type Offer = { readonly days: number; readonly amountCents: number }
+
+/** What is extended: rentals of one product, and where the form stands. */
+type Target = {
+  readonly title: string
+  readonly about: Html
+  readonly rows: readonly FoundProxy[]
+  readonly kept: Kept
+  /** `kept`, as the API has it. */
+  readonly asked: string
+  readonly path: string
+  readonly back: string
+}
+
+/** Keeps a rental, or all of an order that still run, for another period. */
+export const extendPages = (deps: ExtendDeps): readonly ConsolePage[] => {
+  const ofOne = async (visit: AccountVisit): Promise<Target> => {
+    const row = await deps.ownRow(visit)
+    const back = `${root}/${row.proxy_id}`
+    return {
+      title: `Extend ${row.ip}`,
+      about: html`<p>The rental ends ${timeText(row.expires_at)}, and goes on from there. The wallet pays.</p>`,
+      rows: [row],
+      kept: { proxyIds: [row.proxy_id] },
+      asked: `"proxy_ids":["${row.proxy_id}"]`,
+      path: `${back}/extend`,
+      back,
+    }
+  }
+
+  const ofOrder = async ({ account, params, nowMs }: AccountVisit): Promise<Target> => {
+    const orderId = params.id ?? ''
+    const scope = wholeAccount(account.accountId)
+    await deps.reads.settled(account.accountId)
+    const rows = await findProxies(deps.db, scope, { orderId, status: 'running' }, nowMs, maxExtended + 1)
+    if (rows.length === 0) throw refuse('not_found', 'no rental of this order runs')
+    const back = `/console/orders/${orderId}`
+    return {
+      title: `Extend ${countText(rows.length, 'rental')}`,
+      about: html`<p>All rentals of the order that still run, together: each goes on from its own end, and one order pays for all of them or none is kept. The wallet pays.</p>
+${tableOf({
+  caption: 'Rentals that are kept',
+  rows,
+  empty: nothing,
+  columns: [
+    {
+      title: 'Address',
+      head: true,
+      cell: ({ proxy_id: id, ip, label }) =>
+        html`<a href="${root}/${id}">${ip}</a>${label ? html`<br><small>${label}</small>` : null}`,
+    },
+    { title: 'Ends', cell: ({ expires_at: at }) => timeText(at) },
+  ],
+})}`,
+      rows,
+      kept: { orderId },
+      asked: `"order_id":"${orderId}"`,
+      path: `${back}/extend`,
+      back,
+    }
+  }
+
+  /** Each period that the rentals may be kept for, with its price now. */
+  const offersOf = async (visit: AccountVisit, { rows: [row], kept }: Target): Promise<readonly Offer[]> => {
+    const product = row && deps.catalog.current().resolve(row.product_id)
+    if (!row || !product || !isDedicated(product)) return []
+    const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
+    const asked = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }
+    const offers: Offer[] = []
+    for (const days of periods)
+      try {
+        const { amountCents } = await deps.extending.quote(asked, kept, days)
+        offers.push({ days, amountCents })
+      } catch (error) {
+        // A period that this line is not sold for, or that ends too far ahead.
+        if (!(error instanceof ApiError) || !notOffered.has(error.code)) throw error
+      }
+    return offers
+  }
+
+  const view = async (visit: AccountVisit, target: Target, typed: Typed, problems: Problems) => {
+    const { title, about, asked, path, back } = target
+    let offers: readonly Offer[] = []
+    let refused: Problems = {}
+    try {
+      offers = await offersOf(visit, target)
+    } catch (error) {
+      refused = { form: refusalOf(error).text }
+    }
+    const usual = offers.find(({ days }) => days === usualDays) ?? offers[0]
+    return {
+      title,
+      body: html`${problemsOf({ ...refused, ...problems })}
+${about}
+${
+  usual === undefined
+    ? html`<p class="empty">It cannot be extended now. <a href="${back}">Back</a></p>`
+    : html`<form method="post" action="${path}" class="stack" novalidate>
+${keyField(visit.formKey)}
+${offers.map(({ days, amountCents }) => hiddenOf(`price-${days}`, amountCents))}
+${choicesOf(
+  {
+    name: 'days',
+    legend: 'For another',
+    one: true,
+    chosen: [String(usual.days)],
+    choices: offers.map(({ days, amountCents }) => ({
+      value: String(days),
+      label: countText(days, 'day'),
+      hint: dollarText(amountCents),
+    })),
+  },
+  typed,
+  problems,
+)}
+<div class="acts"><button class="first">Pay and extend</button> <a href="${back}">Back</a></div>
+</form>`
+}`,
+      same: [
+        `curl -X POST $API/proxies/extend -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{${asked},"period_days":${usual?.days ?? usualDays}${usual === undefined ? '' : `,"expected_amount_cents":${usual.amountCents}`}}'`,
+      ],
+    }
+  }
+
+  const extend = async (visit: AccountVisit, target: Target, typed: Typed) => {
+    const days = typed.text('days')
+    const price = typed.text(`price-${days}`)
+    if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
+      return refusedView(await view(visit, target, untyped, { days: 'Choose for how long.' }))
+    try {
+      const { order } = await deps.extending.extend(
+        {
+          caller: payerOf(visit),
+          scope: wholeAccount(visit.account.accountId),
+          requestId: visit.requestId,
+          idempotencyKey: typed.key,
+          customerRef: null,
+          path: visit.path,
+          // What was shown is what is paid, or nothing is.
+          body: { expected_amount_cents: Number(price), period_days: Number(days) },
+        },
+        target.kept,
+        Number(days),
+        null,
+      )
+      const what = target.rows.length === 1 ? 'The rental goes on' : `${target.rows.length} rentals go on`
+      return goTo(
+        target.back,
+        `${what} for another ${countText(Number(days), 'day')}: order ${order.details.orderId}.`,
+      )
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) throw error
+      const { text, status } = refusalOf(error)
+      return refusedView(await view(visit, target, untyped, { form: text }), status)
+    }
+  }
+
+  const page = (
+    path: ConsolePage['path'],
+    name: string,
+    summary: string,
+    targetOf: (visit: AccountVisit) => Promise<Target>,
+  ): ConsolePage =>
+    accountPage({
+      path,
+      name,
+      summary,
+      show: async (visit) => show(await view(visit, await targetOf(visit), untyped, {})),
+      act: { once: true, run: async (visit, typed) => extend(visit, await targetOf(visit), typed) },
+    })
+
+  return [
+    page(
+      '/console/addresses/{id}/extend',
+      'extendAddress',
+      'Keeps a rental for another period, with the price before',
+      ofOne,
+    ),
+    page(
+      '/console/orders/{id}/extend',
+      'extendOrder',
+      'Keeps all rentals of an order that still run for another period, with the price before',
+      ofOrder,
+    ),
+  ]
+}

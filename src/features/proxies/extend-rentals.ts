@@ -1,0 +1,147 @@
+import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import { maxDaysAhead } from '../../domain/stock/decide.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { type Customers, refuseUnnamedHolder } from '../accounts/customer-service.ts'
+import type { Placed } from '../orders/append-order.ts'
+import { type OrderService, type Purchase, createBuy } from '../orders/place-order.ts'
+import { type Buyer, type Prepared, type RentalsToExtend, prepareExtension } from '../orders/prepare-order.ts'
+import { proxyStatus } from './proxy-record.ts'
+
+/** Rentals that one extension names at most. */
+export const maxExtended = 1_000
+
+const dayMs = 24 * 60 * 60 * 1000
+
+const lineOf = (row: FoundProxy) =>
+  JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
+
+/**
+ * The rentals of one extension, of those found within the request's scope: they must run, be held for whom the request names, and be of one product, country and
+ * mobile line, since one order has one payer, one target and one price.
+ * @param request `asked`: the rentals that it names; null: all of an order. `customerId`: whom it is for
+ * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental that has ended), invalid_body (a mixture)
+ */
+export const rentalsToExtend = (
+  found: readonly FoundProxy[],
+  request: {
+    readonly asked: readonly string[] | null
+    readonly customerId: string | null
+    readonly nowMs: number
+  },
+): RentalsToExtend => {
+  const { asked, customerId, nowMs } = request
+  const runs = (row: FoundProxy) => proxyStatus(row, nowMs) !== 'expired'
+  // A whole order keeps those of its addresses that still run.
+  const rows = asked === null ? found.filter(runs) : found
+  const [first] = rows
+  const missing = asked?.find((id) => !rows.some((row) => row.proxy_id === id))
+  if (!first || missing !== undefined)
+    throw refuse(
+      'not_found',
+      missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
+    )
+  for (const row of rows) refuseUnnamedHolder(row.customer_id, customerId, row.proxy_id)
+  if (rows.length > maxExtended)
+    throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
+  const ended = rows.find((row) => !runs(row))
+  if (ended)
+    throw refuse(
+      'out_of_stock',
+      `the rental of ${ended.proxy_id} has ended; order a new address in its place`,
+    )
+  const mixed = rows.find((row) => lineOf(row) !== lineOf(first))
+  if (mixed)
+    throw refuse(
+      'invalid_body',
+      `proxy_ids must be of one product, country and mobile line; ${mixed.proxy_id} differs from ${first.proxy_id}`,
+    )
+  const lastEndMs = Math.max(...rows.map((row) => Date.parse(row.expires_at)))
+  return {
+    productId: first.product_id,
+    proxyIds: rows.map((row) => row.proxy_id as ProxyId),
+    extendableDays: Math.floor((nowMs - lastEndMs) / dayMs) + maxDaysAhead,
+    line: {
+      country: first.country,
+      carrierId: first.carrier_id,
+      service: first.service,
+      rotationMinutes: first.rotation_minutes,
+    },
+  }
+}
+
+/** Which rentals to keep: these, or all of an order that still run. */
+export type Kept = { readonly proxyIds: readonly string[] } | { readonly orderId: string }
+
+export type Extending = {
+  /**
+   * Keeps rentals within the purchase's scope for another period, and pays for it.
+   * @throws ApiError: what `rentalsToExtend`, `prepareExtension` and `OrderService.submit` refuse
+   */
+  extend(
+    purchase: Omit<Purchase, 'productId'>,
+    kept: Kept,
+    periodDays: number,
+    after: number | null,
+  ): Promise<Placed>
+  /** What that would cost, without an order. @throws ApiError: what `rentalsToExtend` and `prepareExtension` refuse */
+  quote(
+    asked: Pick<Purchase, 'caller' | 'scope'>,
+    kept: Kept,
+    periodDays: number,
+  ): Promise<Pick<Prepared, 'amountCents'>>
+}
+
+export const createExtending = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly termsOf: TermsOf
+  readonly customers: Customers
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly clock: Clock
+}): Extending => {
+  const { catalog, termsOf, reads, db, clock } = deps
+  const buy = createBuy(deps)
+
+  const prepare = async (
+    buyer: Buyer,
+    scope: Purchase['scope'],
+    kept: Kept,
+    periodDays: number,
+  ): Promise<Prepared> => {
+    const asked = 'proxyIds' in kept ? [...new Set(kept.proxyIds)] : null
+    const filter = asked === null ? kept : { proxyIds: asked }
+    const rows = await findProxies(db, scope, filter, clock(), maxExtended + 1)
+    const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
+    return prepareExtension(buyer, rentals, periodDays)
+  }
+
+  return {
+    extend: (purchase, kept, periodDays, after) =>
+      buy({ ...purchase, productId: '' }, async (buyer) => {
+        await reads.settled(purchase.caller.accountId, after ?? 0)
+        return prepare(buyer, purchase.scope, kept, periodDays)
+      }),
+    quote: ({ caller, scope }, kept, periodDays) =>
+      prepare(
+        {
+          orderId: 'ord_' as Buyer['orderId'],
+          caller,
+          customerId: scope.customerId,
+          termsOf: (product) => termsOf(caller, product),
+          method: 'wallet',
+          payableBy: ['wallet'],
+          expectedAmountCents: undefined,
+          catalog: catalog.current(),
+        },
+        scope,
+        kept,
+        periodDays,
+      ),
+  }
+}

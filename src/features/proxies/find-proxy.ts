@@ -1,0 +1,45 @@
+import type pg from 'pg'
+import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+import { type GatewayPlace, type ProxyRecord, proxyRecord } from './proxy-record.ts'
+import { proxySecrets } from './rotate-password.ts'
+
+/**
+ * Reads a rental within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
+ * absent rental and a foreign one alike.
+ */
+export const createOwnProxy =
+  (deps: { readonly reads: Pick<Reads, 'settled'>; readonly db: ProxyQueries; readonly clock: Clock }) =>
+  async (scope: Scope, proxyId: string, after: number | null): Promise<FoundProxy> => {
+    await deps.reads.settled(scope.accountId, after ?? 0)
+    const [proxy] = await findProxies(deps.db, scope, { proxyIds: [proxyId] }, deps.clock(), 1)
+    if (!proxy) throw refuse('not_found', 'no proxy has this id')
+    return proxy
+  }
+
+/** Rentals as their renter sees them, with the reseller's own ids of its customers. */
+export const createProxyRecords =
+  (deps: {
+    readonly pool: pg.Pool
+    readonly credentials: Credentials
+    readonly publicUrl: () => string
+    readonly gateway: GatewayPlace
+    readonly clock: Clock
+  }) =>
+  async (accountId: AccountId, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
+    const refs = await customerRefs(
+      deps.pool,
+      accountId,
+      rows.map((row) => row.customer_id),
+    )
+    return rows.map((row) => {
+      const customer = refs.get(row.customer_id) ?? null
+      return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
+    })
+  }

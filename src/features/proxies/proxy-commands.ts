@@ -1,0 +1,114 @@
+import type { Command } from 'commander'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { LabelDatabase } from '../../../projections/other-tables.ts'
+import { type FoundProxy, type ProxyStatus, findProxies, listProxies, proxyStatuses } from '../../../projections/proxies.ts'
+import type { StockedEndpoint } from '../../domain/stock/events.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ProxyFacts, proxyFacts } from './proxy-record.ts'
+import { type Replacement, readReplacements } from './replace-address.ts'
+
+/** A rental for its operator: by which supplier's proxy it goes out, and how its address was replaced. */
+type ListedProxy = ProxyFacts & {
+  readonly endpoint: string | null
+  readonly replacements: readonly Replacement[]
+}
+
+const endpointText = ({ protocol, host, port }: StockedEndpoint): string => `${protocol}://${host}:${port}`
+
+const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement): string =>
+  `${replacedAt} ${reason}, was ${formerIp}${comment === null ? '' : `: ${comment}`}`
+
+/** Each on a line of its own, numbered from the oldest on. */
+const replacementFields = (replacements: readonly Replacement[]): Record<string, string> =>
+  Object.fromEntries(replacements.map((one, at) => [`replacement ${at + 1}`, replacementText(one)]))
+
+const factsOf = async (
+  { pool, clock, config }: CliContext,
+  account: AccountId,
+  rows: readonly FoundProxy[],
+): Promise<readonly ListedProxy[]> => {
+  const [refs, replaced] = await Promise.all([
+    customerRefs(
+      pool,
+      account,
+      rows.map((row) => row.customer_id),
+    ),
+    readReplacements(
+      pool,
+      rows.map((row) => row.proxy_id),
+    ),
+  ])
+  return rows.map((row) => ({
+    ...proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway),
+    endpoint: row.endpoint && endpointText(row.endpoint),
+    replacements: replaced.get(row.proxy_id) ?? [],
+  }))
+}
+
+const proxies: Listed<ListedProxy> = {
+  name: 'proxies',
+  one: 'proxy',
+  exampleId: 'prx_…',
+  statuses: proxyStatuses,
+  owner: { table: 'read.proxies', id: 'proxy_id' },
+  reads: (context) => {
+    const db = createKysely<ReadDatabase & LabelDatabase>(context.pool)
+    return {
+      list: async (account, { limit, offset, status }) => {
+        const filter = { status: status as ProxyStatus | undefined }
+        const found = await listProxies(db, wholeAccount(account), filter, { limit, offset }, context.clock())
+        return { rows: await factsOf(context, account, found.proxies), total: found.total }
+      },
+      find: async (account, id) => {
+        const found = await findProxies(db, wholeAccount(account), { proxyIds: [id] }, context.clock(), 1)
+        return (await factsOf(context, account, found))[0] ?? null
+      },
+    }
+  },
+  columns: [
+    { title: 'proxy', value: (row) => row.proxyId },
+    { title: 'address', value: (row) => row.ip },
+    { title: 'country', value: (row) => row.country },
+    { title: 'status', value: (row) => row.status },
+    { title: 'product', value: (row) => row.productId },
+    { title: 'order', value: (row) => row.orderId },
+    { title: 'replaced', value: ({ replacements }) => replacements.at(-1)?.reason ?? '-' },
+    { title: 'expires', value: (row) => row.expiresAt },
+    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+  ],
+  show: (row) => ({
+    proxy: row.proxyId,
+    status: row.status,
+    address: row.ip,
+    'dialled at': `${row.host}:${row.ports.http}`,
+    "supplier's proxy": row.endpoint,
+    product: row.productId,
+    order: row.orderId,
+    country: row.country,
+    city: row.city,
+    network: row.asn === null ? null : `AS${row.asn} ${row.asnOrg ?? ''}`.trim(),
+    carrier: row.carrier,
+    service: row.service,
+    rotation: row.rotationMinutes === null ? null : `${row.rotation} ${row.rotationMinutes}`,
+    label: row.label === '' ? null : row.label,
+    customer: row.customerId,
+    'own id of the customer': row.customer,
+    'period, days': row.periodDays,
+    'created at': row.createdAt,
+    'expires at': row.expiresAt,
+    ...replacementFields(row.replacements),
+  }),
+}
+
+/** `proxies list|show`; passwords are not shown. */
+export const registerProxies = (program: Command, cli: Cli): void =>
+  registerListed(
+    program.command('proxies').description('list rented addresses and look at them, without passwords'),
+    cli,
+    proxies,
+  )

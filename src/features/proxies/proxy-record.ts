@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import { type FoundProxy, type ProxyStatus, expiringMs, proxyStatuses } from '../../../projections/proxies.ts'
+import { families } from '../../domain/shared/order-terms.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { customerField, customerIdField } from '../accounts/customer-service.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+/** One rented address (research: proxies, 2.4). */
+export const ProxyRecord = z
+  .object({
+    proxyId: z.string(),
+    orderId: z.string(),
+    productId: z.string(),
+    family: z.enum(families),
+    ip: z.string().meta({ description: 'The address that targets see.' }),
+    host: z.string().meta({
+      description:
+        'Where it is dialled: its own address, or the gateway, which then knows the rental by its username.',
+    }),
+    ports: z.object({ http: z.int(), socks5: z.int() }),
+    username: z.string(),
+    password: z.string(),
+    country: z.string().meta({ description: 'Alpha-3.' }),
+    city: z.string().nullable(),
+    asn: z.int().nullable(),
+    asnOrg: z.string().nullable(),
+    carrier: z.string().nullable(),
+    service: z.enum(['dedicated', 'shared']).nullable(),
+    rotation: z.enum(['by_link', 'interval']).nullable(),
+    rotationMinutes: z.int().nullable(),
+    rotateUrl: z.string().nullable().meta({
+      description:
+        'Of a mobile line that rotates by link: a GET of it gives the line another exit. It needs no key: treat it as a password.',
+    }),
+    status: z.enum(proxyStatuses).meta({
+      description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
+    }),
+    periodDays: z.int(),
+    autoExtend: z
+      .literal(false)
+      .meta({ description: 'Rentals end unless POST /api/v1/proxies/extend keeps them.' }),
+    label: z.string(),
+    customerId: customerIdField,
+    customer: customerField,
+    createdAt: instant,
+    expiresAt: instant,
+  })
+  .meta({ id: 'Proxy' })
+export type ProxyRecord = z.infer<typeof ProxyRecord>
+
+/** Expiring and expired are computed at read, so that they hold from the instant on. */
+export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
+  if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
+  return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
+}
+
+/** Where the gateway is reached. */
+export type GatewayPlace = { readonly host: string; readonly port: number }
+
+/** A rental without what signs in to it. */
+export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'>
+
+/**
+ * @param customer the reseller's own id of who holds it
+ * @param gateway where it listens, and on every rented address of its machines, for both protocols
+ */
+export const proxyFacts = (
+  row: FoundProxy,
+  nowMs: number,
+  customer: string | null,
+  gateway: GatewayPlace,
+): ProxyFacts => ({
+  proxyId: row.proxy_id,
+  orderId: row.order_id,
+  productId: row.product_id,
+  family: row.family,
+  ip: row.ip,
+  host: row.endpoint === null ? row.ip : gateway.host,
+  ports: { http: gateway.port, socks5: gateway.port },
+  country: row.country,
+  city: row.city,
+  asn: row.asn,
+  asnOrg: row.asn_org,
+  carrier: row.carrier_id,
+  service: row.service,
+  rotation: row.rotation_minutes === null ? null : row.rotation_minutes === 0 ? 'by_link' : 'interval',
+  rotationMinutes: row.rotation_minutes,
+  status: proxyStatus(row, nowMs),
+  periodDays: row.period_days,
+  autoExtend: false,
+  label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
+  createdAt: row.created_at,
+  expiresAt: row.released_at !== null && row.released_at < row.expires_at ? row.released_at : row.expires_at,
+})
+
+export const proxyRecord = (
+  row: FoundProxy,
+  secrets: Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'>,
+  nowMs: number,
+  customer: string | null,
+  gateway: GatewayPlace,
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gateway), ...secrets })
+
+/** A rental as one line of text: `host:port:username:password`, HTTP port. */
+export const proxyLine = ({ host, ports, username, password }: ProxyRecord): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${ports.http}:${username}:${password}`
+
+export const proxyExample: ProxyRecord = {
+  proxyId: 'prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4',
+  orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  productId: 'isp-static',
+  family: 'isp',
+  ip: '198.18.0.7',
+  host: '198.18.0.7',
+  ports: { http: 9000, socks5: 9000 },
+  username: 'u7k2m9x4',
+  password: 'p4ssw0rdp4ssw0rd1234',
+  country: 'USA',
+  city: 'Dallas',
+  asn: 7922,
+  asnOrg: 'Comcast',
+  carrier: null,
+  service: null,
+  rotation: null,
+  rotationMinutes: null,
+  rotateUrl: null,
+  status: 'active',
+  periodDays: 30,
+  autoExtend: false,
+  label: '',
+  customerId: null,
+  customer: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+  expiresAt: '2026-12-21T02:30:00.000Z',
+}

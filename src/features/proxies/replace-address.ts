@@ -1,0 +1,134 @@
+import type pg from 'pg'
+import type { FoundProxy, ProxyQueries } from '../../../projections/proxies.ts'
+import { type ReplacementRefusal, decideReplacement } from '../../domain/stock/decide.ts'
+import type { ReplaceReason } from '../../domain/stock/events.ts'
+import { stockFold } from '../../domain/stock/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { replacementIdOf } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { stockStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import { type ApiError, refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { createOwnProxy } from './find-proxy.ts'
+
+/** Characters of what a renter says of an address at most. */
+export const maxComment = 500
+
+const apiError = (id: string, refusal: ReplacementRefusal): ApiError => {
+  switch (refusal.code) {
+    case 'rental_ended':
+      return refuse('rental_ended', `the rental of ${id} has ended: there is nothing to replace`)
+    case 'out_of_stock':
+      return refuse('out_of_stock', `no other address is free that could replace the one of ${id}`)
+    case 'another_request':
+      return refuse('idempotency_conflict', 'this Idempotency-Key replaced the address for another reason')
+    case 'too_often':
+      return refuse(
+        'replacement_limit_reached',
+        `the address of ${id} was replaced before; it can be again from ${isoTime(refusal.retryAtMs)} on`,
+      )
+    default:
+      return refusal satisfies never
+  }
+}
+
+/**
+ * Gives a rental within the scope another address. A key that was used before replaces nothing more.
+ * @returns the rental as it is now; `replayed`: an earlier request with this key did it
+ * @throws ApiError not_found, invalid_body (a reason `custom` without a comment), rental_ended, out_of_stock,
+ * replacement_limit_reached, idempotency_conflict
+ */
+export type ReplaceAddress = (
+  asked: {
+    readonly scope: Scope
+    readonly proxyId: string
+    readonly reason: ReplaceReason
+    readonly comment: string | undefined
+    readonly idempotencyKey: string | null
+  },
+  cause: Cause,
+  after: number | null,
+) => Promise<{ readonly rental: FoundProxy; readonly position: number | null; readonly replayed: boolean }>
+
+export const createReplaceAddress = (deps: {
+  readonly runner: CommandRunner
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): ReplaceAddress => {
+  const { runner, pool } = deps
+  const proxyOf = createOwnProxy(deps)
+  return async ({ scope, proxyId, reason, comment, idempotencyKey }, cause, after) => {
+    const { accountId } = scope
+    if (reason === 'custom' && comment === undefined)
+      throw refuse('invalid_body', 'send a comment with the reason custom: what is wrong with the address')
+    const row = await proxyOf(scope, proxyId, after)
+    const made = await handle(
+      runner,
+      { ...cause, name: 'replace-address', account: accountId },
+      { stream: stockStream(row.product_id, row.country), fold: stockFold },
+      (stock, { nowMs }) =>
+        decideReplacement(
+          stock,
+          {
+            proxyId: row.proxy_id,
+            accountId,
+            reason,
+            requestId: idempotencyKey === null ? null : replacementIdOf(accountId, idempotencyKey),
+          },
+          nowMs,
+        ),
+    )
+    if (made.outcome === 'refused') throw apiError(proxyId, made.refusal)
+    if (comment !== undefined && made.replacedAt !== null)
+      await pool.query(
+        `insert into vault.replacement_comments (proxy_id, account_id, comment, replaced_at)
+             values ($1::text, $2::text, $3::text, $4::timestamptz)`,
+        [row.proxy_id, accountId, comment, made.replacedAt],
+      )
+    const { ip, city, asn, asnOrg, endpoint = null } = made.address
+    return {
+      rental: { ...row, ip, city, asn, asn_org: asnOrg, endpoint },
+      position: made.position,
+      replayed: made.replacedAt === null,
+    }
+  }
+}
+
+/** One replacement of a rental's address, for its operator. */
+export type Replacement = {
+  readonly replacedAt: string
+  readonly reason: string
+  readonly formerIp: string
+  readonly ip: string
+  /** In the renter's own words. */
+  readonly comment: string | null
+}
+
+/** The replacements of these rentals, oldest first, each rental under its id; those without one are left out. */
+export const readReplacements = async (
+  pool: pg.Pool,
+  proxyIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly Replacement[]>> => {
+  const { rows } = await pool.query<Replacement & { readonly proxyId: string }>(
+    `select replacement.proxy_id as "proxyId", replacement.replaced_at as "replacedAt", replacement.reason,
+            replacement.former_ip as "formerIp", replacement.ip, said.comment
+       from read.replacements replacement
+       left join vault.replacement_comments said
+         on said.proxy_id = replacement.proxy_id and said.replaced_at = replacement.replaced_at
+      where replacement.proxy_id = any ($1::text[])
+      order by replacement.replaced_at`,
+    [proxyIds],
+  )
+  const groups = Map.groupBy(rows, ({ proxyId }) => proxyId)
+  return new Map(
+    [...groups].map(([proxyId, found]) => [
+      proxyId,
+      found.map(({ proxyId: _, ...replacement }) => replacement),
+    ]),
+  )
+}

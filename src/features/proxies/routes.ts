@@ -1,0 +1,242 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { type ProxyQueries, listProxies, proxyStatuses } from '../../../projections/proxies.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { countryQuery, inRange, instantQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
+import type { OrderService } from '../orders/place-order.ts'
+import { chargeErrors, guardField } from '../orders/routes.ts'
+import { type Extending, maxExtended } from './extend-rentals.ts'
+import { createOwnProxy, createProxyRecords } from './find-proxy.ts'
+import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
+
+/** What a page was asked for with, as a query string has it. */
+type AskedFor = Readonly<Record<string, string | undefined>>
+
+/** What a page of lines tells in its headers, since no line can; for the interface description. */
+export const pageHeaderTexts = {
+  'X-Farebox-Total': 'txt only: how many addresses fit, over every page',
+  Link: 'txt only, when more lines follow: `<…>; rel="next"`, the path and query of the next page (RFC 8288)',
+} as const
+
+/**
+ * The headers of a page of lines. The link is relative to the server, which does not know by which name it was reached;
+ * it asks for the same again.
+ */
+export const pageHeaders = (
+  path: string,
+  asked: AskedFor,
+  page: { readonly limit: number; readonly offset: number; readonly total: number },
+): Readonly<Record<string, string>> => {
+  const { limit, offset, total } = page
+  const counted = { 'x-farebox-total': String(total) }
+  if (offset + limit >= total) return counted
+  const next = new URLSearchParams()
+  for (const [name, value] of Object.entries(asked)) if (value !== undefined) next.set(name, value)
+  next.set('limit', String(limit))
+  next.set('offset', String(offset + limit))
+  return { ...counted, link: `<${path}?${next}>; rel="next"` }
+}
+
+const params = z.object({ id: z.string() })
+
+const listPath = '/api/v1/proxies'
+const extendPath = '/api/v1/proxies/extend'
+
+const ids = z.array(z.string()).min(1).max(maxExtended)
+
+const Extension = z.strictObject({
+  proxy_ids: ids.optional().meta({ description: 'The rentals to keep; others lapse. Or send order_id.' }),
+  order_id: z.string().optional().meta({ description: 'All rentals of this order, in place of proxy_ids.' }),
+  period_days: z.int().min(1),
+  expected_amount_cents: guardField,
+})
+
+/** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
+export const proxyRoutes = (deps: {
+  readonly orders: Pick<OrderService, 'known'>
+  readonly extending: Pick<Extending, 'extend'>
+  readonly catalog: { current(): Catalog }
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly gateway: GatewayPlace
+  readonly publicUrl: () => string
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { orders, extending, catalog, reads, db, pool, clock } = deps
+  const records = createProxyRecords(deps)
+  const proxyOf = createOwnProxy(deps)
+
+  return [
+    route({
+      method: 'GET',
+      path: listPath,
+      operationId: 'listProxies',
+      summary: 'List rented addresses',
+      description:
+        "The account's dedicated addresses with their credentials, newest first. As JSON those that have ended are among them, each with its `status`. `format=txt` is for tools that take a list: it has only addresses that work, expiring ones too, unless `status` asks for others. It has pages as JSON has; `X-Farebox-Total` says how many addresses fit, and `Link` leads to the next page while there is one.",
+      tag: 'Proxies',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        family: wordQuery(['isp', 'mobile', 'ipv4', 'ipv6'], 'Only addresses of this family.').optional(),
+        product_id: z.string().optional().meta({ description: 'Only addresses of this product id.' }),
+        order_id: z.string().optional().meta({ description: 'Only addresses of this order.' }),
+        country: countryQuery('Only addresses in this country, alpha-3.').optional(),
+        status: wordQuery(proxyStatuses, 'Only addresses in this status.').optional(),
+        expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
+        format: wordQuery(
+          ['json', 'txt'],
+          '`txt`: one `host:port:username:password` a line, without those that have expired.',
+        ).optional(),
+      }),
+      codes: { query: { ...pagingCodes, country: 'invalid_country' } },
+      responses: {
+        200: {
+          description: 'A page of addresses.',
+          body: z.object({ proxies: z.array(ProxyRecord), ...pageShape }).meta({ id: 'ProxyList' }),
+          example: { proxies: [proxyExample], total: 1, limit: 50, offset: 0 },
+          text: { mediaType: 'text/plain', example: proxyLine(proxyExample) },
+          headers: pageHeaderTexts,
+        },
+      },
+      errors: ['invalid_country'],
+      handler: async ({ caller, scope, customerRef, query, after }) => {
+        const { limit, offset, product_id: product } = query
+        const before = query.expires_before === undefined ? undefined : inRange(query.expires_before)
+        const filter = {
+          family: query.family,
+          productId: product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product),
+          orderId: query.order_id,
+          country: query.country?.toUpperCase(),
+          status: query.status,
+          expiresBeforeMs: before,
+        }
+        await reads.settled(scope.accountId, after ?? 0)
+        if (query.format === 'txt') {
+          // A line cannot say that its address is dead.
+          const usable = { ...filter, status: query.status ?? 'running' } as const
+          const page = await listProxies(db, scope, usable, { limit, offset }, clock())
+          const proxies = await records(caller.accountId, page.proxies)
+          const { limit: _, offset: _o, expires_before: _b, ...asked } = query
+          const again = {
+            ...asked,
+            customer_id: customerRef ?? undefined,
+            expires_before: before === undefined ? undefined : isoTime(before),
+          }
+          return {
+            status: 200,
+            text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join(''),
+            headers: pageHeaders(listPath, again, { limit, offset, total: page.total }),
+          }
+        }
+        const page = await listProxies(db, scope, filter, { limit, offset }, clock())
+        const proxies = await records(caller.accountId, page.proxies)
+        return { status: 200, body: { proxies, total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/proxies/{id}',
+      operationId: 'getProxy',
+      summary: 'Read a rented address',
+      description: 'One dedicated address with its credentials, running or ended, as the list has it.',
+      tag: 'Proxies',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples: { params: { id: proxyExample.proxyId } },
+      responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, after }) => {
+        const [record] = await records(caller.accountId, [await proxyOf(scope, id, after)])
+        return { status: 200, body: record! }
+      },
+    }),
+
+    route({
+      method: 'PATCH',
+      path: '/api/v1/proxies/{id}',
+      operationId: 'updateProxy',
+      summary: 'Label a rented address',
+      description: "Sets the account's own label. The empty text takes it away.",
+      tag: 'Proxies',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({ label: z.string().max(maxLabelLength) }),
+      examples: { params: { id: proxyExample.proxyId }, body: { label: 'acme' } },
+      responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
+        const proxy = await proxyOf(scope, id, after)
+        await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
+        const [record] = await records(caller.accountId, [{ ...proxy, label }])
+        return { status: 200, body: record! }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: extendPath,
+      operationId: 'extendProxies',
+      summary: 'Keep rented addresses for another period',
+      description:
+        "Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension. Rentals that are held for a reseller's customer are extended with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost. A rental ends at most ten years from now.",
+      tag: 'Proxies',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      customer: 'pays',
+      body: Extension,
+      codes: { body: { period_days: 'invalid_period' } },
+      examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
+      responses: responsesUnderKey(
+        OrderRecord,
+        { ...orderExample, kind: 'extension' },
+        {
+          made: 'The order of the extension.',
+          stood: 'The order that stands under this Idempotency-Key, as it is now.',
+        },
+      ),
+      errors: [
+        'not_found',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+        'customer_credit_insufficient',
+      ],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async (request) => {
+        const { caller, body, customerRef, after } = request
+        const { proxy_ids: proxyIds, order_id: orderId } = body
+        if ((proxyIds === undefined) === (orderId === undefined))
+          throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
+        const kept = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
+        const placed = await extending.extend({ ...request, path: extendPath }, kept, body.period_days, after)
+        return answerUnderKey(
+          placed,
+          orderRecord({ ...placed.order, customer: customerRef }, caller.reseller),
+        )
+      },
+    }),
+  ]
+}

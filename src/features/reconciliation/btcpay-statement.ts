@@ -1,0 +1,134 @@
+import type { Cells } from './csv-cells.ts'
+import { coinsOf, flooredMicros, unitOf } from './nowpayments-statement.ts'
+import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
+
+/** Of an invoice whose payments are not all final: `paid` is what old versions call one that is not confirmed. */
+const underWay = new Set(['new', 'processing', 'paid'])
+
+const yes = (cells: Cells, column: string): boolean => {
+  const value = cells.text(column).toLowerCase()
+  if (value !== 'true' && value !== 'false') throw cells.problem(column, 'it is true or false')
+  return value === 'true'
+}
+
+/** The columns of a report that say the same under other names. */
+type Columns = {
+  readonly at: string
+  readonly payment: string | null
+  readonly currency: string
+  readonly amount: string
+  readonly coin: string
+  readonly coins: string
+}
+
+const lineOf = (
+  cells: Cells,
+  { at, payment, amount, coin, coins }: Columns,
+  { currency, final }: { readonly currency: string; readonly final: boolean },
+): StatementLine => {
+  const orderId = payment === null ? cells.idOrNull('OrderId') : null
+  const paymentId = payment === null ? null : cells.id(payment)
+  return {
+    line: cells.line,
+    kind: 'payment',
+    word: 'payment',
+    externalId: paymentId,
+    key: paymentId === null ? orderId && `deposit:${orderId}` : `payment:${paymentId}`,
+    at: cells.time(at),
+    currency,
+    amountMicros: cells.micros(amount, flooredMicros),
+    unitMicros: unitOf(cells.decimal(amount)),
+    feeMicros: 0n,
+    coins: coinsOf(cells, coin, coins),
+    final,
+  }
+}
+
+const everyColumn = (columns: Columns): readonly string[] =>
+  Object.values(columns).filter((name) => name !== null)
+
+const invoiceColumns: Columns = {
+  at: 'PaymentReceivedDate',
+  payment: 'PaymentId',
+  currency: 'InvoiceCurrency',
+  amount: 'PaymentInvoiceAmount',
+  coin: 'PaymentCurrency',
+  coins: 'PaymentAmount',
+}
+
+/** One line a payment; what is the invoice's stands on the first line of it only. Without payments there is one line. */
+const invoices: Layout = {
+  name: 'Invoices',
+  covers: 'payments',
+  columns: [...everyColumn(invoiceColumns), 'InvoiceId', 'InvoiceStatus'],
+  start: () => {
+    let invoice = { id: '', currency: '', status: '' }
+    return (cells) => {
+      const id = cells.id('InvoiceId')
+      if (id !== invoice.id)
+        invoice = {
+          id,
+          currency: cells.currency('InvoiceCurrency'),
+          status: cells.id('InvoiceStatus').toLowerCase(),
+        }
+      if (cells.text('PaymentId') === '') return null
+      return lineOf(cells, invoiceColumns, {
+        currency: invoice.currency,
+        final: !underWay.has(invoice.status),
+      })
+    }
+  },
+}
+
+const legacyColumns: Columns = {
+  at: 'ReceivedDate',
+  payment: 'PaymentId',
+  currency: 'InvoiceCurrency',
+  amount: 'PaidCurrency',
+  coin: 'CryptoCode',
+  coins: 'Paid',
+}
+
+const legacy: Layout = {
+  name: 'Legacy Invoice Export',
+  covers: 'payments',
+  columns: [...everyColumn(legacyColumns), 'InvoiceId', 'InvoiceStatus', 'Accounted'],
+  start: () => (cells) => {
+    if (cells.text('PaymentId') === '') return null
+    const final = yes(cells, 'Accounted') && !underWay.has(cells.text('InvoiceStatus').toLowerCase())
+    return lineOf(cells, legacyColumns, { currency: cells.currency('InvoiceCurrency'), final })
+  },
+}
+
+const paymentLayout = (name: string, columns: Columns): Layout => ({
+  name,
+  covers: 'payments',
+  columns: [...everyColumn(columns), 'InvoiceId', 'OrderId', 'Confirmed'],
+  start: () => (cells) =>
+    lineOf(cells, columns, { currency: cells.currency(columns.currency), final: yes(cells, 'Confirmed') }),
+})
+
+/** Its payments have no ids: they are found by the invoice's order id, which is the deposit's. Its times are the invoice's. */
+const payments = paymentLayout('Payments', {
+  at: 'Date',
+  payment: null,
+  currency: 'InvoiceCurrency',
+  amount: 'InvoiceCurrencyAmount',
+  coin: 'PaymentCurrency',
+  coins: 'PaymentAmount',
+})
+
+const olderPayments = paymentLayout('Payments (before BTCPay 2)', {
+  at: 'Date',
+  payment: 'PaymentId',
+  currency: 'Currency',
+  amount: 'CurrencyAmount',
+  coin: 'Crypto',
+  coins: 'CryptoAmount',
+})
+
+/** BTCPay Server's reports. It keeps no money: what is paid lies in the shop's own wallet. */
+export const btcpay: StatementFormat = {
+  provider: 'btcpay',
+  layouts: [invoices, legacy, olderPayments, payments],
+}

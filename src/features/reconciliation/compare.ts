@@ -1,0 +1,373 @@
+import type pg from 'pg'
+import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
+import type { LineKind, StatementLine } from './statement-format.ts'
+
+/** Whose account of the journal a statement is held against, and for which time. */
+export type Against = {
+  readonly book: string
+  readonly account: string
+  /** Positions of the log: what was booked after `after`, up to and including `to`. */
+  readonly range: { readonly after: number; readonly to: number }
+  /** The last position that the journal has. */
+  readonly head: number
+  /** The same time for the lines of the statement, ISO 8601 UTC: from there on, and before it; null is open. */
+  readonly from: string | null
+  readonly before: string | null
+}
+
+/**
+ * What became of a line or an entry. `matched` agrees; `open` is under way at the provider; `own` is a fee or a payout,
+ * which only the provider makes; `outside` lies before or after the time that is compared. The others do not agree.
+ */
+export type LineClass =
+  | 'matched'
+  | 'own'
+  | 'open'
+  | 'outside'
+  | 'missing_here'
+  | 'other_amount'
+  | 'duplicate'
+  | 'other_currency'
+export type DifferenceClass = Exclude<LineClass, 'matched' | 'own' | 'open' | 'outside'> | 'missing_there'
+
+export const differenceClasses: readonly DifferenceClass[] = [
+  'missing_here',
+  'missing_there',
+  'other_amount',
+  'duplicate',
+  'other_currency',
+]
+
+/** The lines of a class, kind and currency. Sums are micro-units. */
+export type ClassSum = {
+  readonly class: LineClass
+  readonly kind: LineKind
+  readonly currency: string
+  readonly lines: number
+  readonly amountMicros: bigint
+  readonly feeMicros: bigint
+  /** Of the entries that they match; 0 without. */
+  readonly hereMicros: bigint
+}
+
+/** A line of the statement, an entry of the journal, or both, that do not agree. */
+export type Difference = {
+  readonly class: DifferenceClass
+  readonly file: string | null
+  readonly line: number | null
+  readonly externalId: string | null
+  readonly kind: LineKind | null
+  readonly word: string | null
+  readonly currency: string | null
+  readonly thereMicros: bigint | null
+  readonly thereAt: string | null
+  readonly position: number | null
+  readonly reference: string | null
+  readonly depositId: string | null
+  readonly accountId: string | null
+  readonly hereMicros: bigint | null
+  readonly hereAt: string | null
+}
+
+/** What only the provider makes: a payout, its reversal, or a charge of its own. */
+export type OwnLine = {
+  readonly file: string
+  readonly line: number
+  readonly externalId: string | null
+  readonly kind: LineKind
+  readonly word: string
+  readonly at: string
+  readonly currency: string
+  readonly amountMicros: bigint
+  readonly feeMicros: bigint
+}
+
+/** What of the statements only a posting brings into the books: fees and payouts. Sums are micro-dollars. */
+export type Postable = {
+  readonly lines: number
+  readonly feeMicros: bigint
+  readonly payoutMicros: bigint
+  /** Those that the books have, and by what they moved the account; other amounts among them. */
+  readonly posted: number
+  readonly postedMicros: bigint
+  readonly otherwise: number
+}
+
+const tables = `
+  create temporary table statement_lines (
+    n bigint primary key, file text not null, line bigint not null, kind text not null, word text not null,
+    external_id text, key text, at timestamptz not null, currency text not null, amount bigint not null,
+    unit bigint not null, fee bigint not null, coin text, coins numeric, final boolean not null)`
+
+/** Micro-units as Postgres holds them: larger ones are refused while they are read. */
+const columnsOf = (lines: readonly StatementLine[], file: string, from: number) => [
+  lines.map((_, at) => from + at),
+  lines.map(() => file),
+  lines.map(({ line }) => line),
+  lines.map(({ kind }) => kind),
+  lines.map(({ word }) => word),
+  lines.map(({ externalId }) => externalId),
+  lines.map(({ key }) => key),
+  lines.map(({ at }) => at),
+  lines.map(({ currency }) => currency),
+  lines.map(({ amountMicros }) => String(amountMicros)),
+  lines.map(({ unitMicros }) => String(unitMicros)),
+  lines.map(({ feeMicros }) => String(feeMicros)),
+  lines.map(({ coins }) => coins?.currency ?? null),
+  lines.map(({ coins }) => coins?.amount ?? null),
+  lines.map(({ final }) => final),
+]
+
+const insert = `
+  insert into statement_lines select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[],
+    $6::text[], $7::text[], $8::timestamptz[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[],
+    $14::numeric[], $15::boolean[])`
+
+/**
+ * The entries of the account that are in the range, or that a line names. Each has its reference as a key, a credit
+ * its deposit too. What the books have of a statement itself is not among them.
+ */
+const entries = `
+  create temporary table account_entries as
+  select p.position, p.leg, p.amount_micros as amount, e.at, e.type, e.reference, e.deposit_id, e.account_id,
+         p.position > $3::bigint and p.position <= $4::bigint as within
+    from read.journal_postings p
+    join read.journal_entries e using (position)
+   where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+     and p.position <= $5::bigint
+     and e.type in ('WalletCredited', 'WalletAdjusted', 'CustomerCredited', 'CustomerAdjusted')
+     and (p.position > $3::bigint and p.position <= $4::bigint
+          or 'payment:' || e.reference in (select key from statement_lines)
+          or 'deposit:' || e.deposit_id in (select key from statement_lines))`
+
+/**
+ * Lines and entries of the same key and side go together in the order of their amounts; a line that says for the second
+ * time what another one said goes with none. A refund is in no log: back to a payer goes money by disputes alone.
+ */
+const classes = `
+  create temporary table classified as
+  with lines as (
+    select l.*, coalesce(l.at >= $1::timestamptz, true) and coalesce(l.at < $2::timestamptz, true) as within,
+           l.external_id is not null
+             and row_number() over (partition by l.external_id, l.kind order by l.n) > 1 as again
+      from statement_lines l
+  ), sided as (
+    select n, key, amount,
+           case kind when 'payment' then 'credited' when 'dispute' then 'taken' when 'dispute_reversal' then 'returned' end
+             as side
+      from lines where key is not null and not again and currency = 'usd'
+  ), keyed as (
+    select n, key, side, row_number() over (partition by key, side order by amount, n) as rank
+      from sided where side is not null
+  ), sided_entries as (
+    select position, leg, amount, reference, deposit_id,
+           case when type in ('WalletCredited', 'CustomerCredited') then 'credited'
+                when amount < 0 then 'taken' else 'returned' end as side
+      from account_entries
+  ), entry_keys as (
+    select position, leg, amount, side, 'payment:' || reference as key from sided_entries where reference is not null
+    union all
+    select position, leg, amount, side, 'deposit:' || deposit_id from sided_entries
+     where deposit_id is not null and side = 'credited'
+  ), ranked as (
+    select position, leg, key, side, row_number() over (partition by key, side order by amount, position) as rank
+      from entry_keys
+  ), pairs as (
+    select k.n, r.position, r.leg from keyed k join ranked r using (key, side, rank)
+  )
+  select l.*, e.position, e.leg, e.amount as here, e.at as here_at, e.reference, e.deposit_id, e.account_id,
+         case
+           when not l.within and not coalesce(e.within, false) then 'outside'
+           when l.again then 'duplicate'
+           when l.kind in ('fee', 'payout', 'payout_reversal') then 'own'
+           when l.currency <> 'usd' then 'other_currency'
+           when e.position is null and not l.final then 'open'
+           when e.position is null then 'missing_here'
+           when e.amount = l.amount or 2 * abs(e.amount - l.amount) <= l.unit and l.unit > 1
+             or e.amount / l.unit * l.unit = l.amount then 'matched'
+           else 'other_amount'
+         end as class
+    from lines l
+    left join pairs p using (n)
+    left join account_entries e on e.position = p.position and e.leg = p.leg`
+
+/** Lines that are to be posted, in the order of the files. An id that comes again with another kind is another posting. */
+const postable = `
+  create temporary table postable as
+  select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
+         case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
+    from classified
+   where class not in ('outside', 'duplicate', 'other_currency', 'open') and currency = 'usd' and external_id is not null
+     and (fee <> 0 or kind in ('fee', 'payout', 'payout_reversal'))`
+
+const postedOf = `
+  with booked as (
+    select e.reference, p.amount_micros as amount
+      from read.journal_postings p join read.journal_entries e using (position)
+     where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+       and p.position <= $3::bigint and e.type = 'StatementLineBooked'
+  )
+  select count(*) as lines, coalesce(sum(l.fee), 0)::text as fee, coalesce(sum(l.payout), 0)::text as payout,
+         count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved,
+         count(*) filter (where b.amount <> -(l.fee + l.payout)) as otherwise
+    from postable l left join booked b on b.reference = l.external_id
+   where l.fee <> 0 or l.payout <> 0`
+
+/** Lines that are read at once to be posted. */
+const pageSize = 1_000
+
+type SumRow = {
+  class: LineClass
+  kind: LineKind
+  currency: string
+  lines: number
+  amount: string
+  fee: string
+  here: string
+}
+type DifferenceRow = Omit<Difference, 'thereMicros' | 'hereMicros'> & {
+  there: string | null
+  here: string | null
+}
+
+const differenceColumns = `class, file, line, external_id as "externalId", kind, word, currency, amount::text as there,
+  at as "thereAt", position, reference, deposit_id as "depositId", account_id as "accountId", here::text as here,
+  here_at as "hereAt"`
+
+const missingThere = `
+  from account_entries e
+  where e.within and not exists (select from classified c where c.position = e.position and c.leg = e.leg)`
+
+/** Holds statements against the journal, in tables of one session: a file may be larger than memory. */
+export const createComparison = async (client: pg.ClientBase) => {
+  await client.query(tables)
+  let count = 0
+
+  return {
+    async add(file: string, lines: readonly StatementLine[]): Promise<void> {
+      await client.query(insert, columnsOf(lines, file, count))
+      count += lines.length
+    },
+
+    /** Once, when every line is there. */
+    async compare({ book, account, range, head, from, before }: Against): Promise<void> {
+      await client.query('analyze statement_lines')
+      await client.query(entries, [book, account, range.after, range.to, head])
+      await client.query(classes, [from, before])
+      await client.query('create index on classified (position, leg)')
+      await client.query(postable)
+    },
+
+    async sums(): Promise<readonly ClassSum[]> {
+      const { rows } = await client.query<SumRow>(
+        `select class, kind, currency, count(*) as lines, sum(amount)::text as amount, sum(fee)::text as fee,
+                coalesce(sum(here), 0)::text as here
+           from classified group by class, kind, currency order by class, kind, currency`,
+      )
+      return rows.map(({ amount, fee, here, ...sum }) => ({
+        ...sum,
+        amountMicros: BigInt(amount),
+        feeMicros: BigInt(fee),
+        hereMicros: BigInt(here),
+      }))
+    },
+
+    /** What was paid in coins, by coin, exactly: of the lines that are final and in the time, whether they agree or not. */
+    async coins(): Promise<
+      readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
+    > {
+      const { rows } = await client.query<{ currency: string; lines: number; amount: string }>(
+        `select coin as currency, count(*) as lines, sum(coins)::text as amount from classified
+          where coin is not null and class not in ('outside', 'duplicate', 'open') group by coin order by coin`,
+      )
+      return rows
+    },
+
+    /** Entries in the range that no line names. */
+    async missingThere(): Promise<{ readonly entries: number; readonly hereMicros: bigint }> {
+      const { rows } = await client.query<{ entries: number; here: string }>(
+        `select count(*) as entries, coalesce(sum(amount), 0)::text as here ${missingThere}`,
+      )
+      return { entries: rows[0]?.entries ?? 0, hereMicros: BigInt(rows[0]?.here ?? 0) }
+    },
+
+    /** The first of a class, in the order of the files, or of the log. */
+    async differences(wanted: DifferenceClass, most: number): Promise<readonly Difference[]> {
+      const { rows } = await client.query<DifferenceRow>(
+        wanted === 'missing_there'
+          ? `select 'missing_there' as class, null as file, null::bigint as line, null as "externalId", null as kind,
+                    null as word, null as currency, null as there, null::timestamptz as "thereAt", position,
+                    reference, deposit_id as "depositId", account_id as "accountId", amount::text as here,
+                    at as "hereAt" ${missingThere} order by position, leg limit $1::bigint`
+          : `select ${differenceColumns} from classified where class = $2::text order by n limit $1::bigint`,
+        wanted === 'missing_there' ? [most] : [most, wanted],
+      )
+      return rows.map(({ there, here, ...difference }) => ({
+        ...difference,
+        thereMicros: there === null ? null : BigInt(there),
+        hereMicros: here === null ? null : BigInt(here),
+      }))
+    },
+
+    /** What is to be posted and what of it the books have, as of a position that the journal has passed. */
+    async postable({ book, account }: Pick<Against, 'book' | 'account'>, head: number): Promise<Postable> {
+      type Row = {
+        lines: number
+        fee: string
+        payout: string
+        posted: number
+        moved: string
+        otherwise: number
+      }
+      const { rows } = await client.query<Row>(postedOf, [book, account, head])
+      const { fee, payout, moved, ...counts } = rows[0] as Row
+      return {
+        ...counts,
+        feeMicros: BigInt(fee),
+        payoutMicros: BigInt(payout),
+        postedMicros: BigInt(moved),
+      }
+    },
+
+    /** The lines to post, as they are booked on a gateway. */
+    async *toPost(gateway: string): AsyncGenerator<StatementBooking> {
+      type Row = { n: number; external_id: string; word: string; at: string; fee: number; payout: number }
+      let last = -1
+      for (;;) {
+        const { rows } = await client.query<Row>(
+          `select n, external_id, word, at, fee, payout from postable
+            where n > $1::bigint and (fee <> 0 or payout <> 0) order by n limit ${pageSize}`,
+          [last],
+        )
+        for (const { n, external_id, word, at, fee, payout } of rows) {
+          last = n
+          yield {
+            gateway,
+            reference: external_id,
+            category: word,
+            feeMicros: fee,
+            payoutMicros: payout,
+            happenedAt: at,
+          }
+        }
+        if (rows.length < pageSize) return
+      }
+    },
+
+    /** The provider's own lines, in the order of the files. */
+    async own(most: number): Promise<readonly OwnLine[]> {
+      const { rows } = await client.query<
+        Omit<OwnLine, 'amountMicros' | 'feeMicros'> & { amount: string; fee: string }
+      >(
+        `select file, line, external_id as "externalId", kind, word, at, currency, amount::text as amount,
+                fee::text as fee from classified where class = 'own' order by n limit $1::bigint`,
+        [most],
+      )
+      return rows.map(({ amount, fee, ...line }) => ({
+        ...line,
+        amountMicros: BigInt(amount),
+        feeMicros: BigInt(fee),
+      }))
+    },
+  }
+}

@@ -1,0 +1,235 @@
+import { type Decimal, parseDecimalText } from '../payments/provider-http.ts'
+
+/** A statement's file cannot be read as one. The message says where and what is accepted; the file's name is not in it. */
+export class FileProblem extends Error {
+  override readonly name = 'FileProblem'
+  /** @param line of the file, from 1 */
+  constructor(line: number, what: string, column?: string) {
+    const where = column === undefined ? `line ${line}` : `line ${line}, column "${column}"`
+    super(`${where}: ${what}`)
+  }
+}
+
+const shownLength = 40
+
+/** What stands in a file, for a message: short, and without anything that a terminal would act on. */
+export const shown = (text: string): string =>
+  JSON.stringify(text.length > shownLength ? `${text.slice(0, shownLength)}…` : text)
+
+/** Headings are told apart by their letters and digits alone: `Payment ID`, `payment_id` and `PaymentId` are one. */
+export const headingKey = (heading: string): string => heading.toLowerCase().replace(/[^a-z0-9]/g, '')
+
+/** The cells of a record by the names of their columns. A name that the heading has not reads as empty. */
+export type Cells = {
+  readonly line: number
+  /** Without spaces around it; may be empty. */
+  text(column: string): string
+  /** 1 to 200 printable characters. @throws FileProblem */
+  id(column: string): string
+  /** As `id`; null for an empty cell. @throws FileProblem */
+  idOrNull(column: string): string | null
+  /** A decimal number with a point. @throws FileProblem */
+  decimal(column: string): Decimal
+  /** Dollars, or another currency, as micro-units; exact, unless `round` says how. @throws FileProblem */
+  micros(column: string, round?: (value: Decimal) => bigint | null): bigint
+  /** The first of these columns that the file has, as ISO 8601 UTC. @throws FileProblem */
+  time(...columns: readonly string[]): string
+  /** Letters and digits, in lower case. @throws FileProblem */
+  currency(column: string): string
+  problem(column: string, accepted: string): FileProblem
+}
+
+const amountForm = 'an amount is digits with a point, such as 12.50 or -3'
+const timeForm =
+  'a time is written 2026-11-21, 2026-11-21 02:30:00 (UTC) or with an offset, such as 2026-11-21T02:30:00+02:00'
+
+const timeText = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)? ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/
+
+/** ISO 8601 UTC; null for what is no time of a year from 1970 on. */
+export const parseTime = (text: string): string | null => {
+  const match = timeText.exec(text)
+  if (!match) return null
+  const [, day, minute = '00:00', second = ':00', zone = 'Z'] = match
+  const offset = zone === 'UTC' ? 'Z' : zone.replace(/^([+-]\d\d)(\d\d)$/, '$1:$2')
+  const ms = Date.parse(`${day}T${minute}${second.slice(0, 7)}${offset}`)
+  // A day that its month has not, such as February 30, is no day.
+  const isDay = !Number.isNaN(ms) && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day as string)
+  return isDay && ms >= 0 ? new Date(ms).toISOString() : null
+}
+
+/** Whole micro-units; null where the number has finer parts. */
+export const exactMicros = ({ digits, scale }: Decimal): bigint | null => {
+  const up = digits * 1_000_000n
+  const down = 10n ** BigInt(scale)
+  return up % down === 0n ? up / down : null
+}
+
+/** The number as digits with a point, nothing rounded. */
+export const plainDecimal = ({ digits, scale }: Decimal): string => {
+  const size = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
+  const whole = size.slice(0, size.length - scale)
+  const text = scale === 0 ? whole : `${whole}.${size.slice(size.length - scale)}`
+  return digits < 0n ? `-${text}` : text
+}
+
+/** The largest amount that is read, either sign: a hundred times what a wallet may hold. */
+const mostMicros = 900_000_000_000_000_000n
+
+/** @param columns where each column stands, by `headingKey` */
+export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: CsvRecord): Cells => {
+  const text = (column: string): string => (cells[columns.get(headingKey(column)) ?? -1] ?? '').trim()
+  const problem = (column: string, accepted: string): FileProblem =>
+    new FileProblem(
+      line,
+      `${text(column) === '' ? 'it is empty' : `${shown(text(column))} is not it`}; ${accepted}`,
+      column,
+    )
+  const idOrNull = (column: string): string | null => {
+    const value = text(column)
+    if (value === '') return null
+    if (!/^[^\p{C}]{1,200}$/u.test(value)) throw problem(column, 'an id is 1 to 200 printable characters')
+    return value
+  }
+  const decimal = (column: string): Decimal => {
+    const value = parseDecimalText(text(column))
+    if (value === null) throw problem(column, amountForm)
+    return value
+  }
+  return {
+    line,
+    text,
+    idOrNull,
+    decimal,
+    problem,
+    id: (column) => {
+      const value = idOrNull(column)
+      if (value === null) throw problem(column, 'an id is 1 to 200 printable characters')
+      return value
+    },
+    micros: (column, round = exactMicros) => {
+      const micros = round(decimal(column))
+      if (micros === null) throw problem(column, `${amountForm}, with six decimals at most`)
+      if (micros > mostMicros || micros < -mostMicros)
+        throw problem(column, 'an amount is less than 900,000,000,000')
+      return micros
+    },
+    time: (...named) => {
+      const column = named.find((name) => columns.has(headingKey(name))) ?? (named[0] as string)
+      const at = parseTime(text(column))
+      if (at === null) throw problem(column, timeForm)
+      return at
+    },
+    currency: (column) => {
+      const value = text(column).toLowerCase()
+      if (!/^[a-z0-9]{2,20}$/.test(value))
+        throw problem(column, 'a currency is 2 to 20 letters and digits, e.g. usd')
+      return value
+    },
+  }
+}
+
+/** One record of a CSV file, and the line of the file on which it begins, from 1. */
+export type CsvRecord = { readonly line: number; readonly cells: readonly string[] }
+
+/** What separates cells. */
+export const separators = { comma: ',', semicolon: ';', tab: '\t' } as const
+export type Separator = keyof typeof separators
+
+/** A statement's record has some hundred columns at most, a few kilobytes: anything larger is another file. */
+const maxCells = 2_000
+const maxRecordLength = 1_000_000
+
+/** How many lines of a chunk end before its first byte that is no UTF-8. Its first bytes may end a character before it. */
+const linesBefore = (chunk: Uint8Array): number => {
+  const begins = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80)
+  const text = new TextDecoder().decode(chunk.subarray(Math.max(0, begins)))
+  return text.slice(0, text.indexOf('\ufffd')).split('\n').length - 1
+}
+
+/** Bytes as text, UTF-8 with or without a byte order mark. */
+async function* textOf(chunks: AsyncIterable<Uint8Array>, line: () => number): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const decode = (chunk?: Uint8Array): string => {
+    try {
+      return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode()
+    } catch {
+      const at = line() + (chunk ? linesBefore(chunk) : 0)
+      throw new FileProblem(at, 'this is no UTF-8 text; a statement is a CSV file in UTF-8')
+    }
+  }
+  for await (const chunk of chunks) yield decode(chunk)
+  yield decode()
+}
+
+/**
+ * Reads comma-separated values (RFC 4180) as they come: no more than a record is held. Lines end with LF or CRLF; empty
+ * ones are passed over.
+ * @throws FileProblem for a quote out of place, a record or a number of cells past every statement's, and no UTF-8
+ */
+export async function* csvRecords(
+  chunks: AsyncIterable<Uint8Array>,
+  separator: string,
+): AsyncGenerator<CsvRecord> {
+  let line = 1
+  let begun = 1
+  let cells: string[] = []
+  let cell = ''
+  let length = 0
+  /** `start` of a cell, `bare` in one, `quoted` in quotes, `closed` after a quote that may have ended them, `cr` after CR. */
+  let state: 'start' | 'bare' | 'quoted' | 'closed' | 'cr' = 'start'
+
+  const endCell = (): void => {
+    cells.push(cell)
+    cell = ''
+    state = 'start'
+    if (cells.length > maxCells) throw new FileProblem(begun, `more than ${maxCells} cells`)
+  }
+  const endRecord = (): CsvRecord | null => {
+    const isEmpty = cells.length === 0 && cell === '' && state !== 'closed'
+    endCell()
+    const record = { line: begun, cells }
+    cells = []
+    length = 0
+    return isEmpty ? null : record
+  }
+  const refuseQuote = (): never => {
+    throw new FileProblem(
+      line,
+      'a quote out of place: a cell with quotes in it stands in quotes, each doubled',
+    )
+  }
+
+  for await (const text of textOf(chunks, () => line)) {
+    for (const character of text) {
+      length += character.length
+      if (length > maxRecordLength)
+        throw new FileProblem(begun, `more than ${maxRecordLength} characters in one record`)
+      if (character === '\0') throw new FileProblem(line, 'a NUL character; a statement is a CSV file')
+      if (state === 'quoted') {
+        if (character === '"') state = 'closed'
+        else cell += character
+        if (character === '\n') line += 1
+      } else if (character === '\n') {
+        line += 1
+        const record = endRecord()
+        begun = line
+        if (record) yield record
+      } else if (state === 'cr') {
+        throw new FileProblem(line, 'a carriage return inside a line; lines end with LF or CRLF')
+      } else if (character === '"') {
+        if (state === 'bare') refuseQuote()
+        if (state === 'closed') cell += '"'
+        state = 'quoted'
+      } else if (character === separator) endCell()
+      else if (character === '\r') state = 'cr'
+      else if (state === 'closed') refuseQuote()
+      else {
+        cell += character
+        state = 'bare'
+      }
+    }
+  }
+  if (state === 'quoted') throw new FileProblem(begun, 'a quote that nothing ends: the file is cut off')
+  const last = cells.length > 0 || cell !== '' || state === 'closed' ? endRecord() : null
+  if (last) yield last
+}

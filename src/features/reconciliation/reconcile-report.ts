@@ -1,0 +1,272 @@
+import { counted } from '../../kernel/formats.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import { amountWriter } from '../../kernel/money.ts'
+import { table } from '../../platform/cli/output.ts'
+import { type ClassSum, type Difference, type DifferenceClass, type OwnLine, differenceClasses } from './compare.ts'
+import type { Reconciliation } from './reconcile.ts'
+
+/** What a reconciliation was asked of, and the account's own figures over the same time. */
+export type Asked = {
+  readonly gateway: string
+  readonly book: string
+  readonly account: string
+  readonly from: string | null
+  readonly before: string | null
+  readonly head: number
+  readonly openingMicros: bigint
+  readonly closingMicros: bigint
+}
+
+const words: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'outside', string>> = {
+  matched: 'matched',
+  own: "the provider's own",
+  open: 'under way there',
+  outside: 'outside the time',
+  missing_here: 'missing here',
+  missing_there: 'missing there',
+  other_amount: 'other amount',
+  duplicate: 'duplicate',
+  other_currency: 'other currency',
+}
+
+/** Whether everything that both sides should have agrees. */
+export const agrees = ({ counts, postable }: Reconciliation): boolean =>
+  differenceClasses.every((each) => counts[each] === 0) && postable.otherwise === 0
+
+/** By how much the books have the account moved by these statements: what they match, and what of them was posted. */
+const bookedMicros = ({ sums, postable }: Reconciliation): bigint =>
+  sums.reduce((sum, { hereMicros }) => sum + hereMicros, postable.postedMicros)
+
+const uncounted: readonly string[] = ['outside', 'duplicate', 'open']
+const isCounted = ({ class: name }: ClassSum): boolean => !uncounted.includes(name)
+
+/** What the statement says that it kept and paid out, and how it moved its balance in all, by currency. */
+const totalsThere = (sums: readonly ClassSum[]) => {
+  const byCurrency = Map.groupBy(sums.filter(isCounted), ({ currency }) => currency)
+  return [...byCurrency].map(([currency, of]) => {
+    const sumOf = (wanted: (sum: ClassSum) => boolean, micros: (sum: ClassSum) => bigint): bigint =>
+      of.filter(wanted).reduce((total, sum) => total + micros(sum), 0n)
+    const every = (): boolean => true
+    const feeMicros =
+      sumOf(every, (sum) => sum.feeMicros) -
+      sumOf(
+        ({ kind }) => kind === 'fee',
+        (sum) => sum.amountMicros,
+      )
+    const payoutMicros = -sumOf(
+      ({ kind }) => kind === 'payout' || kind === 'payout_reversal',
+      (sum) => sum.amountMicros,
+    )
+    const netMicros = sumOf(every, (sum) => sum.amountMicros - sum.feeMicros)
+    return { currency, feeMicros, payoutMicros, netMicros }
+  })
+}
+
+const asText = (micros: bigint | null): string | null => (micros === null ? null : String(micros))
+
+export const reconciliationJson = (asked: Asked, found: Reconciliation) => ({
+  gateway: asked.gateway,
+  book: asked.book,
+  account: asked.account,
+  from: asked.from,
+  to: asked.before,
+  position: positionToken(asked.head),
+  currency: 'USD',
+  agrees: agrees(found),
+  files: found.files,
+  counts: found.counts,
+  sums: found.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
+    ...sum,
+    thereMicros: String(amountMicros),
+    feeMicros: String(feeMicros),
+    hereMicros: String(hereMicros),
+  })),
+  missingThere: {
+    entries: found.missingThere.entries,
+    hereMicros: String(found.missingThere.hereMicros),
+  },
+  totals: totalsThere(found.sums).map(({ currency, feeMicros, payoutMicros, netMicros }) => ({
+    currency,
+    feeMicros: String(feeMicros),
+    payoutMicros: String(payoutMicros),
+    netMicros: String(netMicros),
+  })),
+  coins: found.coins,
+  bookedMicros: String(bookedMicros(found)),
+  posting: {
+    lines: found.postable.lines,
+    feeMicros: String(found.postable.feeMicros),
+    payoutMicros: String(found.postable.payoutMicros),
+    inTheBooks: found.postable.posted,
+    otherwise: found.postable.otherwise,
+    now: found.posted,
+  },
+  float: {
+    openingMicros: String(asked.openingMicros),
+    movedMicros: String(asked.closingMicros - asked.openingMicros),
+    closingMicros: String(asked.closingMicros),
+  },
+  differences: found.differences.map(({ thereMicros, hereMicros, position, ...difference }) => ({
+    ...difference,
+    position: position === null ? null : positionToken(position),
+    thereMicros: asText(thereMicros),
+    hereMicros: asText(hereMicros),
+  })),
+  own: found.own.map(({ amountMicros, feeMicros, ...line }) => ({
+    ...line,
+    amountMicros: String(amountMicros),
+    feeMicros: String(feeMicros),
+  })),
+})
+
+type Writer = (micros: bigint) => string
+
+const order: readonly ClassSum['class'][] = [
+  'matched',
+  'own',
+  'open',
+  'outside',
+  'missing_here',
+  'other_amount',
+  'duplicate',
+  'other_currency',
+]
+
+const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
+  ...sums
+    .toSorted((a, b) => order.indexOf(a.class) - order.indexOf(b.class))
+    .map((sum) => ({
+      what: words[sum.class],
+      kind: sum.kind.replaceAll('_', ' '),
+      currency: sum.currency.toUpperCase(),
+      lines: sum.lines,
+      there: write(sum.amountMicros),
+      fees: write(sum.feeMicros),
+      here: ['matched', 'other_amount'].includes(sum.class) ? write(sum.hereMicros) : '-',
+    })),
+  ...(missingThere.entries === 0
+    ? []
+    : [
+        {
+          what: words.missing_there,
+          kind: '-',
+          currency: 'USD',
+          lines: missingThere.entries,
+          there: '-',
+          fees: '-',
+          here: write(missingThere.hereMicros),
+        },
+      ]),
+]
+
+const sumsText = (found: Reconciliation, write: Writer): string =>
+  table(
+    sumRows(found, write),
+    [
+      { title: 'what', value: ({ what }) => what },
+      { title: 'kind', value: ({ kind }) => kind },
+      { title: 'currency', value: ({ currency }) => currency },
+      { title: 'lines', value: ({ lines }) => lines, align: 'right' },
+      { title: 'there', value: ({ there }) => there, align: 'right' },
+      { title: 'fees', value: ({ fees }) => fees, align: 'right' },
+      { title: 'here', value: ({ here }) => here, align: 'right' },
+    ],
+    'no line and no entry in this time',
+  )
+
+const orDash = (micros: bigint | null, write: Writer): string => (micros === null ? '-' : write(micros))
+
+const differencesText = (differences: readonly Difference[], write: Writer): string =>
+  table(differences, [
+    { title: 'what', value: (each) => words[each.class] },
+    { title: 'kind', value: ({ kind }) => kind?.replaceAll('_', ' ') ?? '-' },
+    { title: 'there', value: ({ thereMicros }) => orDash(thereMicros, write), align: 'right' },
+    { title: 'here', value: ({ hereMicros }) => orDash(hereMicros, write), align: 'right' },
+    { title: 'currency', value: ({ currency }) => (currency ?? 'usd').toUpperCase() },
+    { title: 'at', value: ({ thereAt, hereAt }) => thereAt ?? hereAt ?? '-' },
+    { title: 'id there', value: ({ externalId }) => externalId ?? '-' },
+    { title: 'line', value: ({ file, line }) => (file === null ? '-' : `${file}:${line}`) },
+    {
+      title: 'entry here',
+      value: ({ position, depositId, reference }) =>
+        position === null ? '-' : `${positionToken(position)} ${depositId ?? reference ?? ''}`.trimEnd(),
+    },
+  ])
+
+const ownText = (own: readonly OwnLine[], write: Writer): string =>
+  table(own, [
+    { title: 'kind', value: ({ kind }) => kind.replaceAll('_', ' ') },
+    { title: 'word', value: ({ word }) => word },
+    { title: 'amount', value: ({ amountMicros }) => write(amountMicros), align: 'right' },
+    { title: 'fee', value: ({ feeMicros }) => write(feeMicros), align: 'right' },
+    { title: 'currency', value: ({ currency }) => currency.toUpperCase() },
+    { title: 'at', value: ({ at }) => at },
+    { title: 'id there', value: ({ externalId }) => externalId ?? '-' },
+    { title: 'line', value: ({ file, line }) => `${file}:${line}` },
+  ])
+
+const everyAmount = (asked: Asked, found: Reconciliation): readonly bigint[] => [
+  asked.openingMicros,
+  asked.closingMicros,
+  bookedMicros(found),
+  found.missingThere.hereMicros,
+  ...found.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
+  ...found.differences.flatMap(({ thereMicros, hereMicros }) => [thereMicros ?? 0n, hereMicros ?? 0n]),
+  ...found.own.flatMap(({ amountMicros, feeMicros }) => [amountMicros, feeMicros]),
+]
+
+const more = (listed: number, all: number): string =>
+  listed < all ? `\n${all - listed} more; --most lists more` : ''
+
+const postingText = ({ postable, posted }: Reconciliation): readonly string[] => {
+  const { lines, posted: before, otherwise } = postable
+  if (lines === 0) return []
+  const now = posted === null ? '' : `, ${posted.booked} of them booked now`
+  const rest = before < lines && posted === null ? '; --post books the rest' : ''
+  return [
+    `fees and payouts: ${counted(lines, 'line')} to book, ${before} in the books${now}${rest}`,
+    ...(otherwise === 0
+      ? []
+      : [`${counted(otherwise, 'line')} of them stand in the books with another amount`]),
+  ]
+}
+
+export const reconciliationText = (asked: Asked, found: Reconciliation): string => {
+  const write = amountWriter(everyAmount(asked, found))
+  const { account, book, from, before, openingMicros, closingMicros } = asked
+  const time = from === null && before === null ? '' : `, from ${from ?? 'the start'} to ${before ?? 'now'}`
+  const all = differenceClasses.reduce((count, each) => count + found.counts[each], 0)
+  const ownLines = found.sums
+    .filter((sum) => sum.class === 'own')
+    .reduce((count, { lines }) => count + lines, 0)
+  const totals = totalsThere(found.sums).map(
+    ({ currency, feeMicros, payoutMicros, netMicros }) =>
+      `there ${currency.toUpperCase()}: fees ${write(feeMicros)}, paid out ${write(payoutMicros)}, the balance moved by ${write(netMicros)}`,
+  )
+  return [
+    `${account} in the book ${book}${time}, US dollars`,
+    ...found.files.map(({ file, report, lines }) => `${file}: ${report}, ${counted(lines, 'line')}`),
+    '',
+    sumsText(found, write),
+    '',
+    ...totals,
+    ...found.coins.map(
+      ({ currency, lines, amount }) =>
+        `there ${currency.toUpperCase()}: ${amount} in ${counted(lines, 'payment')}`,
+    ),
+    `of these lines the books have USD: ${write(bookedMicros(found))}`,
+    ...postingText(found),
+    `the account here, in this time: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
+    ...(found.own.length === 0
+      ? []
+      : ['', `${ownText(found.own, write)}${more(found.own.length, ownLines)}`]),
+    '',
+    ...(all === 0
+      ? [agrees(found) ? 'everything agrees' : 'everything agrees but what was booked of fees and payouts']
+      : [
+          `${differencesText(found.differences, write)}${more(found.differences.length, all)}`,
+          '',
+          `${counted(all, 'difference')}`,
+        ]),
+  ].join('\n')
+}

@@ -1,0 +1,233 @@
+import type pg from 'pg'
+import { type StatementAnswer, type StatementBooking, decideStatement, statementFold, streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import { openSession } from '../../platform/postgres/postgres-session.ts'
+import { type Against, type ClassSum, type Difference, type DifferenceClass, type OwnLine, type Postable, createComparison, differenceClasses } from './compare.ts'
+import { FileProblem, cellsOf, csvRecords, headingKey } from './csv-cells.ts'
+import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
+
+/** How many lines were booked now, were booked before, or stand in the books with other amounts and were left. */
+export type Posted = { readonly booked: number; readonly standing: number; readonly other: number }
+
+/** Lines that are decided at once: the runner writes what comes together in one append. */
+const atOnce = 50
+
+/** Books lines of statements, each once for ever. Interrupted at any point, it goes on when it is run again. */
+export const postLines = async (
+  runner: CommandRunner,
+  lines: AsyncIterable<StatementBooking>,
+  cause: Cause,
+): Promise<Posted> => {
+  const counts: Record<StatementAnswer['became'], number> = { booked: 0, standing: 0, other: 0 }
+  const post = async (line: StatementBooking): Promise<void> => {
+    const stream = { stream: streamOfLine(line), fold: statementFold }
+    const { became } = await handle(runner, { ...cause, name: 'book-statement-line' }, stream, (state) =>
+      decideStatement(state, line),
+    )
+    counts[became] += 1
+  }
+  let waiting: Promise<void>[] = []
+  for await (const line of lines) {
+    waiting.push(post(line))
+    if (waiting.length < atOnce) continue
+    await Promise.all(waiting)
+    waiting = []
+  }
+  await Promise.all(waiting)
+  return counts
+}
+
+const namesOf = (column: string | readonly string[]): readonly string[] =>
+  typeof column === 'string' ? [column] : column
+
+const missingIn = (has: (name: string) => boolean, { columns }: Layout): readonly string[] =>
+  columns.filter((column) => !namesOf(column).some(has)).map((column) => namesOf(column).join(' or '))
+
+/** Why no report of the provider has this heading: what each of them would need, and lacks. */
+const noLayout = (
+  line: number,
+  { provider, layouts }: StatementFormat,
+  has: (name: string) => boolean,
+): FileProblem => {
+  const wanted = layouts.map((layout) => `"${layout.name}" lacks ${missingIn(has, layout).join(', ')}`)
+  return new FileProblem(
+    line,
+    `this is the heading of no report of ${provider} that is read: ${wanted.join('; ')}`,
+  )
+}
+
+/** A file of a provider, told by its heading: which report it is, and its lines as they come. */
+export type OpenedStatement = { readonly layout: Layout; readonly lines: AsyncGenerator<StatementLine> }
+
+/**
+ * Opens a statement; nothing but its heading is read yet.
+ * @throws FileProblem here and while the lines are read
+ */
+export const openStatement = async (
+  chunks: AsyncIterable<Uint8Array>,
+  format: StatementFormat,
+  separator: string,
+): Promise<OpenedStatement> => {
+  const records = csvRecords(chunks, separator)
+  const first = await records.next()
+  if (first.done) throw new FileProblem(1, 'the file is empty; its first line names the columns')
+  const columns = new Map<string, number>()
+  const twice = new Set<string>()
+  for (const [at, heading] of first.value.cells.entries()) {
+    const key = headingKey(heading)
+    if (key !== '' && columns.has(key)) twice.add(key)
+    if (key !== '') columns.set(key, at)
+  }
+  const has = (name: string): boolean => columns.has(headingKey(name))
+  const layout = format.layouts.find((each) => missingIn(has, each).length === 0)
+  if (!layout) throw noLayout(first.value.line, format, has)
+  const doubled = layout.columns.flatMap(namesOf).find((name) => twice.has(headingKey(name)))
+  if (doubled !== undefined) throw new FileProblem(first.value.line, 'the heading has it twice', doubled)
+  const width = first.value.cells.length
+  const lines = async function* (): AsyncGenerator<StatementLine> {
+    const read = layout.start()
+    for await (const record of records) {
+      if (record.cells.length !== width)
+        throw new FileProblem(record.line, `${record.cells.length} cells, where the heading has ${width}`)
+      const line = read(cellsOf(columns, record))
+      if (line) yield line
+    }
+  }
+  return { layout, lines: lines() }
+}
+
+/** A statement to read: under what name it is told of, and its bytes. */
+export type StatementFile = { readonly name: string; readonly chunks: () => AsyncIterable<Uint8Array> }
+
+/** A file that is none of the provider's statements, or two that tell the same in different ways. */
+export class StatementRefused extends Error {
+  override readonly name = 'StatementRefused'
+}
+
+export type ReadFile = { readonly file: string; readonly report: string; readonly lines: number }
+
+export type Reconciliation = {
+  readonly files: readonly ReadFile[]
+  /** Whether a file tells of payments; without one nothing is missing there. */
+  readonly coversPayments: boolean
+  readonly sums: readonly ClassSum[]
+  readonly missingThere: { readonly entries: number; readonly hereMicros: bigint }
+  readonly coins: readonly { readonly currency: string; readonly lines: number; readonly amount: string }[]
+  /** How many of each class there are. */
+  readonly counts: Readonly<Record<DifferenceClass, number>>
+  /** The first of each class. */
+  readonly differences: readonly Difference[]
+  readonly own: readonly OwnLine[]
+  readonly postable: Postable
+  /** What this run posted; null when it was not asked to. */
+  readonly posted: Posted | null
+  /** The position of the log that the journal was read up to. */
+  readonly head: number
+}
+
+/** `most` of each class of differences, and of fees and payouts, are listed; all are counted. */
+export type Asking = { readonly gateway: string; readonly most: number; readonly post: Post | null }
+
+/** Posts lines, and gives the position up to which the journal has them. */
+export type Post = (
+  lines: AsyncIterable<StatementBooking>,
+) => Promise<{ readonly posted: Posted; readonly head: number }>
+
+/** Lines that go to Postgres at once. */
+const batchSize = 1_000
+
+const inFile = (name: string, error: unknown): unknown =>
+  error instanceof FileProblem ? new StatementRefused(`${name}, ${error.message}`) : error
+
+/** Two reports of payments would each say the same money. */
+const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): void => {
+  if (before === undefined || before === layout || layout.covers !== before.covers) return
+  throw new StatementRefused(
+    `${name} is the report "${layout.name}" and the file before it "${before.name}": give files of one of them, they say the same payments`,
+  )
+}
+
+/**
+ * Holds the statements of a provider against an account of the journal. Files may be of any size: their lines are
+ * compared in Postgres, in tables that end with the session.
+ * With `post`, fees and payouts are booked after everything was read and compared.
+ * @throws StatementRefused with the file, the line and what is accepted; nothing was compared then
+ */
+export const reconcile = async (
+  pool: pg.Pool,
+  files: readonly StatementFile[],
+  { format, separator }: { readonly format: StatementFormat; readonly separator: string },
+  against: Against,
+  { gateway, most, post }: Asking,
+): Promise<Reconciliation> => {
+  const session = await openSession(pool, 'farebox reconcile', 0)
+  try {
+    const { client } = session
+    // Unlike projections, this joins whole tables.
+    await client.query('reset enable_seqscan; reset enable_hashjoin; reset enable_mergejoin')
+    const comparison = await createComparison(client)
+
+    const layouts: Layout[] = []
+    const addFile = async ({ name, chunks }: StatementFile): Promise<ReadFile> => {
+      const { layout, lines } = await openStatement(chunks(), format, separator)
+      refuseBoth(
+        name,
+        layout,
+        layouts.find(({ covers }) => covers === layout.covers),
+      )
+      layouts.push(layout)
+      let count = 0
+      let batch: StatementLine[] = []
+      const flush = async (): Promise<void> => {
+        await comparison.add(name, batch)
+        count += batch.length
+        batch = []
+      }
+      for await (const line of lines) if (batch.push(line) === batchSize) await flush()
+      await flush()
+      return { file: name, report: layout.name, lines: count }
+    }
+    const read: ReadFile[] = []
+    for (const file of files)
+      read.push(
+        await addFile(file).catch((error) => {
+          throw inFile(file.name, error)
+        }),
+      )
+
+    await comparison.compare(against)
+    const coversPayments = layouts.some(({ covers }) => covers === 'payments')
+    const sums = await comparison.sums()
+    const missingThere = coversPayments ? await comparison.missingThere() : { entries: 0, hereMicros: 0n }
+    const countOf = (wanted: DifferenceClass): number =>
+      wanted === 'missing_there'
+        ? missingThere.entries
+        : sums.filter((sum) => sum.class === wanted).reduce((count, { lines }) => count + lines, 0)
+    const counts = Object.fromEntries(differenceClasses.map((each) => [each, countOf(each)])) as Record<
+      DifferenceClass,
+      number
+    >
+    const differences: Difference[] = []
+    for (const each of differenceClasses)
+      if (counts[each] > 0) differences.push(...(await comparison.differences(each, most)))
+    const after = post === null ? null : await post(comparison.toPost(gateway))
+    const head = after?.head ?? against.head
+    return {
+      postable: await comparison.postable(against, head),
+      posted: after?.posted ?? null,
+      head,
+      files: read,
+      coversPayments,
+      sums,
+      missingThere,
+      coins: await comparison.coins(),
+      counts,
+      differences,
+      own: await comparison.own(most),
+    }
+  } finally {
+    await session.close()
+  }
+}

@@ -1,0 +1,135 @@
+import type pg from 'pg'
+import { orderRef } from '../../domain/orders/fold.ts'
+import type { OrderDetails } from '../../domain/shared/order-terms.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { readStreamState } from '../../platform/commands/handle.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { type Send, publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import type { RunningQueue } from '../../platform/work/queue.ts'
+import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { changeCustomer, findCustomer } from '../accounts/customer-vault.ts'
+import { type ResellerCredentials, readTerms } from './gateway-credentials.ts'
+import { type Message, collectMessages, messageQueue } from './message-queue.ts'
+import { type Messenger, createTelegram, telegramUrl } from './telegram.ts'
+
+export type Bots = {
+  /** The bot that the reseller has set up; null without one. */
+  of(reseller: AccountId): Promise<ResellerBot | null>
+  close(): Promise<void>
+}
+
+/**
+ * The bots of resellers: which one stands in their terms, its token in the vault. A bot whose address is the sandbox's
+ * is the stand-in; every other one is called over https, on a public address.
+ */
+export const createBots = (deps: {
+  readonly pool: pg.Pool
+  readonly credentials: Pick<ResellerCredentials, 'bot'>
+  /** Where the stand-ins answer; null where none run. */
+  readonly sandboxUrl: string | null
+}): Bots => {
+  const { pool, credentials, sandboxUrl } = deps
+  const outgoing = publicOutgoing()
+  const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
+  const sendTo = (apiUrl: string): Send =>
+    local !== null && sandboxUrl !== null && new URL(apiUrl).origin === new URL(sandboxUrl).origin
+      ? local.send
+      : outgoing.send
+  return {
+    of: async (reseller) => {
+      const { bot, shop } = await readTerms(pool, reseller)
+      const found = bot && (await credentials.bot(bot.reference))
+      if (!found) return null
+      const apiUrl = trimEnd(found.apiUrl ?? telegramUrl, '/')
+      const messenger = createTelegram({ token: found.token, apiUrl, send: sendTo(apiUrl) })
+      return { messenger, merchantName: shop.merchantName }
+    },
+    close: async () => {
+      await outgoing.close()
+      await local?.close()
+    },
+  }
+}
+
+/** What a customer is told of an order that it paid for on a pay page. Plain text, below Telegram's 4,096 characters. */
+export const orderText = (
+  order: Pick<OrderDetails, 'orderId' | 'productId' | 'quantity' | 'unit'>,
+  outcome: 'placed' | 'failed',
+  merchantName: string | null,
+): string => {
+  const goods = `${order.quantity} ${order.unit} of ${order.productId}`
+  const said =
+    outcome === 'placed'
+      ? `Thank you: your payment arrived and your order is ready, ${goods}.`
+      : `Your payment arrived, but the order could not be placed: ${goods}. The money is kept as your credit.`
+  return [said, `Order ${order.orderId}`, ...(merchantName === null ? [] : [merchantName])].join('\n')
+}
+
+/** A reseller's bot as it is set up now, and how its messages are signed. */
+export type ResellerBot = { readonly messenger: Messenger; readonly merchantName: string | null }
+
+type Deps = {
+  readonly workers: Workers
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly botOf: (reseller: AccountId) => Promise<ResellerBot | null>
+  readonly clock: Clock
+}
+
+/** A bot that asks for more is not heeded: no table could hold when it wants to be asked again. */
+const maxAskedMs = 24 * 3_600_000
+
+const deliver = async (
+  { pool, log, botOf }: Deps,
+  { order_id: orderId, account_id: reseller, customer_id: customerId, outcome }: Message,
+): Promise<Outcome> => {
+  const done = (result: string): Outcome => ({ kind: 'done', result })
+  const chatId = (await findCustomer(pool, reseller, customerId))?.chatId ?? null
+  if (chatId === null) return done('no chat')
+  const bot = await botOf(reseller)
+  if (bot === null) return done('no bot')
+  const order = (await readStreamState(log, orderRef(orderId))).state
+  if (!order) throw new Error(`order ${orderId} is gone`)
+  const text = orderText(order.details, outcome, bot.merchantName)
+  const sent = await bot.messenger.send({ chatId, text })
+  switch (sent.kind) {
+    case 'sent':
+      return done('sent')
+    case 'never':
+      return done(sent.why)
+    case 'moved':
+      await changeCustomer(pool, reseller, customerId, { chatId: sent.chatId })
+      return { kind: 'again', why: 'the chat moved' }
+    case 'later':
+      return { kind: 'again', why: sent.why, afterMs: Math.min((sent.afterS ?? 0) * 1000, maxAskedMs) }
+    default: {
+      const unknown: never = sent
+      throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/**
+ * Tells customers through their reseller's bot how the orders ended that they paid for on a pay page. What is to be
+ * told is decided once an order; sending is tried again until the provider took it, so a crash between its answer and
+ * our note of it can tell the same twice: the Bot API takes no idempotency key. Nothing waits for a message, and no reseller's
+ * messages for those of another: its bot may be a server of its own that hangs. Given up after 32 attempts, about a day.
+ */
+export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): RunningQueue => {
+  const { workers, pool, clock, pollMs = 1_000 } = deps
+  return workers.start<Message>({
+    queue: messageQueue,
+    atOnce: { total: 64, each: 4 },
+    longestMs: 30_000,
+    schedule: doubling(1_000, 3_600_000),
+    maxAttempts: 32,
+    pollMs,
+    fill: async () => {
+      while ((await collectMessages(pool, clock())) > 0);
+    },
+    work: (message) => deliver(deps, message),
+  })
+}

@@ -1,0 +1,158 @@
+import type { Kysely } from 'kysely'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { ownIdForm, ownIdOf } from '../../kernel/external-id.ts'
+import type { AccountId, CustomerId } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import type { Caller } from '../../platform/http/auth.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Customers } from '../accounts/customer-service.ts'
+import { type CustomerRecord, changeCustomer, findCustomer, listCustomers } from '../accounts/customer-vault.ts'
+import { ResellerCustomer, chatForm, customerExample, customerRecords, maxLabelLength } from './customer-record.ts'
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: customerExample.customerId } }
+
+/** @throws reseller_forbidden for an account that is no reseller */
+export const resellerOnly = ({ reseller }: Caller): void => {
+  if (!reseller) throw refuse('reseller_forbidden', 'this is for reseller keys only')
+}
+
+const none = () => refuse('not_found', 'you have no customer with this id')
+
+/** A reseller's customers: docs/http-api.md, "Resellers and finance". */
+export const resellerCustomerRoutes = (deps: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: Kysely<ReadDatabase>
+  readonly pool: pg.Pool
+  readonly customers: Pick<Customers, 'idOf'>
+}): readonly Route[] => {
+  const { reads, db, pool, customers } = deps
+
+  const recordOf = async (reseller: AccountId, customer: CustomerRecord) =>
+    (await customerRecords(db, reseller, [customer]))[0]!
+
+  /** A customer by our id, when the request may see it; null: absent and foreign read alike. */
+  const customerOf = async ({ accountId, customerId }: Scope, id: string): Promise<CustomerRecord | null> =>
+    customerId === null || customerId === id ? findCustomer(pool, accountId, id) : null
+
+  /** @throws invalid_customer_id: what is no id, or not the customer that the request is limited to */
+  const onlyOf = ({ accountId, customerId }: Scope, asked: string | undefined): CustomerId | null => {
+    if (asked === undefined) return customerId
+    const ref = ownIdOf(asked)
+    if (ref === null) throw refuse('invalid_customer_id', `customer must be ${ownIdForm}`)
+    const only = customers.idOf(accountId, ref)
+    if (customerId !== null && customerId !== only)
+      throw refuse('invalid_customer_id', 'customer names another customer than the rest of the request')
+    return only
+  }
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/reseller/customers',
+      operationId: 'listResellerCustomers',
+      summary: 'List your customers',
+      description:
+        'Customers with their credit and totals, newest first. The first deposit or order for a customer makes it.',
+      tag: 'Resellers',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        customer: z.string().optional().meta({ description: 'The same as `customer_id`.' }),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of customers.',
+          body: z
+            .object({ customers: z.array(ResellerCustomer), ...pageShape })
+            .meta({ id: 'ResellerCustomerList' }),
+          example: { customers: [customerExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: ['reseller_forbidden'],
+      handler: async ({ caller, scope, query, after }) => {
+        resellerOnly(caller)
+        const { accountId } = caller
+        const { limit, offset, customer } = query
+        const only = onlyOf(scope, customer)
+        await reads.settled(accountId, after ?? 0)
+        const page =
+          only === null
+            ? await listCustomers(pool, accountId, { limit, offset })
+            : await customerOf(scope, only).then((found) => ({
+                customers: found === null || offset > 0 ? [] : [found],
+                total: found === null ? 0 : 1,
+              }))
+        const records = await customerRecords(db, accountId, page.customers)
+        return { status: 200, body: { customers: [...records], total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/reseller/customers/{id}',
+      operationId: 'getResellerCustomer',
+      summary: 'Read a customer',
+      description: 'One customer with its credit and totals, by the id that orders and deposits show.',
+      tag: 'Resellers',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples,
+      responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },
+      errors: ['reseller_forbidden', 'not_found'],
+      handler: async ({ caller, scope, params: { id }, after }) => {
+        resellerOnly(caller)
+        await reads.settled(scope.accountId, after ?? 0)
+        const customer = await customerOf(scope, id)
+        if (!customer) throw none()
+        return { status: 200, body: await recordOf(scope.accountId, customer) }
+      },
+    }),
+
+    route({
+      method: 'PATCH',
+      path: '/api/v1/reseller/customers/{id}',
+      operationId: 'updateResellerCustomer',
+      summary: 'Label a customer',
+      description:
+        'Sets your label of the customer and the chat in which your messaging bot reaches it. The empty text takes either away; what is left out stays.',
+      tag: 'Resellers',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      body: z.strictObject({
+        label: z.string().max(maxLabelLength).optional(),
+        bot_chat_id: z.string().regex(chatForm).optional().meta({
+          description: 'The number of a chat, or @name of a channel.',
+          words: 'the number of a chat such as 123456789, the @name of a channel, or the empty text',
+        }),
+      }),
+      examples: { ...examples, body: { label: 'Alice', bot_chat_id: '123456789' } },
+      responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },
+      errors: ['reseller_forbidden', 'not_found'],
+      handler: async ({ caller, scope, params: { id }, body, after }) => {
+        resellerOnly(caller)
+        await reads.settled(caller.accountId, after ?? 0)
+        if (!(await customerOf(scope, id))) throw none()
+        const { label, bot_chat_id: chatId } = body
+        const customer = await changeCustomer(pool, caller.accountId, id, {
+          ...(label !== undefined && { label: label || null }),
+          ...(chatId !== undefined && { chatId: chatId || null }),
+        })
+        if (!customer) throw none()
+        return { status: 200, body: await recordOf(caller.accountId, customer) }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,199 @@
+import { LRUCache } from 'lru-cache'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
+import { type BotRef, type GatewayRef, type Terms, plainSettings } from '../../domain/resellers/fold.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import { type Vault, commitmentOf } from '../../platform/vault/seal.ts'
+import type { ResellerGateways, StoredGateway } from '../payments/gateways.ts'
+import { type GatewayCredentials, gatewayCredentials } from '../payments/payment-port.ts'
+
+const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+/** An address of a third party: https, or http on this machine for a stand-in. */
+const address = z
+  .string()
+  .max(2_000)
+  .refine(
+    (text) => {
+      const url = URL.parse(text)
+      if (url === null || url.username !== '' || url.password !== '') return false
+      return url.protocol === 'https:' || (url.protocol === 'http:' && loopback.has(url.hostname))
+    },
+    { error: 'must be an https address without a user name' },
+  )
+export type { GatewayCredentials } from '../payments/payment-port.ts'
+export { gatewayCredentials } from '../payments/payment-port.ts'
+export { realCredentials } from '../payments/payment-port.ts'
+
+export const botCredentials = z.strictObject({
+  provider: z.literal('telegram'),
+  token: z.string().regex(/^\d{1,20}:[A-Za-z0-9_-]{1,200}$/),
+  apiUrl: address.optional(),
+})
+export type BotCredentials = z.infer<typeof botCredentials>
+
+/** Which provider can serve a reseller's rail. */
+export const providersOf: { readonly [Rail in ResellerRail]: readonly Provider[] } = {
+  card: ['stripe'],
+  crypto: ['btcpay', 'nowpayments'],
+}
+
+/** The fields of a provider's credentials, as an operator is told them. */
+export const credentialFields: Readonly<Record<Provider, string>> = {
+  stripe: '{"secretKey", "webhookSecret"}',
+  btcpay: '{"url", "storeId", "apiKey", "webhookSecret"}',
+  nowpayments: '{"apiKey", "ipnSecret", "email", "password"}',
+}
+
+/** A reseller's own gateway with what signs in to it. Never log it. */
+export type ResellerGateway = {
+  readonly resellerId: AccountId
+  readonly rail: ResellerRail
+  /** Names these credentials for ever: keep it with an invoice, and put it into the address of a callback. */
+  readonly reference: string
+} & GatewayCredentials
+
+/** Credentials that were stored, and what commits to them as they are sealed. */
+export type Stored<Ref> = Ref & { readonly commitment: string }
+
+export type ResellerBot = { readonly resellerId: AccountId; readonly reference: string } & BotCredentials
+
+type Row = {
+  readonly reseller_id: AccountId
+  readonly purpose: ResellerRail | 'bot'
+  readonly provider: string
+  readonly sealed: Buffer
+}
+
+/** The vault of resellers' credentials. What was stored under a reference never changes. */
+export type ResellerCredentials = {
+  /** Seals and stores; it takes effect once a `GatewaySet` names the reference. */
+  storeGateway(
+    reseller: AccountId,
+    rail: ResellerRail,
+    credentials: GatewayCredentials,
+  ): Promise<Stored<GatewayRef>>
+  storeBot(reseller: AccountId, credentials: BotCredentials): Promise<Stored<BotRef>>
+  /** Drops what no event came to name. */
+  drop(reference: string): Promise<void>
+  /**
+   * The gateway of a reference, also of one that another took the place of; null for an unknown one.
+   * @throws SealBroken under another master key
+   */
+  gateway(reference: string): Promise<ResellerGateway | null>
+  /** As `gateway`, for a messaging bot. */
+  bot(reference: string): Promise<ResellerBot | null>
+}
+
+const contextOf = (reference: string, { reseller_id, purpose, provider }: Omit<Row, 'sealed'>): string =>
+  `reseller-credentials ${JSON.stringify([reference, reseller_id, purpose, provider])}`
+
+const maxKept = 5_000
+
+export const createResellerCredentials = ({
+  pool,
+  vault,
+}: {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+}): ResellerCredentials => {
+  const kept = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxKept })
+
+  const store = async (row: Omit<Row, 'sealed'>, secrets: object) => {
+    const reference = newId<string>('crd', row.reseller_id)
+    const sealed = vault.seal(Buffer.from(JSON.stringify(secrets)), contextOf(reference, row))
+    await pool.query(
+      `insert into vault.reseller_credentials (reference, reseller_id, purpose, provider, sealed)
+       values ($1::text, $2::text, $3::text, $4::text, $5::bytea)`,
+      [reference, row.reseller_id, row.purpose, row.provider, sealed],
+    )
+    const committed = { what: 'reseller-credentials', id: reference, owner: row.reseller_id }
+    return { reference, commitment: commitmentOf(committed, sealed) }
+  }
+
+  const find = async (reference: string): Promise<ResellerGateway | ResellerBot | null> => {
+    const known = kept.get(reference)
+    if (known) return known
+    const { rows } = await pool.query<Row>({
+      name: 'reseller-credentials',
+      text: `select reseller_id, purpose, provider, sealed from vault.reseller_credentials
+             where reference = $1::text`,
+      values: [reference],
+    })
+    const [row] = rows
+    if (!row) return null
+    const secrets = JSON.parse(vault.open(row.sealed, contextOf(reference, row)).toString('utf8'))
+    const { reseller_id: resellerId, provider, purpose } = row
+    const found =
+      purpose === 'bot'
+        ? { resellerId, reference, ...botCredentials.parse({ provider, ...secrets }) }
+        : { resellerId, reference, rail: purpose, ...gatewayCredentials.parse({ provider, ...secrets }) }
+    kept.set(reference, found)
+    return found
+  }
+
+  return {
+    async storeGateway(reseller_id, rail, { provider, ...secrets }) {
+      return { provider, ...(await store({ reseller_id, purpose: rail, provider }, secrets)) }
+    },
+    async storeBot(reseller_id, { provider, ...secrets }) {
+      return { provider, ...(await store({ reseller_id, purpose: 'bot', provider }, secrets)) }
+    },
+    async drop(reference) {
+      await pool.query('delete from vault.reseller_credentials where reference = $1::text', [reference])
+    },
+    async gateway(reference) {
+      const found = await find(reference)
+      return found !== null && 'rail' in found ? found : null
+    },
+    async bot(reference) {
+      const found = await find(reference)
+      return found !== null && !('rail' in found) ? found : null
+    },
+  }
+}
+
+/** What a reseller's pay pages call it before it has a name. */
+const unnamed = 'Shop'
+
+/** A reseller's settings as the read model has them now. */
+export const readTerms = async (pool: pg.Pool, reseller: AccountId): Promise<Terms> => {
+  const { rows } = await pool.query<{ terms: Terms }>({
+    name: 'read-reseller-terms',
+    text: 'select terms from read.reseller_terms where reseller_id = $1::text',
+    values: [reseller],
+  })
+  return rows[0]?.terms ?? plainSettings
+}
+
+/** The gateways of resellers: which one is a rail's stands in their terms, what signs in to it in the vault. */
+export const createResellerGateways = ({
+  pool,
+  credentials,
+}: {
+  readonly pool: pg.Pool
+  readonly credentials: Pick<ResellerCredentials, 'gateway'>
+}): ResellerGateways => {
+  const byId: ResellerGateways['byId'] = async (gatewayId) => {
+    const found = await credentials.gateway(gatewayId)
+    if (!found) return null
+    const { resellerId, rail: _, reference, ...secrets } = found
+    const { shop } = await readTerms(pool, resellerId)
+    const stored: StoredGateway = {
+      gatewayId: reference,
+      owner: resellerId,
+      merchantName: shop.merchantName ?? unnamed,
+      credentials: secrets,
+    }
+    return stored
+  }
+  return {
+    byId,
+    forRail: async (owner, rail) => {
+      const { gateways } = await readTerms(pool, owner)
+      const live = gateways[rail as ResellerRail]
+      return live ? byId(live.reference) : null
+    },
+  }
+}

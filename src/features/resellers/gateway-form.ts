@@ -1,0 +1,161 @@
+import type { Provider } from '../../domain/payments/payments.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import { refusalOf } from '../../platform/ui/answer-page.ts'
+import { type Field, type Problems, type Typed, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
+
+/** A field of a provider's credentials, and what it must be. */
+type Asked = Pick<Field, 'name' | 'label' | 'hint'> & {
+  /** It is read by nobody again once it was sent. */
+  readonly secret: boolean
+  readonly problem: string
+}
+
+const secret = (name: string, label: string, hint: string, problem: string): Asked => ({
+  name,
+  label,
+  hint,
+  secret: true,
+  problem,
+})
+const open = (name: string, label: string, hint: string, problem: string): Asked => ({
+  ...secret(name, label, hint, problem),
+  secret: false,
+})
+
+const token = 'Type 1 to 500 characters without a space.'
+
+/** How providers are called, and what signs in to each; the names are those of `credentialShapes`. */
+export const providerForms: Readonly<
+  Record<
+    Provider,
+    { readonly name: string; readonly callbacks: string | null; readonly fields: readonly Asked[] }
+  >
+> = {
+  stripe: {
+    name: 'Stripe',
+    callbacks: 'a webhook endpoint with the events checkout.session.* and charge.dispute.*',
+    fields: [
+      secret(
+        'secretKey',
+        'Secret or restricted key',
+        'Begins with sk_ or rk_. A restricted one must write Checkout Sessions and read disputes.',
+        'Type the key as Stripe shows it: it begins with sk_live_, sk_test_, rk_live_ or rk_test_.',
+      ),
+      secret(
+        'webhookSecret',
+        'Signing secret of the webhook endpoint',
+        'Begins with whsec_.',
+        'Type the secret as Stripe shows it: it begins with whsec_.',
+      ),
+    ],
+  },
+  btcpay: {
+    name: 'BTCPay Server',
+    callbacks: 'a webhook of the store, for every event',
+    fields: [
+      open(
+        'url',
+        'Address of the server',
+        'Such as https://pay.example.com.',
+        'Type an https address without a user name or a query, such as https://pay.example.com.',
+      ),
+      open('storeId', 'Store ID', 'In the settings of the store.', 'Type 1 to 100 letters and digits.'),
+      secret('apiKey', 'API key', 'With the rights to make and to read invoices of the store.', token),
+      secret('webhookSecret', 'Secret of the webhook', 'Of the store’s webhook.', token),
+    ],
+  },
+  nowpayments: {
+    name: 'NOWPayments',
+    callbacks: null,
+    fields: [
+      secret('apiKey', 'API key', 'In the settings of the account.', token),
+      secret('ipnSecret', 'IPN secret', 'Signs the callbacks.', token),
+      open(
+        'email',
+        'E-mail of the account',
+        'Finds payments whose callback was lost.',
+        'Type an e-mail address.',
+      ),
+      secret('password', 'Password of the account', 'For the same.', 'Type 1 to 500 characters.'),
+    ],
+  },
+}
+
+/** The fields of a provider; a stand-in is offered where this installation runs one. */
+export const gatewayFields = (
+  provider: Provider,
+  sandboxed: boolean,
+  typed: Typed,
+  problems: Problems,
+): Html => html`${
+  sandboxed
+    ? choicesOf(
+        {
+          name: 'with',
+          legend: 'Where the money goes',
+          choices: [
+            { value: 'real', label: 'To your account', hint: 'with the credentials below' },
+            {
+              value: 'sandbox',
+              label: 'Nowhere',
+              hint: 'the stand-in that this installation runs; the fields below stay empty',
+            },
+          ],
+          chosen: ['real'],
+          one: true,
+        },
+        typed,
+        problems,
+      )
+    : null
+}
+${providerForms[provider].fields.map(({ name, label, hint, secret: hidden }) =>
+  fieldOf(
+    {
+      name,
+      label,
+      ...(hint !== undefined && { hint }),
+      type: hidden ? 'password' : 'text',
+      autocomplete: 'off',
+      maxlength: 2_000,
+    },
+    typed,
+    problems,
+  ),
+)}`
+
+/** The credentials that were typed, or what is wrong beside each field: never what stands in it. */
+export const gatewayAsked = (
+  provider: Provider,
+  sandboxed: boolean,
+  typed: Typed,
+): { readonly credentials: GatewayCredentials } | { readonly problems: Problems } => {
+  const { fields } = providerForms[provider]
+  if (sandboxed && typed.text('with') === 'sandbox') {
+    const filled = fields.filter(({ name }) => typed.text(name) !== '')
+    return filled.length === 0
+      ? { credentials: { provider, sandbox: true } }
+      : {
+          problems: Object.fromEntries(
+            filled.map(({ name }) => [name, 'The stand-in takes no credentials: leave this empty.']),
+          ),
+        }
+  }
+  const given = Object.fromEntries(fields.map(({ name }) => [name, typed.text(name)]))
+  const read = realCredentials.safeParse({ provider, ...given })
+  if (read.success) return { credentials: read.data }
+  const wrong = new Set(read.error.issues.map(({ path }) => path[0]))
+  return {
+    problems: Object.fromEntries(
+      fields.filter(({ name }) => wrong.has(name)).map(({ name, problem }) => [name, problem]),
+    ),
+  }
+}
+
+/** Why a test invoice was not made, for people. @throws what is no refusal */
+export const invoiceRefusal = (error: unknown): string =>
+  error instanceof ApiError && error.code === 'gateway_unavailable'
+    ? 'The provider made no invoice: it did not answer, or did not take the credentials. Its own log says which.'
+    : refusalOf(error).text

@@ -1,0 +1,155 @@
+import { type Margin, type MarginRow, type Period as Span, listMargins } from '../../../projections/margins.ts'
+import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type Period, endOfPeriodMs, nextPeriod, parsePeriod, periodBefore, periodOf } from '../../kernel/months.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
+import { plotOf } from '../../platform/ui/plot.ts'
+import { type Column, tableOf } from '../../platform/ui/table.ts'
+import { amountText, countText, dollarText } from '../../platform/ui/text.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+
+/** The month that a page is asked for; this one when it is asked for none. */
+export const monthIn = (query: URLSearchParams, nowMs: number): Period =>
+  parsePeriod(query.get('month') ?? '') ?? periodOf(isoTime(nowMs))
+
+/** From its first instant on, and before that of the next month; milliseconds, UTC. */
+export const spanOfMonth = (month: Period): Span & { readonly fromMs: number; readonly toMs: number } => ({
+  fromMs: Date.parse(`${month}-01T00:00:00Z`),
+  toMs: endOfPeriodMs(month),
+})
+
+/** `from` and `to` as calls of the API take them. */
+export const monthQuery = (month: Period): string => `from=${month}-01&to=${nextPeriod(month)}-01`
+
+/** Every day of a month that began by now: `2026-11-01` … */
+export const daysOfMonth = (month: Period, nowMs: number): readonly string[] => {
+  const { fromMs, toMs } = spanOfMonth(month)
+  const days: string[] = []
+  for (let at = fromMs; at < toMs && at <= nowMs; at += 86_400_000) days.push(isoTime(at).slice(0, 10))
+  return days
+}
+
+/** Links to the months around one, which stay on the page. */
+export const monthLinks = (
+  path: string,
+  month: Period,
+  nowMs: number,
+  more: Readonly<Record<string, string>> = {},
+): Html => {
+  const to = (each: Period): string => `${path}?${new URLSearchParams({ month: each, ...more })}`
+  const next = nextPeriod(month)
+  return html`<p><a href="${to(periodBefore(month))}">${periodBefore(month)}</a> <strong>${month}</strong>${next <= periodOf(isoTime(nowMs)) ? html` <a href="${to(next)}">${next}</a>` : null} <span class="soft">A month is UTC.</span></p>`
+}
+
+export const marginsPath = '/console/reseller/margins'
+
+/** Products and customers of the page; the statement has every line. */
+const most = 20
+/** Days of a month at the most. */
+const monthDays = 31
+
+/** Columns of sums, after the one that names the row. */
+const figureColumns: readonly Column<Margin>[] = [
+  { title: 'Orders', number: true, cell: ({ orders }) => String(orders) },
+  { title: 'Revenue, USD', number: true, cell: ({ revenueCents }) => amountText(revenueCents) },
+  { title: 'Your cost, USD', number: true, cell: ({ costCents }) => amountText(costCents) },
+  { title: 'Margin, USD', number: true, cell: ({ marginCents }) => amountText(marginCents) },
+]
+
+export const sumOf = (rows: readonly Margin[]): Margin =>
+  rows.reduce(
+    (sum, row) => ({
+      orders: sum.orders + row.orders,
+      revenueCents: sum.revenueCents + row.revenueCents,
+      costCents: sum.costCents + row.costCents,
+      marginCents: sum.marginCents + row.marginCents,
+    }),
+    { orders: 0, revenueCents: 0, costCents: 0, marginCents: 0 },
+  )
+
+/** What a time came to, as cards. */
+export const cardsOf = ({ orders, revenueCents, costCents, marginCents }: Margin): Html => {
+  const card = (title: string, figure: string): Html =>
+    html`<section class="card"><h2>${title}</h2><p class="figure">${figure}</p></section>`
+  return html`<div class="cards">
+${card('Sales', countText(orders, 'order'))}
+${card('Revenue', dollarText(revenueCents))}
+${card('Your cost', dollarText(costCents))}
+${card('Margin', dollarText(marginCents))}
+</div>`
+}
+
+const sumsTable = (
+  caption: string,
+  title: string,
+  rows: readonly MarginRow[],
+  nameOf: (row: MarginRow) => Html | string,
+): Html =>
+  tableOf({
+    caption,
+    rows,
+    empty: html`<p>Nothing was sold to customers in this month.</p>`,
+    columns: [{ title, head: true, cell: nameOf }, ...figureColumns],
+  })
+
+const margins = async (deps: ResellerPagesDeps, { account, query, nowMs }: AccountVisit) => {
+  const { pool, catalog } = deps
+  const { accountId } = account
+  const month = monthIn(query, nowMs)
+  const scope = wholeAccount(accountId)
+  await deps.bookReads.settled(accountId)
+  const by = (groupBy: 'day' | 'product' | 'customer', limit: number) =>
+    listMargins(pool, scope, { ...spanOfMonth(month), groupBy, limit, offset: 0 })
+  const [days, products, customers] = await Promise.all([
+    by('day', monthDays),
+    by('product', most),
+    by('customer', most),
+  ])
+  const refs = await customerRefs(
+    pool,
+    accountId,
+    customers.margins.map(({ key }) => key),
+  )
+  const known = new Map(days.margins.map((row) => [row.key, row]))
+  const bars = daysOfMonth(month, nowMs).map((label) => {
+    const cents = known.get(label)?.marginCents ?? 0
+    return { label, value: cents, text: dollarText(cents) }
+  })
+  const leftOut = (total: number, of: string): Html | null =>
+    total <= most
+      ? null
+      : html`<p class="soft">The ${most} with the most revenue, of ${countText(total, of)}. <a href="/console/reseller/statement?month=${month}">The statement</a> has every line.</p>`
+  return show({
+    title: 'Margins',
+    acts: html`<a class="button first" href="/console/reseller/statement?month=${month}">Statement</a>`,
+    body: html`${monthLinks(marginsPath, month, nowMs)}
+${cardsOf(sumOf(days.margins))}
+<h2>Margin by day</h2>
+<p class="soft">Refunds count on the day that they were made. A day that lost money hangs below the line.</p>
+${plotOf('Margin on each day of the month, in USD', bars)}
+${sumsTable('Margins by day, newest first', 'Day (UTC)', days.margins, ({ key }) => html`<a href="/console/reseller/statement?day=${key}">${key}</a>`)}
+<h2>By product</h2>
+${sumsTable('Margins by product, by revenue', 'Product', products.margins, ({ key }) => catalog.current().resolve(key)?.name ?? key)}
+${leftOut(products.total, 'product')}
+<h2>By customer</h2>
+${sumsTable('Margins by customer, by revenue', 'Customer', customers.margins, ({ key }) => html`<a href="/console/reseller/customers/${key}">${refs.get(key) ?? key}</a>`)}
+${leftOut(customers.total, 'customer')}`,
+    same: (['day', 'product', 'customer'] as const).map(
+      (group) => `curl "$API/reseller/margins?${monthQuery(month)}&group_by=${group}" -H "X-API-Key: $KEY"`,
+    ),
+  })
+}
+
+/** What sales to customers earned a reseller. */
+export const marginPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: marginsPath,
+    name: 'showMargins',
+    summary: 'Revenue, cost and margin of sales to customers, by day, product and customer',
+    for: ['reseller'],
+    nav: { label: 'Margins', group: 'Reseller' },
+    show: (visit) => margins(deps, visit),
+  }),
+]

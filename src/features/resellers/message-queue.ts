@@ -1,0 +1,46 @@
+import type pg from 'pg'
+import { hot } from '../../../projections/groups.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { AccountId, CustomerId, OrderId } from '../../kernel/ids.ts'
+import type { QueueTable } from '../../platform/work/queue-table.ts'
+
+/** What a customer is to be told. */
+export type Message = {
+  readonly order_id: OrderId
+  readonly account_id: AccountId
+  readonly customer_id: CustomerId
+  readonly outcome: 'placed' | 'failed'
+  readonly attempts: number
+}
+
+/** One row an order for ever; an owner is a reseller. `result` is 'sent', or why it was not. */
+export const messageQueue: QueueTable = {
+  name: 'messages',
+  table: 'work.messages',
+  key: ['order_id'],
+  owner: 'account_id',
+  columns: ['customer_id', 'outcome'],
+}
+
+const collectedARun = 500
+
+/** Takes over the orders that customers are to be told of, each once for ever. Gives how many came. */
+export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
+  const { rows } = await pool.query<{ came: number }>({
+    name: 'collect-messages',
+    text: `with kept as (select * from work.message_cursor where single limit 1 for update),
+           at as (select k.lineage, case when c.lineage = k.lineage then c.position else 0 end as position
+                    from kept c, engine.checkpoints k where k.name = $2::text),
+           next as (select o.* from read.order_outcomes o, at where o.position > at.position
+                     order by o.position limit ${collectedARun}),
+           taken as (insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
+                     select order_id, account_id, customer_id, outcome, $1::timestamptz from next
+                     on conflict (order_id) do nothing),
+           moved as (update work.message_cursor c set position = n.last, lineage = at.lineage
+                       from (select max(position) as last from next) n, at
+                      where c.single and n.last is not null)
+           select count(*)::bigint as came from next`,
+    values: [isoTime(nowMs), hot.name],
+  })
+  return rows[0]?.came ?? 0
+}

@@ -1,0 +1,152 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { type Period, listMargins } from '../../../projections/margins.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { inRange, instantQuery, integerQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { customerRefs } from '../accounts/customer-vault.ts'
+import { MarginList, Statement, lineExample, marginExample } from './customer-record.ts'
+import { resellerOnly } from './customer-routes.ts'
+import { maxStatementLines, readStatement, statementCsv } from './reseller-statement.ts'
+
+const periodQuery = {
+  from: instantQuery('From this instant or day (UTC) on; from the first sale on when left out.').optional(),
+  to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
+}
+
+/** @throws invalid_parameter when it ends before it begins */
+const periodOf = ({ from, to }: { from?: number | undefined; to?: number | undefined }): Period => {
+  if (from !== undefined && to !== undefined && to <= from)
+    throw refuse('invalid_parameter', 'to must be later than from: from is included, to is not')
+  return {
+    fromMs: from === undefined ? null : inRange(from),
+    toMs: to === undefined ? null : inRange(to),
+  }
+}
+
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+const statementExample = {
+  from: '2026-11-01T00:00:00.000Z',
+  to: '2026-12-01T00:00:00.000Z',
+  currency: 'USD',
+  totals: { orders: 1, revenueCents: 728, costCents: 490, marginCents: 238 },
+  lines: [lineExample],
+  nextAfter: null,
+} as const
+
+/** What a reseller earns: docs/http-api.md, "Resellers and finance". `reads` are those of the books. */
+export const resellerFinanceRoutes = ({
+  reads,
+  pool,
+}: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly pool: pg.Pool
+}): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/v1/reseller/margins',
+    operationId: 'listMargins',
+    summary: 'Read your margins',
+    description:
+      'Revenue, cost and margin of sales to your customers, by day (newest first), product or customer (largest revenue first). Refunds are negative, on their own date.',
+    tag: 'Resellers',
+    access: 'buy',
+    writes: false,
+    customer: 'limits',
+    query: z.object({
+      ...periodQuery,
+      group_by: wordQuery(['day', 'product', 'customer'], 'What a row stands for.').default('day'),
+      ...pagingQuery,
+    }),
+    codes: { query: pagingCodes },
+    examples: { query: { from: '2026-11-01', to: '2026-12-01', group_by: 'day' } },
+    responses: {
+      200: {
+        description: 'A page of margins.',
+        body: MarginList.extend(pageShape).meta({ id: 'MarginList' }),
+        example: { margins: [marginExample], total: 1, limit: 50, offset: 0 },
+      },
+    },
+    errors: ['reseller_forbidden'],
+    handler: async ({ caller, scope, query, after }) => {
+      resellerOnly(caller)
+      const period = periodOf(query)
+      const { limit, offset, group_by: groupBy } = query
+      const { accountId } = scope
+      await reads.settled(accountId, after ?? 0)
+      const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, limit, offset })
+      const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
+      const refs = customers && (await customerRefs(pool, accountId, customers))
+      const rows = margins.map((row) => ({
+        ...row,
+        currency: 'USD' as const,
+        ...(refs && { customer: refs.get(row.key) ?? null }),
+      }))
+      return { status: 200, body: { margins: rows, total, limit, offset } }
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/v1/reseller/statement',
+    operationId: 'getStatement',
+    summary: 'Read your statement',
+    description: `Every sale to a customer and every refund of one, oldest first, each with its order and the event that moved the money. At most ${maxStatementLines} lines an answer: go on with \`after\`.`,
+    tag: 'Resellers',
+    access: 'buy',
+    writes: false,
+    customer: 'limits',
+    query: z.object({
+      ...periodQuery,
+      format: wordQuery(['json', 'csv'], 'JSON, or CSV (RFC 4180) with a heading.').default('json'),
+      limit: integerQuery({
+        min: 1,
+        description: `Lines; more than ${maxStatementLines} is read as that.`,
+      }).optional(),
+      after: z
+        .string()
+        .optional()
+        .meta({ description: 'Only lines after this one, as `nextAfter` of an earlier answer named it.' }),
+    }),
+    codes: { query: { limit: 'invalid_limit' } },
+    examples: { query: { from: '2026-11-01', to: '2026-12-01', format: 'json' } },
+    responses: {
+      200: {
+        description: 'The statement.',
+        body: Statement,
+        example: statementExample,
+        text: { mediaType: 'text/csv', example: statementCsv([lineExample]) },
+        headers: {
+          'Content-Disposition': 'CSV only: `attachment; filename="statement.csv"`',
+          'X-Farebox-Next-After': 'CSV only: `nextAfter`, when more lines follow',
+        },
+      },
+    },
+    errors: ['reseller_forbidden'],
+    handler: async ({ caller, scope, query, after }) => {
+      resellerOnly(caller)
+      const period = periodOf(query)
+      await reads.settled(scope.accountId, after ?? 0)
+      const page = await readStatement(pool, scope, {
+        ...period,
+        after: query.after ?? null,
+        limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
+      })
+      if (page === null) throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
+      const { lines, nextAfter, totals } = page
+      if (query.format === 'csv')
+        return {
+          status: 200,
+          text: statementCsv(lines),
+          headers: {
+            'content-disposition': 'attachment; filename="statement.csv"',
+            ...(nextAfter !== null && { 'x-farebox-next-after': nextAfter }),
+          },
+        }
+      const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]
+      return { status: 200, body: { from, to, currency: 'USD' as const, totals, lines, nextAfter } }
+    },
+  }),
+]

@@ -1,0 +1,288 @@
+import { listDeposits } from '../../../projections/deposits.ts'
+import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import { type Provider, type ResellerRail, floorCents, resellerRails } from '../../domain/payments/payments.ts'
+import type { Terms } from '../../domain/resellers/fold.ts'
+import { fingerprintOf } from '../../kernel/digest.ts'
+import { depositIdOf } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { sentenceOf } from '../../platform/ui/answer-page.ts'
+import { type Problems, type Typed, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
+import { providersOf } from './gateway-credentials.ts'
+import { gatewayAsked, gatewayFields, invoiceRefusal, providerForms } from './gateway-form.ts'
+
+const root = '/console/reseller/gateways'
+/** The reseller's own id of the customer that test invoices are for. */
+const tester = 'gateway-test'
+const shownTests = 10
+
+type Gateway = Terms['gateways'][ResellerRail]
+
+/** The rail of a path. @throws not_found */
+const railIn = ({ params }: AccountVisit): ResellerRail => {
+  const rail = resellerRails.find((known) => known === params.rail)
+  if (rail === undefined) throw refuse('not_found', `a gateway is of ${resellerRails.join(' or ')}`)
+  return rail
+}
+
+/** The provider of a path. @throws not_found for one that does not serve the rail */
+const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
+  const provider = providersOf[rail].find((known) => known === params.provider)
+  if (provider === undefined)
+    throw refuse('not_found', `${rail} is served by ${providersOf[rail].join(' or ')}`)
+  return provider
+}
+
+const command = ({ account }: AccountVisit, rail: ResellerRail, rest: string): string =>
+  `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${rest}   # the service does this`
+
+/** The gateways of a reseller: its own accounts at payment providers, one for each way its customers pay. */
+export const gatewayPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => {
+  const { pool, reads, resellers, gateways, deposits, customers, origin, callbackUrl, sandboxed } = deps
+
+  /** As the log has them now. */
+  const termsOf = async ({ account, cause }: AccountVisit): Promise<Terms> => {
+    const read = await resellers.read(account.accountId, cause)
+    if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
+    return read.terms
+  }
+
+  const works = async ({ account }: AccountVisit, rail: ResellerRail, gateway: Gateway): Promise<Html> => {
+    if (gateway === null) return stateText('not set up', 'off')
+    await reads.settledHere(account.accountId)
+    const live = await gateways.forRail(account.accountId, rail)
+    return live === null ? stateText('does not work here', 'bad') : stateText('takes money', 'good')
+  }
+
+  const setUp = (rail: ResellerRail): Html =>
+    html`${providersOf[rail].map(
+      (provider) =>
+        html`<a class="button" href="${root}/${rail}/set/${provider}">${providerForms[provider].name}</a> `,
+    )}`
+
+  const list = async (visit: AccountVisit) => {
+    const terms = await termsOf(visit)
+    const rows = await Promise.all(
+      resellerRails.map(async (rail) => ({
+        rail,
+        gateway: terms.gateways[rail],
+        state: await works(visit, rail, terms.gateways[rail]),
+      })),
+    )
+    return show({
+      title: 'Gateways',
+      acts: html`<a class="button" href="/console/reseller/shop">Name on pay pages</a>`,
+      body: html`<p>Your customers pay you, at payment providers of your own: one for each way to pay. Their pay pages carry the name ${terms.shop.merchantName === null ? html`“Shop”, until you <a href="/console/reseller/shop">give yours</a>` : html`<strong>${terms.shop.merchantName}</strong>`}, and nothing of ours.</p>
+${tableOf({
+  caption: 'Your gateways, by the way your customers pay',
+  rows,
+  empty: html`<p>There is no way to pay.</p>`,
+  columns: [
+    {
+      title: 'They pay by',
+      head: true,
+      cell: ({ rail }) => html`<a href="${root}/${rail}">${railName(rail)}</a>`,
+    },
+    { title: 'State', cell: ({ state }) => state },
+    {
+      title: 'Provider',
+      cell: ({ rail, gateway }) =>
+        gateway === null ? html`Set up ${setUp(rail)}` : providerForms[gateway.provider].name,
+    },
+    { title: 'Its credentials', cell: ({ gateway }) => (gateway === null ? '' : idText(gateway.reference)) },
+  ],
+})}`,
+      same: [`npx farebox reseller show ${visit.account.accountId}   # the service does this`],
+    })
+  }
+
+  const testsOf = async (
+    { account: { accountId }, nowMs }: AccountVisit,
+    rail: ResellerRail,
+  ): Promise<Html> => {
+    await reads.settled(accountId)
+    const scope = { accountId, customerId: customers.idOf(accountId, tester) }
+    const { deposits: found } = await listDeposits(pool, scope, { limit: 50, offset: 0, status: undefined })
+    return tableOf({
+      caption: 'Test invoices, newest first',
+      rows: found
+        .filter((row) => row.rail === rail)
+        .slice(0, shownTests)
+        .map((row) => depositRecord(row, nowMs)),
+      empty: html`<p>There was none yet.</p>`,
+      columns: [
+        {
+          title: 'Invoice',
+          head: true,
+          cell: ({ deposit_id: id }) => html`<a href="/console/deposits/${id}">${idText(id)}</a>`,
+        },
+        { title: 'State', cell: ({ status }) => depositState(status) },
+        { title: 'Invoiced, USD', number: true, cell: ({ amount_cents: cents }) => amountText(cents) },
+        { title: 'Credited, USD', number: true, cell: ({ credited_cents: cents }) => amountText(cents) },
+        { title: 'Opened', cell: ({ created_at: at }) => timeText(String(at)) },
+      ],
+    })
+  }
+
+  const callbacksOf = (gateway: NonNullable<Gateway>): Html => {
+    const { callbacks, name } = providerForms[gateway.provider]
+    return callbacks === null
+      ? html`<p>${name} is told with each invoice where its callbacks go. Nothing is to be set up there.</p>`
+      : html`<p>At ${name}, ${callbacks} goes to this address. Other credentials have another one; the former goes on for the invoices it has made.</p>
+<code class="secret">${callbackUrl(gateway.reference)}</code>`
+  }
+
+  const oneView = async (visit: AccountVisit, rail: ResellerRail, problems: Problems) => {
+    const terms = await termsOf(visit)
+    const gateway = terms.gateways[rail]
+    const here = `${root}/${rail}`
+    const title = `Payments by ${railName(rail).toLowerCase()}`
+    if (gateway === null)
+      return {
+        title,
+        body: html`${problemsOf(problems)}<div class="empty"><p>No gateway is set up: your customers cannot pay by ${railName(rail).toLowerCase()}. Set up</p><p class="acts">${setUp(rail)}</p></div>`,
+        same: [command(visit, rail, `--provider ${providersOf[rail][0]} --credentials credentials.json`)],
+      }
+    const least = dollarText(floorCents(rail))
+    return {
+      title,
+      acts: html`${providersOf[rail].map((provider) => html`<a class="button" href="${here}/set/${provider}">${provider === gateway.provider ? 'Change its credentials' : `Use ${providerForms[provider].name}`}</a> `)}<a class="button danger" href="${here}/remove">Take it away</a>`,
+      body: html`${problemsOf(problems)}<dl class="facts">
+<dt>State</dt><dd>${await works(visit, rail, gateway)}</dd>
+<dt>Provider</dt><dd>${providerForms[gateway.provider].name}</dd>
+<dt>Its credentials</dt><dd>${idText(gateway.reference)} <span class="soft">sealed; shown to nobody again</span></dd>
+<dt>Name on its pay pages</dt><dd>${terms.shop.merchantName ?? 'Shop'} <a href="/console/reseller/shop">Change</a></dd>
+</dl>
+<h2>Its callbacks</h2>
+${callbacksOf(gateway)}
+<h2>A test payment</h2>
+<p>This makes an invoice of ${least} at your provider, for a customer of yours called <code>${tester}</code>, and shows its pay page as your customers see it. When you pay it, the money is in your account there and ${tester} has the credit. Nothing is taken while it is unpaid.</p>
+<form method="post" action="${here}">${keyField(visit.formKey)}<div class="acts"><button class="first">Make a test invoice of ${least}</button></div></form>
+<h2>Test invoices</h2>
+${await testsOf(visit, rail)}`,
+      same: [
+        `curl $API/deposits -H "X-API-Key: $KEY" -H "X-Reseller-Customer-Id: ${tester}" -H "Idempotency-Key: $(uuidgen)" --json '{"amount_cents": ${floorCents(rail)}, "method": "${rail}"}'`,
+        command(visit, rail, `--provider ${gateway.provider} --credentials credentials.json`),
+      ],
+    }
+  }
+
+  const test = async (visit: AccountVisit, typed: Typed) => {
+    const rail = railIn(visit)
+    const { accountId } = visit.account
+    const customerId = customers.idOf(accountId, tester)
+    const body = { amount_cents: floorCents(rail), method: rail }
+    await reads.settledHere(accountId)
+    try {
+      const { deposit } = await deposits.open(
+        {
+          accountId,
+          customerId,
+          relate: async () => void (await customers.ensure(accountId, tester)),
+          idempotencyKey: typed.key,
+          fingerprint: fingerprintOf({ method: 'POST', path: root, productId: '', body, customerId }),
+          amountCents: body.amount_cents,
+          rail,
+          returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, customerId, typed.key, 0)}`,
+          pending: null,
+        },
+        visit.cause,
+      )
+      return goTo(
+        `/console/deposits/${deposit.details.depositId}`,
+        'Your provider made the invoice: the credentials work. Open its pay page to see what your customers see, or pay it to see its callback come.',
+      )
+    } catch (error) {
+      return refusedView(await oneView(visit, rail, { form: invoiceRefusal(error) }), 409)
+    }
+  }
+
+  const setView = (visit: AccountVisit, typed: Typed, problems: Problems) => {
+    const rail = railIn(visit)
+    const provider = providerIn(visit, rail)
+    const { name, callbacks } = providerForms[provider]
+    const here = `${root}/${rail}/set/${provider}`
+    return {
+      title: `${name} for payments by ${railName(rail).toLowerCase()}`,
+      body: html`${problemsOf(problems)}
+<p>${callbacks === null ? null : html`First make, at ${name}, ${callbacks}; any address will do. Its secret is asked for here. The next page says which address it must have. `}New invoices are made with these credentials; those that are open stay with the former ones, so keep them valid at ${name} until then. Secrets are sealed and shown to nobody again${Object.keys(problems).length === 0 ? '' : ': type them once more'}.</p>
+<form method="post" action="${here}" class="stack" novalidate autocomplete="off">
+${keyField(visit.formKey)}
+${gatewayFields(provider, sandboxed, typed, problems)}
+<div class="acts"><button class="first">Take money by ${name}</button> <a href="${root}/${rail}">Back</a></div>
+</form>`,
+      same: [command(visit, rail, `--provider ${provider} --credentials credentials.json`)],
+    }
+  }
+
+  const set = async (visit: AccountVisit, typed: Typed) => {
+    const rail = railIn(visit)
+    const provider = providerIn(visit, rail)
+    const asked = gatewayAsked(provider, sandboxed, typed)
+    if ('problems' in asked) return refusedView(setView(visit, typed, asked.problems))
+    const done = await resellers.setGateway(visit.account.accountId, rail, asked.credentials, visit.cause)
+    if (done.outcome === 'refused')
+      return refusedView(setView(visit, typed, { form: sentenceOf(done.refusal.message) }), 409)
+    return goTo(
+      `${root}/${rail}`,
+      `${providerForms[provider].name} is set up. Make a test invoice to see that its credentials work.`,
+    )
+  }
+
+  const remove = async (visit: AccountVisit) => {
+    const rail = railIn(visit)
+    const done = await resellers.setGateway(visit.account.accountId, rail, null, visit.cause)
+    if (done.outcome === 'refused') throw refuse('reseller_forbidden', done.refusal.message)
+    return goTo(`${root}/${rail}`, `Payments by ${railName(rail).toLowerCase()} have no gateway any more.`)
+  }
+
+  return [
+    accountPage({
+      path: root,
+      name: 'listGateways',
+      summary: 'The gateways of a reseller, by the way its customers pay',
+      for: ['reseller'],
+      nav: { label: 'Gateways', group: 'Reseller' },
+      show: list,
+    }),
+    accountPage({
+      path: `${root}/{rail}`,
+      name: 'showGateway',
+      summary: 'One gateway of a reseller, with a test payment',
+      for: ['reseller'],
+      show: async (visit) => show(await oneView(visit, railIn(visit), {})),
+      act: { once: 'by key', run: test },
+    }),
+    accountPage({
+      path: `${root}/{rail}/set/{provider}`,
+      name: 'setGateway',
+      summary: 'Sets up the gateway of a reseller',
+      for: ['reseller'],
+      confirmed: true,
+      show: async (visit) => show(setView(visit, untyped, {})),
+      act: { once: true, run: set },
+    }),
+    accountPage({
+      path: `${root}/{rail}/remove`,
+      name: 'removeGateway',
+      summary: 'Takes the gateway of a reseller away',
+      for: ['reseller'],
+      confirmed: true,
+      show: async (visit) => {
+        const rail = railIn(visit)
+        const word = railName(rail).toLowerCase()
+        return show({
+          title: `Take away payments by ${word}`,
+          body: html`<p>Your customers cannot pay by ${word} any more: orders that are short of credit are refused without a pay page. Invoices that are open are still followed, as long as their credentials work at the provider.</p>
+<form method="post" action="${root}/${rail}/remove"><div class="acts"><button class="danger">Take payments by ${word} away</button> <a href="${root}/${rail}">Keep them</a></div></form>`,
+          same: [command(visit, rail, '--remove')],
+        })
+      },
+      act: { run: remove },
+    }),
+  ]
+}

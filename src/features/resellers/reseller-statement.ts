@@ -1,0 +1,162 @@
+import type pg from 'pg'
+import { type Margin, type MarginLineRow, type Period, totalMargin } from '../../../projections/margins.ts'
+import { csvRow } from '../../kernel/csv.ts'
+import { positionToken } from '../../kernel/log-position.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+
+/** Lines of one answer at most. */
+export const maxStatementLines = 10_000
+
+/** One sale or refund, with the order and the event that it comes from. Whole cents; a refund is negative. */
+export type StatementLine = {
+  readonly at: string
+  readonly type: 'sale' | 'refund'
+  readonly orderId: string
+  /** Of a refund, else null. */
+  readonly refundId: string | null
+  readonly customerId: string
+  /** The reseller's own id of the customer; null once it was erased. */
+  readonly customer: string | null
+  readonly productId: string
+  readonly quantity: number
+  readonly revenueCents: number
+  readonly costCents: number
+  readonly marginCents: number
+  readonly currency: 'USD'
+  readonly eventId: string
+  readonly eventType: 'CustomerCharged' | 'CustomerRefunded'
+  /** Where the event is in the log: a token. */
+  readonly position: string
+}
+
+type Row = MarginLineRow & { readonly ref: string | null }
+
+const microsPerCent = 10_000
+
+const lineOf = (row: Row): StatementLine => {
+  const revenueCents = row.revenue_micros / microsPerCent
+  const costCents = row.cost_micros / microsPerCent
+  const sale = row.type === 'sale'
+  return {
+    at: row.at,
+    type: row.type,
+    orderId: row.order_id,
+    refundId: sale ? null : row.line_id,
+    customerId: row.customer_id,
+    customer: row.ref,
+    productId: row.product_id,
+    quantity: row.quantity,
+    revenueCents,
+    costCents,
+    marginCents: revenueCents - costCents,
+    currency: 'USD',
+    eventId: row.event_id,
+    eventType: sale ? 'CustomerCharged' : 'CustomerRefunded',
+    position: positionToken(row.position),
+  }
+}
+
+/** What a line is named by: the refund, or the order of a sale. */
+const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? orderId
+
+type Cursor = { readonly at: string; readonly position: number }
+
+/** Where a line within the scope stands; null when there is none of this name. */
+const findCursor = async (
+  client: pg.ClientBase,
+  { accountId, customerId }: Scope,
+  name: string,
+): Promise<Cursor | null> => {
+  const { rows } = await client.query<Cursor>({
+    name: 'statement-cursor',
+    text: `select at, position from read.margin_lines
+           where line_id = $1::text and reseller_id = $2::text and ($3::text is null or customer_id = $3::text)`,
+    values: [name, accountId, customerId],
+  })
+  return rows[0] ?? null
+}
+
+const listLines = async (
+  client: pg.ClientBase,
+  { accountId, customerId }: Scope,
+  asked: Period & { readonly after: Cursor | null; readonly limit: number },
+): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
+  const { fromMs, toMs, after, limit } = asked
+  const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
+  // Times of one ledger never go back, so the order of times is that of positions.
+  const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
+  // One customer's has a name and so a plan of its own, by the index of that customer.
+  const { rows } = await client.query<Row>({
+    name: customerId === null ? 'statement' : 'statement-of-customer',
+    text: `
+      select l.*, c.ref from read.margin_lines l
+      left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
+      where l.reseller_id = $1::text${customerId === null ? '' : ' and l.customer_id = $6::text'} and (l.at, l.position) > ($2::timestamptz, $3::bigint)
+        and l.at < $4::timestamptz
+      order by l.at, l.position limit $5::bigint`,
+    values: [
+      accountId,
+      start.at,
+      start.position,
+      toMs === null ? 'infinity' : new Date(toMs).toISOString(),
+      limit + 1,
+      ...(customerId === null ? [] : [customerId]),
+    ],
+  })
+  const lines = rows.slice(0, limit).map(lineOf)
+  return { lines, nextAfter: rows.length > limit ? nameOf(lines.at(-1)!) : null }
+}
+
+export type StatementPage = {
+  /** In the order of the log, oldest first. */
+  readonly lines: readonly StatementLine[]
+  /** The name of the last line, to go on from; null when no line follows. */
+  readonly nextAfter: string | null
+  /** Of the whole period. */
+  readonly totals: Margin
+}
+
+/** Lines after the named one and the totals of the whole period, as of one moment; null when no line has that name. */
+export const readStatement = async (
+  pool: pg.Pool,
+  scope: Scope,
+  asked: Period & { readonly after: string | null; readonly limit: number },
+): Promise<StatementPage | null> => {
+  const read = async (client: pg.PoolClient): Promise<StatementPage | null> => {
+    const after = asked.after === null ? null : await findCursor(client, scope, asked.after)
+    const known = asked.after === null || after !== null
+    const page = known && {
+      ...(await listLines(client, scope, { ...asked, after })),
+      totals: await totalMargin(client, scope, asked),
+    }
+    return page || null
+  }
+  return inTransaction(pool, read, 'isolation level repeatable read read only')
+}
+
+const columns = {
+  at: 'at',
+  type: 'type',
+  orderId: 'order_id',
+  refundId: 'refund_id',
+  customerId: 'customer_id',
+  customer: 'customer',
+  productId: 'product_id',
+  quantity: 'quantity',
+  revenueCents: 'revenue_cents',
+  costCents: 'cost_cents',
+  marginCents: 'margin_cents',
+  currency: 'currency',
+  eventId: 'event_id',
+  eventType: 'event_type',
+  position: 'position',
+} as const satisfies Record<keyof StatementLine, string>
+
+const fieldNames = Object.keys(columns) as (keyof StatementLine)[]
+
+/** Lines as RFC 4180 text with a heading. */
+export const statementCsv = (lines: readonly StatementLine[]): string =>
+  [Object.values(columns), ...lines.map((line) => fieldNames.map((name) => line[name]))]
+    .map((row) => `${csvRow(row)}\r\n`)
+    .join('')

@@ -1,0 +1,144 @@
+import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import { resellerRails } from '../../domain/payments/payments.ts'
+import type { Shop } from '../../domain/resellers/events.ts'
+import { countryOf } from '../../kernel/countries.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { countText, idText, stateText } from '../../platform/ui/text.ts'
+import { readTerms } from './gateway-credentials.ts'
+import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
+import { termsJson } from './terms-output.ts'
+
+const path = '/console/reseller/shop'
+const addressProblem = 'Type an https address such as https://shop.example/, or nothing.'
+
+/** What was typed; empty takes a thing away. */
+const shopAsked = (typed: Typed): { readonly shop: Shop } | { readonly problems: Problems } => {
+  const [name, website, storefront] = ['name', 'website', 'storefront'].map((field) => typed.text(field)) as [
+    string,
+    string,
+    string,
+  ]
+  const [site, front] = [shopAddressOf(website), shopAddressOf(storefront)]
+  const problems: Problems = {
+    ...(name !== '' &&
+      !isMerchantName(name) && { name: `A name has 1 to ${maxMerchantName} printable characters.` }),
+    ...(website !== '' && site === null && { website: addressProblem }),
+    ...(storefront !== '' && front === null && { storefront: addressProblem }),
+  }
+  return Object.keys(problems).length > 0
+    ? { problems }
+    : { shop: { merchantName: name || null, website: site, storefrontLink: front } }
+}
+
+/** What a reseller's customers see of it where they pay. */
+export const shopPages = ({ resellers }: ResellerPagesDeps): readonly ConsolePage[] => {
+  const view = async ({ account, cause, formKey }: AccountVisit, typed: Typed, problems: Problems) => {
+    const read = await resellers.read(account.accountId, cause)
+    if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
+    const { merchantName, website, storefrontLink } = read.terms.shop
+    return {
+      title: 'Name on pay pages',
+      body: html`${problemsOf(problems)}
+<p>Pay pages carry your name. Afterwards a customer lands on your website, else on your storefront, else on a page of the service that names nobody.</p>
+<form method="post" action="${path}" class="stack" novalidate>
+${keyField(formKey)}
+${fieldOf({ name: 'name', label: 'Name', hint: 'Of what is paid from now on. Empty: “Shop”.', maxlength: maxMerchantName, value: merchantName ?? '' }, typed, problems)}
+${fieldOf({ name: 'website', label: 'Website', hint: 'https. Empty: none.', maxlength: 2_000, value: website ?? '' }, typed, problems)}
+${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the link of your bot. Empty: none.', maxlength: 2_000, value: storefrontLink ?? '' }, typed, problems)}
+<div class="acts"><button class="first">Keep</button> <a href="/console/reseller/gateways">Back</a></div>
+</form>`,
+      same: [
+        `npx farebox reseller set --account ${account.accountId} --merchant-name "Your shop"   # the service does this`,
+      ],
+    }
+  }
+
+  const keep = async (visit: AccountVisit, typed: Typed) => {
+    const asked = shopAsked(typed)
+    if ('problems' in asked) return refusedView(await view(visit, typed, asked.problems))
+    const done = await resellers.change(visit.account.accountId, { shop: asked.shop }, visit.cause)
+    if (done.outcome === 'refused') throw refuse('reseller_forbidden', done.refusal.message)
+    return goTo('/console/reseller/gateways', 'Pay pages say so from now on.')
+  }
+
+  return [
+    accountPage({
+      path,
+      name: 'nameShop',
+      summary: 'Sets what the pay pages of a reseller are called, and where they lead',
+      for: ['reseller'],
+      confirmed: true,
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { once: true, run: keep },
+    }),
+  ]
+}
+
+const none = (word: string): Html => html`<span class="soft">${word}</span>`
+
+const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
+
+const terms = async (deps: ResellerPagesDeps, { account }: AccountVisit) => {
+  const { accountId } = account
+  await deps.reads.settledHere(accountId, 0)
+  const own = termsJson(accountId, await readTerms(deps.pool, accountId))
+  const nameOf = (productId: string): string => deps.catalog.current().resolve(productId)?.name ?? productId
+  return show({
+    title: 'Terms',
+    body: html`<p>What you pay, what your customers pay, and where their money goes. The service sets the discount, the prices and the bot; <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a> are yours to set.</p>
+<dl class="facts">
+${fact('Your discount', `${own.discountPct} % off the list price`)}
+${fact('Customers pay', own.markup === null ? 'the list price' : `${own.markup} × the list price`)}
+${fact('You sell', own.sellable === null ? 'every product' : own.sellable.map(nameOf).join(', ') || none('nothing'))}
+${fact('Name on pay pages', own.merchantName ?? none('none'))}
+${fact('Website', own.website ?? none('none'))}
+${fact('Storefront', own.storefrontLink ?? none('none'))}
+${fact('Messaging bot', own.bot === null ? none('none') : html`${own.bot.provider} ${idText(own.bot.reference)}`)}
+</dl>
+<h2>Gateways</h2>
+${tableOf({
+  caption: 'Where the money of your customers goes, by the way they pay',
+  rows: resellerRails.map((rail) => ({ rail, gateway: own.gateways[rail] })),
+  empty: html`<p>There is no way to pay.</p>`,
+  columns: [
+    { title: 'They pay by', head: true, cell: ({ rail }) => rail },
+    {
+      title: 'State',
+      cell: ({ gateway }) =>
+        gateway === null ? stateText('not set up', 'off') : stateText('takes money', 'good'),
+    },
+    { title: 'Provider', cell: ({ gateway }) => gateway?.provider ?? '' },
+    { title: 'Its credentials', cell: ({ gateway }) => (gateway === null ? '' : idText(gateway.reference)) },
+  ],
+})}
+<h2>Prices of your own</h2>
+${tableOf({
+  caption: 'What customers pay for one unit, before the multiple',
+  rows: own.retail,
+  empty: html`<p>None: customers pay as said above.</p>`,
+  columns: [
+    { title: 'Product', head: true, cell: ({ productId }) => nameOf(productId) },
+    { title: 'Country', cell: ({ country }) => (country === null ? '' : countryOf(country).name) },
+    { title: 'For', cell: ({ periodDays }) => (periodDays === null ? '' : countText(periodDays, 'day')) },
+    { title: 'A unit, USD', number: true, cell: ({ unitPrice }) => unitPrice },
+  ],
+})}`,
+    same: [`npx farebox reseller show ${accountId}   # the service does this`],
+  })
+}
+
+/** What a reseller pays, asks and shows, as the service set it. */
+export const termsPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/reseller/terms',
+    name: 'showTerms',
+    summary: 'What a reseller pays and asks, its gateways and its bot',
+    for: ['reseller'],
+    nav: { label: 'Terms', group: 'Reseller' },
+    show: (visit) => terms(deps, visit),
+  }),
+]

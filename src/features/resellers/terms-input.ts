@@ -1,0 +1,116 @@
+import { InvalidArgumentError } from 'commander'
+import { readFile } from 'node:fs/promises'
+import { text as textOf } from 'node:stream/consumers'
+import type { z } from 'zod'
+import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from '../../domain/resellers/decide.ts'
+import { isHttpsAddress } from '../../kernel/formats.ts'
+import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../../kernel/money.ts'
+import { CliMisuse } from '../../platform/cli/output.ts'
+
+/** Characters that the name on a reseller's pay pages may have at most. */
+export const maxMerchantName = 64
+
+/** Whether pay pages can carry this name: printable characters without a space at the ends. */
+export const isMerchantName = (text: string): boolean =>
+  /^[^\p{C}]{1,64}$/u.test(text) && text.trim() === text
+
+const maxAddress = 2_000
+
+/** An https address that customers are sent to, as the URL standard writes it; null for anything else. */
+export const shopAddressOf = (text: string): string | null =>
+  text.length <= maxAddress && isHttpsAddress(text) ? new URL(text).href : null
+
+/** `12.5` as basis points. */
+export const discount = (text: string): number => {
+  const basisPoints = parsePercentToBasisPoints(text)
+  if (basisPoints !== null && basisPoints <= maxDiscountBp) return basisPoints
+  throw new InvalidArgumentError(
+    'It must be a percentage from 0 to 99.99 with at most two decimals, e.g. 12.5.',
+  )
+}
+
+/** `1.30` as millionths. */
+export const markup = (text: string): number => {
+  const millionths = parseDecimal(text, 6)
+  if (millionths !== null && millionths > 0 && millionths <= maxMarkupMillionths) return millionths
+  throw new InvalidArgumentError(
+    'It must be a multiple of the list price above 0 and up to 100 with at most six decimals, e.g. 1.30.',
+  )
+}
+
+/** `3.50` as micro-dollars. */
+export const price = (text: string): number => {
+  const micros = parseDollarsToMicros(text)
+  if (micros !== null && micros > 0 && micros <= maxRetailMicros) return micros
+  throw new InvalidArgumentError(
+    'It must be dollars for one unit, above 0 and up to 10000 with at most six decimals, e.g. 3.50.',
+  )
+}
+
+/** An address that customers are sent to. */
+export const httpsUrl = (text: string): string => {
+  const address = shopAddressOf(text)
+  if (address !== null) return address
+  throw new InvalidArgumentError(
+    'It must start with https:// and a host, without a user name, e.g. https://shop.example/.',
+  )
+}
+
+export const merchantName = (text: string): string => {
+  if (isMerchantName(text)) return text
+  throw new InvalidArgumentError('It must be 1 to 64 printable characters without a space at its ends.')
+}
+
+/** Texts with commas between, none of them empty. */
+export const names = (text: string): readonly string[] => {
+  const given = text.split(',').map((item) => item.trim())
+  if (given.every((item) => item !== '')) return [...new Set(given)]
+  throw new InvalidArgumentError('It must be one or more names with commas between.')
+}
+
+/** Alpha-3 codes with commas between. */
+export const countries = (text: string): readonly string[] => names(text).map((code) => code.toUpperCase())
+
+/** Whole days with commas between. */
+export const periods = (text: string): readonly number[] => {
+  const given = names(text)
+  if (given.every((item) => /^\d{1,5}$/.test(item))) return given.map(Number)
+  throw new InvalidArgumentError('It must be whole numbers of days with commas between, e.g. 30,90.')
+}
+
+/** A file's text, or of standard input for `-`: secrets stand in no command line, where other users can read them. */
+const read = async (file: string): Promise<string> => {
+  try {
+    return file === '-' ? await textOf(process.stdin) : await readFile(file, 'utf8')
+  } catch (error) {
+    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`)
+  }
+}
+
+/**
+ * Credentials from a JSON file (`-`: standard input) in the form of `schema`. A refusal names fields, never what stands
+ * in them.
+ * @throws CliMisuse
+ */
+export const readCredentials = async <Schema extends z.ZodType>(
+  file: string,
+  schema: Schema,
+  known: Readonly<Record<string, string>>,
+  accepted: string,
+): Promise<z.output<Schema>> => {
+  const where = file === '-' ? 'standard input' : file
+  let json: unknown
+  try {
+    json = JSON.parse(await read(file))
+  } catch (error) {
+    if (error instanceof CliMisuse) throw error
+    throw new CliMisuse(`${where} is not JSON; it must be ${accepted}`)
+  }
+  const isObject = typeof json === 'object' && json !== null && !Array.isArray(json)
+  const checked = schema.safeParse(isObject ? Object.assign({}, json, known) : json)
+  if (checked.success) return checked.data
+  const wrong = checked.error.issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' ? issue.keys : [issue.path.join('.') || 'the whole'],
+  )
+  throw new CliMisuse(`${where} does not fit (${[...new Set(wrong)].join(', ')}); it must be ${accepted}`)
+}

@@ -1,0 +1,82 @@
+import { resellerRails } from '../../domain/payments/payments.ts'
+import type { TermsRefusal } from '../../domain/resellers/decide.ts'
+import type { Terms } from '../../domain/resellers/fold.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { CliMisuse, type CliOutput, fields, table } from '../../platform/cli/output.ts'
+import type { TermsResult } from './terms.ts'
+
+/** A whole number of a unit's last decimal place as text: `decimalText(1_300_000, 6, 2)` is `1.30`. */
+const decimalText = (value: number, decimals: number, atLeast = 0): string => {
+  const digits = String(value).padStart(decimals + 1, '0')
+  const fraction = trimEnd(digits.slice(-decimals), '0').padEnd(atLeast, '0')
+  return fraction === '' ? digits.slice(0, -decimals) : `${digits.slice(0, -decimals)}.${fraction}`
+}
+
+const discountText = (basisPoints: number): string => decimalText(basisPoints, 2)
+const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
+const priceText = (micros: number): string => decimalText(micros, 6, 2)
+
+/** Settings as JSON, and as the text that `reseller set` takes. Credentials are named, never shown. */
+export const termsJson = (accountId: AccountId, terms: Terms) => ({
+  accountId,
+  discountPct: discountText(terms.discountBp),
+  markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+  sellable: terms.sellable,
+  ...terms.shop,
+  bot: terms.bot,
+  gateways: terms.gateways,
+  retail: terms.retail.map(({ unitPriceMicros, ...priced }) => ({
+    ...priced,
+    unitPrice: priceText(unitPriceMicros),
+  })),
+})
+
+export const termsText = (accountId: AccountId, terms: Terms): string => {
+  const { shop, gateways, bot } = terms
+  const settings = fields({
+    reseller: accountId,
+    discount: `${discountText(terms.discountBp)} %`,
+    markup: terms.markupMillionths === null ? null : markupText(terms.markupMillionths),
+    sellable: terms.sellable === null ? 'every product' : terms.sellable.join(' ') || 'none',
+    'merchant name': shop.merchantName,
+    website: shop.website,
+    storefront: shop.storefrontLink,
+    bot: bot && `${bot.provider} ${bot.reference}`,
+    ...Object.fromEntries(
+      resellerRails.map((rail) => {
+        const ref = gateways[rail]
+        return [`${rail} gateway`, ref && `${ref.provider} ${ref.reference}`]
+      }),
+    ),
+  })
+  const retail = table(
+    terms.retail,
+    [
+      { title: 'product', value: ({ productId }) => productId },
+      { title: 'country', value: ({ country }) => country ?? '-' },
+      { title: 'days', value: ({ periodDays }) => periodDays ?? '-', align: 'right' },
+      {
+        title: 'unit price',
+        value: ({ unitPriceMicros }) => `$${priceText(unitPriceMicros)}`,
+        align: 'right',
+      },
+    ],
+    'no retail prices',
+  )
+  return `${settings}\n\n${retail}`
+}
+
+/** Only the log could tell, but each of these is a line that was typed wrong: exit code 2. */
+export const refusalOf = ({ code, message }: TermsRefusal): CliMisuse =>
+  new CliMisuse(message, {}, code === 'unknown_account' ? 'not_found' : code)
+
+/** What became of a change: its own words, or that it stood already. */
+export const changeOutput = (accountId: AccountId, result: TermsResult, what: string): CliOutput => {
+  if (result.outcome === 'refused') throw refusalOf(result.refusal)
+  const { changed } = result
+  return {
+    json: { accountId, changed },
+    text: changed ? `${accountId}: ${what}` : `nothing to do: ${accountId} has these settings already`,
+  }
+}

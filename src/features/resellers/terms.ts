@@ -1,0 +1,95 @@
+import { accountRef } from '../../domain/accounts/fold.ts'
+import { catalogRef } from '../../domain/catalog/fold.ts'
+import type { ResellerRail } from '../../domain/payments/payments.ts'
+import { type TermsChange, type TermsRefusal, decideTerms } from '../../domain/resellers/decide.ts'
+import { type Terms, termsFold } from '../../domain/resellers/fold.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { termsStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import type { GatewayCredentials } from '../payments/payment-port.ts'
+import type { BotCredentials, ResellerCredentials } from './gateway-credentials.ts'
+
+export type TermsResult<Made = object> = Result<TermsRefusal, Made>
+
+/** Every change of a reseller's settings: events on its `terms-…` stream, with their actor. */
+export type Resellers = {
+  /** Refusals: those of `decideTerms`. */
+  change(
+    reseller: AccountId,
+    change: Omit<TermsChange, 'gateway' | 'bot'>,
+    cause: Cause,
+  ): Promise<TermsResult>
+  /** Null takes the gateway away; invoices that it has made are still followed. Refusals: as for `change`. */
+  setGateway(
+    reseller: AccountId,
+    rail: ResellerRail,
+    credentials: GatewayCredentials | null,
+    cause: Cause,
+  ): Promise<TermsResult>
+  /** Null takes the bot away. Refusals: as for `change`. */
+  setBot(reseller: AccountId, credentials: BotCredentials | null, cause: Cause): Promise<TermsResult>
+  /** The terms as the log has them now, or why there are none. */
+  read(reseller: AccountId, cause: Cause): Promise<TermsResult<{ readonly terms: Terms }>>
+}
+
+const termsRef = (reseller: AccountId) => ({ stream: termsStream(reseller), fold: termsFold })
+
+export const createResellers = ({
+  runner,
+  credentials,
+}: {
+  readonly runner: CommandRunner
+  readonly credentials: ResellerCredentials
+}): Resellers => {
+  const change = (reseller: AccountId, asked: TermsChange, cause: Cause): Promise<TermsResult> => {
+    const decider = {
+      ...termsRef(reseller),
+      others: {
+        account: accountRef(reseller),
+        catalog: catalogRef,
+      },
+    }
+    return handle(
+      runner,
+      { ...cause, name: 'change-terms', account: reseller },
+      decider,
+      (terms, { others }) => decideTerms({ terms, ...others }, asked),
+    )
+  }
+
+  /** Credentials are stored first and make nothing exist: what no event names is dropped, or left by a crash. */
+  const changeTo = async (
+    reseller: AccountId,
+    reference: string,
+    asked: TermsChange,
+    cause: Cause,
+  ): Promise<TermsResult> => {
+    const result = await change(reseller, asked, cause)
+    if (result.outcome === 'refused') await credentials.drop(reference)
+    return result
+  }
+
+  return {
+    change,
+    async setGateway(reseller, rail, secrets, cause) {
+      if (secrets === null) return change(reseller, { gateway: { rail, to: null } }, cause)
+      const to = await credentials.storeGateway(reseller, rail, secrets)
+      return changeTo(reseller, to.reference, { gateway: { rail, to } }, cause)
+    },
+    async setBot(reseller, secrets, cause) {
+      if (secrets === null) return change(reseller, { bot: null }, cause)
+      const bot = await credentials.storeBot(reseller, secrets)
+      return changeTo(reseller, bot.reference, { bot }, cause)
+    },
+    async read(reseller, cause) {
+      const result = await change(reseller, {}, cause)
+      if (result.outcome === 'refused') return result
+      return {
+        ...result,
+        terms: await readState(runner, { ...cause, name: 'read-terms' }, termsRef(reseller)),
+      }
+    },
+  }
+}

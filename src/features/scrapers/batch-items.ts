@@ -1,0 +1,249 @@
+import type pg from 'pg'
+import type { BatchTally, ScrapeBatchAccepted } from '../../domain/scrapers/batches.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+import type { QueueTable } from '../../platform/work/queue-table.ts'
+import { keptMs } from './stored-results.ts'
+
+/** The calls of all batches; an owner is an account, so nobody's batch waits for that of another. */
+export const batchQueue: QueueTable = {
+  name: 'scrape-batches',
+  table: 'work.scrape_batch_items',
+  key: ['batch_id', 'n'],
+  owner: 'account_id',
+  columns: ['input'],
+}
+
+export type BatchItem = {
+  readonly batch_id: ScrapeBatchId
+  readonly n: string
+  readonly account_id: AccountId
+  readonly input: Readonly<Record<string, unknown>>
+  readonly attempts: number
+}
+
+/** What the log says of a batch that was taken on. */
+export const acceptedOf = (batch: BatchRow): ScrapeBatchAccepted['data'] => ({
+  batchId: batch.batch_id,
+  accountId: batch.account_id,
+  keyId: batch.key_id,
+  requestId: batch.request_id,
+  platform: batch.platform,
+  operation: batch.operation,
+  fingerprint: batch.fingerprint,
+  inputs: batch.inputs,
+})
+
+/** What a call of a batch came to; `failed` covers everything that is no result. */
+export type ItemOutcome = 'found' | 'empty' | 'not_found' | 'restricted' | 'failed'
+
+export type BatchRow = {
+  readonly batch_id: ScrapeBatchId
+  readonly account_id: AccountId
+  readonly key_id: KeyId
+  readonly request_id: string
+  readonly platform: string
+  readonly operation: string
+  readonly fingerprint: string
+  readonly inputs: number
+  readonly created_at: string
+  readonly finished_at: string | null
+}
+
+export type ShownItem = {
+  readonly n: number
+  readonly outcome: ItemOutcome | null
+  /** Why it is no result; null for a result, and while it runs. */
+  readonly problem: string | null
+  readonly charged_micros: number
+}
+
+/** A batch with how many of its calls are over, and what they cost. */
+export type CountedBatch = BatchRow & { readonly done: number; readonly charged_micros: number }
+
+/** A batch whose calls are all over, and what came of them. */
+export type EndedBatch = {
+  readonly batch: BatchRow
+  readonly tally: BatchTally & { readonly chargedMicros: number }
+}
+
+export type BatchItems = {
+  /** Keeps a batch and its calls, unless it stands; gives it as it stands. */
+  keep(
+    batch: Omit<BatchRow, 'created_at' | 'finished_at'>,
+    inputs: readonly Readonly<Record<string, unknown>>[],
+  ): Promise<BatchRow>
+  /** Null: there is none, or it was over more than a day ago. */
+  batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
+  list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
+  /** Batches of an account that can be read, newest first, that come after one; null: from the newest on. */
+  ofAccount(
+    accountId: AccountId,
+    page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+  ): Promise<readonly CountedBatch[]>
+  /** Says what a call came to, before it leaves the queue. */
+  note(item: Pick<BatchItem, 'batch_id' | 'n'>, outcome: ItemOutcome, chargedMicros: number): Promise<void>
+  /** Batches whose calls are all over and which are not, with what came of them. */
+  ended(limit: number): Promise<readonly EndedBatch[]>
+  finished(batchIds: readonly ScrapeBatchId[]): Promise<void>
+  /** Erases batches that were over a day ago. */
+  forget(): Promise<void>
+}
+
+const forgottenAtOnce = 100
+
+export const createBatchItems = ({
+  pool,
+  clock,
+}: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): BatchItems => {
+  const batch: BatchItems['batch'] = async (batchId) => {
+    const { rows } = await pool.query<BatchRow>({
+      name: 'scrape-batch',
+      text: `select * from work.scrape_batches
+              where batch_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)`,
+      values: [batchId, isoTime(clock() - keptMs)],
+    })
+    return rows[0] ?? null
+  }
+  return {
+    batch,
+
+    keep: async (asked, inputs) => {
+      const now = isoTime(clock())
+      await inTransaction(pool, async (client) => {
+        const { rowCount } = await client.query({
+          name: 'scrape-batch-keep',
+          text: `insert into work.scrape_batches
+                   (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at)
+                 values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz)
+                 on conflict do nothing`,
+          values: [
+            asked.batch_id,
+            asked.account_id,
+            asked.key_id,
+            asked.request_id,
+            asked.platform,
+            asked.operation,
+            asked.fingerprint,
+            asked.inputs,
+            now,
+          ],
+        })
+        if (rowCount === 0) return
+        await client.query({
+          name: 'scrape-batch-keep-items',
+          text: `insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at)
+                 select $1::text, n::text, $2::text, input, $4::timestamptz
+                   from jsonb_array_elements($3::jsonb) with ordinality as given (input, n)`,
+          values: [asked.batch_id, asked.account_id, JSON.stringify(inputs), now],
+        })
+      })
+      const kept = await batch(asked.batch_id)
+      if (kept === null) throw new Error(`batch ${asked.batch_id} was kept and is gone`)
+      return kept
+    },
+
+    list: async (batchId) => {
+      const { rows } = await pool.query<{
+        n: number
+        outcome: ItemOutcome | null
+        result: string | null
+        charged_micros: number
+      }>({
+        name: 'scrape-batch-items',
+        text: `select n::integer as n, case when status <> 'pending' then coalesce(outcome, 'failed') end as outcome,
+                      case when status <> 'pending' then result end as result, charged_micros
+                 from work.scrape_batch_items where batch_id = $1::text order by 1`,
+        values: [batchId],
+      })
+      return rows.map(({ result, ...row }) => ({ ...row, problem: row.outcome === 'failed' ? result : null }))
+    },
+
+    ofAccount: async (accountId, { after, limit }) => {
+      const { rows } = await pool.query<CountedBatch>({
+        name: 'scrape-batches-of-account',
+        text: `select b.*, i.done, i.charged_micros from (
+                 select * from work.scrape_batches
+                  where account_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)
+                    and ($3::timestamptz is null or (created_at, batch_id) < ($3::timestamptz, $4::text))
+                  order by created_at desc, batch_id desc limit $5::bigint) b
+               cross join lateral (
+                 select count(*) filter (where status <> 'pending') as done,
+                        coalesce(sum(charged_micros), 0)::bigint as charged_micros
+                   from work.scrape_batch_items where batch_id = b.batch_id) i
+               order by b.created_at desc, b.batch_id desc`,
+        values: [accountId, isoTime(clock() - keptMs), after?.at ?? null, after?.id ?? null, limit],
+      })
+      return rows
+    },
+
+    note: async ({ batch_id: batchId, n }, outcome, chargedMicros) => {
+      await pool.query({
+        name: 'scrape-batch-note',
+        text: `update work.scrape_batch_items set outcome = $3::text, charged_micros = $4::bigint
+                where batch_id = $1::text and n = $2::text`,
+        values: [batchId, n, outcome, chargedMicros],
+      })
+    },
+
+    ended: async (limit) => {
+      const { rows } = await pool.query<
+        BatchRow & {
+          found: number
+          empty: number
+          not_found: number
+          restricted: number
+          failed: number
+          charged: number
+        }
+      >({
+        name: 'scrape-batches-ended',
+        text: `select b.*, ${(['found', 'empty', 'not_found', 'restricted'] as const)
+          .map((outcome) => `count(*) filter (where i.outcome = '${outcome}') as ${outcome}`)
+          .join(', ')},
+                      count(*) filter (where coalesce(i.outcome, 'failed') = 'failed') as failed,
+                      sum(i.charged_micros)::bigint as charged
+                 from work.scrape_batches b join work.scrape_batch_items i using (batch_id)
+                where b.finished_at is null
+                group by b.batch_id
+               having bool_and(i.status <> 'pending')
+                limit $1::integer`,
+        values: [limit],
+      })
+      return rows.map(
+        ({ found, empty, not_found: notFound, restricted, failed, charged: chargedMicros, ...batch }) => ({
+          batch,
+          tally: { found, empty, notFound, restricted, failed, chargedMicros },
+        }),
+      )
+    },
+
+    finished: async (batchIds) => {
+      await pool.query({
+        name: 'scrape-batches-finished',
+        text: `update work.scrape_batches set finished_at = $2::timestamptz
+                where batch_id = any ($1::text[]) and finished_at is null`,
+        values: [batchIds, isoTime(clock())],
+      })
+    },
+
+    forget: async () => {
+      for (;;) {
+        const { rowCount } = await pool.query({
+          name: 'scrape-batches-forget',
+          text: `with old as (
+                   select batch_id from work.scrape_batches where finished_at <= $1::timestamptz
+                    order by finished_at limit ${forgottenAtOnce} for update skip locked),
+                 items as (delete from work.scrape_batch_items i using old where i.batch_id = old.batch_id)
+                 delete from work.scrape_batches b using old where b.batch_id = old.batch_id`,
+          values: [isoTime(clock() - keptMs)],
+        })
+        if ((rowCount ?? 0) < forgottenAtOnce) return
+      }
+    },
+  }
+}

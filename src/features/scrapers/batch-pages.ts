@@ -1,0 +1,168 @@
+import { Readable } from 'node:stream'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
+import { html, nothing } from '../../platform/ui/html.ts'
+import { progressBar } from '../../platform/ui/long-runs.ts'
+import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { type Look, afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import type { BatchItems, ShownItem } from './batch-items.ts'
+import { type ScrapeBatches, type ShownBatch, itemRequestId } from './batch-service.ts'
+
+export type ScrapeBatchDeps = {
+  readonly batches: Pick<ScrapeBatches, 'find' | 'result'>
+  readonly batchItems: Pick<BatchItems, 'ofAccount'>
+  readonly island: Assets['island']
+}
+
+const root = '/console/scrapers/batches'
+
+const words: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, Look]>> = {
+  found: ['found', 'good'],
+  empty: ['empty', 'good'],
+  not_found: ['no such target', 'off'],
+  restricted: ['restricted', 'off'],
+  failed: ['failed', 'bad'],
+}
+
+const stateOf = (finishedAt: string | null) =>
+  finishedAt === null ? stateText('runs', 'warn') : stateText('finished', 'good')
+
+const batchCall = (inputs: string): string =>
+  `curl $SITE/v1/scrape/batch -H "X-API-Key: $KEY" -H "X-Request-Id: $(uuidgen)" --json '{"platform": "reddit", "operation": "subreddit", "inputs": ${inputs}}'`
+
+const list = async ({ batchItems }: ScrapeBatchDeps, { account, query }: AccountVisit) => {
+  const before = query.get('before')
+  const after = afterOf(before)
+  const { rows, next } = pagedOf(
+    await batchItems.ofAccount(account.accountId, { after, limit: pageRows + 1 }),
+    ({ created_at: at, batch_id: id }) => afterText(at, id),
+  )
+  return show({
+    title: 'Batches',
+    acts: html`<a class="button" href="/console/scrapers">Scrapers</a>`,
+    body: html`<p>A batch makes up to 100 calls of one scraper, which go on without anybody. It is sent by the API, and can be read until a day after its end.</p>
+${tableOf({
+  caption: 'Batches that can be read, newest first',
+  rows,
+  empty: html`<p>${after === null ? 'There is none now. The call below sends one.' : 'None is older.'}</p>`,
+  columns: [
+    {
+      title: 'Batch',
+      head: true,
+      cell: ({ batch_id: id, request_id: requestId }) => html`<a href="${root}/${id}">${requestId}</a>`,
+    },
+    {
+      title: 'Scraper',
+      cell: ({ platform, operation }) =>
+        html`<a href="/console/scrapers/${platform}/${operation}">${platform}/${operation}</a>`,
+    },
+    { title: 'State', cell: ({ finished_at: at }) => stateOf(at) },
+    { title: 'Over', number: true, cell: ({ done, inputs }) => `${done} of ${inputs}` },
+    { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
+    { title: 'Sent', cell: ({ created_at: at }) => timeText(at) },
+  ],
+})}
+${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
+    same: [batchCall('[{"subreddit": "AskReddit"}, {"subreddit": "node"}]')],
+  })
+}
+
+/** The batch of the path. @throws not_found */
+const batchOf = async (
+  { batches }: ScrapeBatchDeps,
+  { account, params }: AccountVisit,
+): Promise<ShownBatch> => {
+  const found = await batches.find(account.accountId, params.id ?? '')
+  if (found === null) throw refuse('not_found', 'there is no such batch, or it was over more than a day ago')
+  return found
+}
+
+const isResult = ({ outcome }: ShownItem): boolean => outcome === 'found' || outcome === 'empty'
+
+const one = async (deps: ScrapeBatchDeps, visit: AccountVisit) => {
+  const { batch, items } = await batchOf(deps, visit)
+  const { batch_id: id, platform, operation, finished_at: finishedAt, inputs } = batch
+  const done = items.filter(({ outcome }) => outcome !== null).length
+  const charged = items.reduce((sum, { charged_micros: micros }) => sum + micros, 0)
+  const results = items.filter(isResult).length
+  const here = `${root}/${id}`
+  return show({
+    title: `A batch of ${platform}/${operation}`,
+    body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
+<dl class="facts">
+<dt>State</dt><dd>${stateOf(finishedAt)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} over`)} <a href="${here}">Look again</a>` : null}</dd>
+<dt>Batch</dt><dd>${idText(id)}</dd>
+<dt>Its X-Request-Id</dt><dd>${idText(batch.request_id)}</dd>
+<dt>API key</dt><dd><a href="/console/keys/${batch.key_id}">${idText(batch.key_id)}</a></dd>
+<dt>Charged</dt><dd>$${dollarsOfMicros(charged)}</dd>
+<dt>Sent</dt><dd>${timeText(batch.created_at)}</dd>
+<dt>Finished</dt><dd>${timeText(finishedAt, 'not yet')}</dd>
+</dl>
+${results === 0 ? nothing : html`<p class="acts"><a class="button first" href="${here}/results">Download ${countText(results, 'result')}</a></p>`}
+<h2>Its calls</h2>
+${tableOf({
+  caption: 'Calls, in the order of the inputs',
+  rows: items,
+  empty: html`<p>It has none.</p>`,
+  columns: [
+    { title: 'Call', head: true, cell: ({ n }) => String(n) },
+    {
+      title: 'Outcome',
+      cell: ({ outcome, problem }) =>
+        outcome === null
+          ? stateText('runs', 'warn')
+          : html`${stateText(...words[outcome])}${problem === null ? null : html`<br><small>${problem}</small>`}`,
+    },
+    { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
+    { title: 'X-Request-Id', cell: ({ n }) => idText(itemRequestId(id, n)) },
+  ],
+})}
+</div></live-parts>
+<p class="soft">Results are kept for a day after the end of the batch.</p>`,
+    scripts: [deps.island('live-parts')],
+    same: [
+      `curl $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"`,
+      `curl $SITE/v1/scrape/batch/${id}/results/1 -H "X-API-Key: $KEY"`,
+    ],
+  })
+}
+
+/** The results of a batch, a line each as the API gives it, read one after another: a long file takes no more memory. */
+async function* resultLines({ batches }: ScrapeBatchDeps, { account }: AccountVisit, shown: ShownBatch) {
+  for (const item of shown.items.filter(isResult)) {
+    const bytes = await batches.result(account.accountId, shown.batch.batch_id, item.n)
+    if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`
+  }
+}
+
+/** Batches of scrapes: how far each is, what it cost, and its results as a file. */
+export const scrapeBatchPages = (deps: ScrapeBatchDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: root,
+    name: 'showScrapeBatches',
+    summary: 'The batches of scrapes that can be read',
+    show: (visit) => list(deps, visit),
+  }),
+  accountPage({
+    path: `${root}/{id}`,
+    name: 'showScrapeBatch',
+    summary: 'One batch of scrapes with its progress and its calls',
+    show: (visit) => one(deps, visit),
+  }),
+  accountPage({
+    path: `${root}/{id}/results`,
+    name: 'downloadScrapeBatch',
+    summary: 'The results of a batch as JSON lines',
+    show: async (visit) => {
+      const shown = await batchOf(deps, visit)
+      return {
+        kind: 'file',
+        name: `${shown.batch.batch_id}.jsonl`,
+        mediaType: 'text/plain',
+        content: Readable.from(resultLines(deps, visit, shown), { objectMode: false }),
+      }
+    },
+  }),
+]

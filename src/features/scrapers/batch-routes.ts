@@ -1,0 +1,192 @@
+import { z } from 'zod'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { type Route, ownToAccount, route } from '../../platform/http/route.ts'
+import { type ScrapeBatches, type ShownBatch, itemRequestId } from './batch-service.ts'
+import type { TakeScrape } from './call-rate.ts'
+import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
+import { namedScraper } from './scrape.ts'
+
+export const maxInputs = 100
+
+const instant = z.string().meta({ format: 'date-time' })
+const count = z.int().min(0)
+const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as const
+
+const Batch = z
+  .object({
+    batchId: z.string(),
+    requestId: z.string(),
+    status: z.enum(['running', 'finished']),
+    platform: z.string(),
+    operation: z.string(),
+    inputs: count,
+    done: count.meta({ description: 'Calls that are over.' }),
+    chargedUsd: z.string().meta({ description: 'So far, in dollars with four decimals.', example: '0.0060' }),
+    createdAt: instant,
+    finishedAt: instant.nullable(),
+    items: z
+      .array(
+        z.object({
+          n: z.int().min(1).meta({ description: 'Which of the inputs, from 1.' }),
+          requestId: z.string().meta({ description: 'The X-Request-Id that the call was made under.' }),
+          outcome: z.enum(outcomes).nullable().meta({ description: 'Null while it runs.' }),
+          problem: z
+            .string()
+            .nullable()
+            .meta({ description: 'Of a failure: the code that a single call answers with.' }),
+          billed: z.boolean(),
+        }),
+      )
+      .meta({ description: 'The calls, in the order of the inputs.' }),
+  })
+  .meta({ id: 'ScrapeBatch' })
+
+const shown = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
+  batchId: batch.batch_id,
+  requestId: batch.request_id,
+  status: batch.finished_at === null ? 'running' : 'finished',
+  platform: batch.platform,
+  operation: batch.operation,
+  inputs: batch.inputs,
+  done: items.filter(({ outcome }) => outcome !== null).length,
+  chargedUsd: dollarsOfMicros(items.reduce((sum, { charged_micros }) => sum + charged_micros, 0)),
+  createdAt: batch.created_at,
+  finishedAt: batch.finished_at,
+  items: items.map(({ n, outcome, problem, charged_micros }) => ({
+    n,
+    requestId: itemRequestId(batch.batch_id, n),
+    outcome,
+    problem,
+    billed: charged_micros > 0,
+  })),
+})
+
+const batchId = 'scb_5f3c2a1b9d8e5f60a1b2c3d4e5f60718'
+const example = {
+  batchId,
+  requestId: 'profiles-2026-11-21',
+  status: 'running',
+  platform: 'reddit',
+  operation: 'subreddit',
+  inputs: 2,
+  done: 1,
+  chargedUsd: '0.0030',
+  createdAt: '2026-11-21T02:30:00.000Z',
+  finishedAt: null,
+  items: [
+    { n: 1, requestId: `${batchId}.1`, outcome: 'found', problem: null, billed: true },
+    { n: 2, requestId: `${batchId}.2`, outcome: null, problem: null, billed: false },
+  ],
+} as const satisfies z.infer<typeof Batch>
+
+const common = { tag: 'Scrapers', access: 'scrape', customer: ownToAccount('a batch of scrapes is') } as const
+const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
+
+/** Batches of scrapes: docs/scrapers.md, "Many at once". */
+export const scrapeBatchRoutes = (deps: {
+  readonly batches: ScrapeBatches
+  /** Null where limits are switched off. */
+  readonly rate: TakeScrape | null
+}): readonly Route[] => [
+  route({
+    ...common,
+    method: 'POST',
+    path: '/v1/scrape/batch',
+    operationId: 'scrapeBatch',
+    summary: 'Call a scraper many times',
+    description: `Takes on up to ${maxInputs} calls of one scraper and answers at once. Each is made and billed as a call of its own; those that fail for a while are tried again, six times in all. Ask for the batch until it is finished, or name \`scrape.batch.finished\` at a webhook endpoint. All inputs are checked first: one that the scraper does not take refuses the batch, and nothing is charged. The same \`X-Request-Id\` with the same body gives the batch that stands.`,
+    writes: true,
+    requestIdIsKey: true,
+    body: z.strictObject({
+      platform: z.string(),
+      operation: z.string(),
+      inputs: z
+        .array(
+          z.record(z.string(), z.json()).meta({ override: { type: 'object', additionalProperties: true } }),
+        )
+        .min(1)
+        .max(maxInputs)
+        .meta({ description: 'The fields of the scraper, for each call.' }),
+    }),
+    examples: {
+      body: {
+        platform: 'reddit',
+        operation: 'subreddit',
+        inputs: [{ subreddit: 'AskReddit' }, { subreddit: 'node' }],
+      },
+    },
+    ...(deps.rate && { limit: { per: 'account' as const, take: deps.rate } }),
+    responses: {
+      200: { description: 'The batch that stands under this X-Request-Id.', body: Batch, example },
+      202: {
+        description: 'The batch was taken on.',
+        body: Batch,
+        example: { ...example, done: 0, chargedUsd: '0.0000' },
+      },
+    },
+    errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
+    handler: async ({ caller, requestId, body }) => {
+      const { platform, operation, inputs } = body
+      const row = namedScraper(platform, operation)
+      const { accountId, keyId } = caller
+      const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
+      const { position, isNew, ...batch } = await deps.batches.accept(
+        { accountId, keyId, requestId, row, inputs },
+        cause,
+      )
+      return { status: isNew ? 202 : 200, body: shown(batch), position }
+    },
+  }),
+
+  route({
+    ...common,
+    method: 'GET',
+    path: '/v1/scrape/batch/{id}',
+    operationId: 'getScrapeBatch',
+    summary: 'Read a batch',
+    description: 'What its calls came to so far. A batch can be read until a day after its end.',
+    writes: false,
+    params: z.object({ id: z.string() }),
+    examples: { params: { id: batchId } },
+    responses: { 200: { description: 'The batch.', body: Batch, example } },
+    errors: ['not_found'],
+    handler: async ({ caller, params: { id } }) => {
+      const found = await deps.batches.find(caller.accountId, id)
+      if (found === null) throw noBatch()
+      return { status: 200, body: shown(found) }
+    },
+  }),
+
+  route({
+    ...common,
+    method: 'GET',
+    path: '/v1/scrape/batch/{id}/results/{n}',
+    operationId: 'getScrapeBatchResult',
+    summary: 'Read the result of a call of a batch',
+    description: 'The answer of the n-th call, from 1, as a single call gives it. It is kept for a day.',
+    writes: false,
+    params: z.object({ id: z.string(), n: z.string() }),
+    examples: { params: { id: batchId, n: '1' } },
+    responses: {
+      200: {
+        description: 'The answer.',
+        body: ScrapeAnswer,
+        example: { ...scrapeExample, requestId: `${batchId}.1` },
+      },
+    },
+    errors: ['not_found'],
+    handler: async ({ caller, params: { id, n } }) => {
+      const bytes = /^[1-9]\d{0,2}$/.test(n)
+        ? await deps.batches.result(caller.accountId, id, Number(n))
+        : null
+      if (bytes === null)
+        throw refuse(
+          'not_found',
+          'this call has no result: it runs, came to none, or was over more than a day ago',
+        )
+      return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes) }
+    },
+  }),
+]

@@ -1,0 +1,113 @@
+import { hash } from 'node:crypto'
+import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
+import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
+import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, type KeyId, type ScrapeBatchId, scrapeBatchIdOf, scrapeIdOf } from '../../kernel/ids.ts'
+import { canonical } from '../../kernel/json-text.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle, readStreamState } from '../../platform/commands/handle.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type BatchItems, type BatchRow, type ShownItem, acceptedOf } from './batch-items.ts'
+import { inputOf } from './scrape.ts'
+import type { Results } from './stored-results.ts'
+
+export type BatchRequest = {
+  readonly accountId: AccountId
+  readonly keyId: KeyId
+  readonly requestId: string
+  readonly row: ScraperRow
+  readonly inputs: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A batch with its calls, in their order. */
+export type ShownBatch = { readonly batch: BatchRow; readonly items: readonly ShownItem[] }
+
+export type ScrapeBatches = {
+  /**
+   * Takes a batch on, or gives the one that stands under its id.
+   * @throws ApiError: bad_input, unknown_field (each names the input), idempotency_conflict
+   */
+  accept(
+    request: BatchRequest,
+    cause: Cause,
+  ): Promise<ShownBatch & { readonly position: number | null; readonly isNew: boolean }>
+  /** Null: the account has no such batch, or it was over more than a day ago. */
+  find(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
+  /** The answer of the n-th call, from 1; null where it has none, or has none any more. */
+  result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
+}
+
+/** The `X-Request-Id` of a call of a batch: its own, so that it is made and billed once however often it is tried. */
+export const itemRequestId = (batchId: ScrapeBatchId, n: number): string => `${batchId}.${n}`
+
+const conflict = () =>
+  refuse(
+    'idempotency_conflict',
+    'this X-Request-Id was used before with another batch; send a new one for a new batch',
+  )
+
+const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
+  hash('sha256', JSON.stringify([row.platform, row.operation, inputs.map(canonical)]), 'hex')
+
+const form = /^scb_[0-9a-f]{32}$/
+
+export const createScrapeBatches = (deps: {
+  readonly runner: CommandRunner
+  readonly log: EventLog
+  readonly items: BatchItems
+  readonly results: Pick<Results, 'bytes'>
+}): ScrapeBatches => {
+  const { runner, log, items, results } = deps
+
+  const find: ScrapeBatches['find'] = async (accountId, batchId) => {
+    const batch = form.test(batchId) ? await items.batch(batchId as ScrapeBatchId) : null
+    if (batch === null || batch.account_id !== accountId) return null
+    return { batch, items: await items.list(batch.batch_id) }
+  }
+
+  return {
+    find,
+
+    accept: async (request, cause) => {
+      const { accountId, keyId, requestId, row, inputs } = request
+      for (const [at, input] of inputs.entries()) inputOf(row, input, `inputs[${at}]: `)
+      const { platform, operation } = row
+      const batchId = scrapeBatchIdOf(accountId, requestId)
+      const fingerprint = fingerprintOf(request)
+      // The log keeps an id for ever, and has no inputs: what is to be worked on is kept first, and told second.
+      const { state } = await readStreamState(log, scrapeBatchRef(batchId))
+      if (state !== null && state.accepted.fingerprint !== fingerprint) throw conflict()
+      if (state?.finished && (await items.batch(batchId)) === null)
+        throw refuse(
+          'result_expired',
+          'this X-Request-Id named a batch that was over a day ago, and what came of it is kept no longer; send a new X-Request-Id for a new batch',
+        )
+      const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
+      const kept = await items.keep(
+        { ...ids, platform, operation, fingerprint, inputs: inputs.length },
+        inputs,
+      )
+      if (kept.fingerprint !== fingerprint) throw conflict()
+      const done = await handle(
+        runner,
+        { ...cause, name: 'accept-scrape-batch', account: accountId },
+        scrapeBatchRef(batchId),
+        (known) => decideAccept(known, acceptedOf(kept)),
+      )
+      if (done.outcome === 'refused') throw conflict()
+      return { batch: kept, items: await items.list(batchId), position: done.position, isNew: done.isNew }
+    },
+
+    result: async (accountId, batchId, n) => {
+      const found = await find(accountId, batchId)
+      if (found === null || !found.items.some((item) => item.n === n)) return null
+      const scrapeId = scrapeIdOf(accountId, itemRequestId(found.batch.batch_id, n))
+      const { state } = await readStreamState(log, scrapeRef(scrapeId))
+      const finished = state?.finished
+      if (!finished || !isResult(finished.outcome)) return null
+      return results.bytes(scrapeId, finished.attempt)
+    },
+  }
+}

@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
+import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, type KeyId, type ScrapeBatchId, newId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import type { RunningQueue } from '../../platform/work/queue.ts'
+import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { type BatchItem, type BatchItems, type ItemOutcome, acceptedOf, batchQueue } from './batch-items.ts'
+import { itemRequestId } from './batch-service.ts'
+import type { TakeScrape } from './call-rate.ts'
+import type { Scrapes } from './scrape.ts'
+
+type Deps = {
+  readonly workers: Workers
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly items: BatchItems
+  readonly scrapes: Pick<Scrapes, 'call'>
+  /** Calls of batches pass the rate of their account as all others do; null where limits are switched off. */
+  readonly rate: TakeScrape | null
+  readonly clock: Clock
+  readonly pollMs?: number
+}
+
+/** Longer than any call and its waiting for the rate. */
+const longestMs = 240_000
+const maxAttempts = 6
+const finishedAtOnce = 100
+const forgetEveryMs = 60_000
+
+/** Refusals that another try may not meet; all others are what the call came to. */
+const passing: ReadonlySet<string> = new Set([
+  'provider_failed',
+  'upstream_credits_exhausted',
+  'upstream_auth_rejected',
+  'overloaded',
+])
+
+const results: Partial<Record<string, ItemOutcome>> = {
+  target_not_found: 'not_found',
+  target_restricted: 'restricted',
+}
+
+/** Why an account's key may make no calls now; null when it may. */
+const refusedNow = async (
+  { pool, clock }: Pick<Deps, 'pool' | 'clock'>,
+  accountId: AccountId,
+  keyId: KeyId,
+): Promise<string | null> => {
+  const { rows } = await pool.query<{ blocked: boolean; works: boolean | null }>({
+    name: 'scrape-batch-key',
+    text: `select coalesce(a.blocked, false) as blocked,
+                  not k.revoked and (k.expires_at is null or k.expires_at > $3::timestamptz) as works
+             from (values ($1::text, $2::text)) as asked (account_id, key_id)
+             left join read.accounts a using (account_id)
+             left join read.keys k using (account_id, key_id)`,
+    values: [accountId, keyId, isoTime(clock())],
+  })
+  if (rows[0]?.blocked) return 'account_blocked'
+  return rows[0]?.works ? null : 'unauthorized'
+}
+
+const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
+  const { items, scrapes, rate } = deps
+  const batch = await items.batch(item.batch_id)
+  if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
+  const over = async (outcome: ItemOutcome, charged: number, result: string): Promise<Outcome> => {
+    await items.note(item, outcome, charged)
+    return { kind: 'done', result }
+  }
+  const { account_id: accountId, key_id: keyId, platform, operation } = batch
+  const row = scraperOf(platform, operation)
+  if (row === null) return over('failed', 0, 'unknown_scraper')
+  const refused = await refusedNow(deps, accountId, keyId)
+  if (refused !== null) return over('failed', 0, refused)
+  if (rate)
+    for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId))
+      await sleep(waitS * 1_000)
+  const requestId = itemRequestId(item.batch_id, Number(item.n))
+  try {
+    const { headers } = await scrapes.call({
+      accountId,
+      keyId,
+      requestId,
+      fresh: false,
+      row,
+      body: item.input,
+    })
+    return headers['x-billed'] === 'true'
+      ? over('found', row.priceMicros, 'found')
+      : over('empty', 0, 'empty')
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const { code, headers } = error
+    if (passing.has(code) && item.attempts + 1 < maxAttempts)
+      return { kind: 'again', why: code, afterMs: Number(headers?.['retry-after'] ?? 0) * 1_000 }
+    return over(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
+  }
+}
+
+const system = (): Cause => ({
+  actor: { kind: 'system', name: 'scrape-batches' },
+  correlationId: newId('run'),
+})
+
+/** Says of batches whose calls are all over that they are. Saying it twice does nothing the second time. */
+const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
+  for (;;) {
+    const ended = await items.ended(finishedAtOnce)
+    const said: ScrapeBatchId[] = []
+    for (const { batch, tally } of ended) {
+      const { batch_id: batchId, account_id: account } = batch
+      await handle(
+        runner,
+        { ...system(), name: 'finish-scrape-batch', account },
+        scrapeBatchRef(batchId),
+        (state) => decideFinish(state, acceptedOf(batch), tally),
+      )
+      said.push(batchId)
+    }
+    if (said.length > 0) await items.finished(said)
+    if (ended.length < finishedAtOnce) return
+  }
+}
+
+/**
+ * Makes the calls of batches, eight of an account at once, each under an `X-Request-Id` of its own: whoever makes it again after
+ * a crash gets the same answer and pays nothing. Calls that fail for a while are tried again, six times in all.
+ */
+export const startBatchWorker = (deps: Deps): RunningQueue => {
+  const { workers, items, clock } = deps
+  let forgottenMs = Number.NEGATIVE_INFINITY
+  return workers.start<BatchItem>({
+    queue: batchQueue,
+    atOnce: { total: 64, each: 8 },
+    longestMs,
+    schedule: doubling(2_000, 60_000),
+    maxAttempts,
+    pollMs: deps.pollMs ?? 500,
+    fill: async () => {
+      await finishBatches(deps)
+      if (clock() < forgottenMs + forgetEveryMs) return
+      await items.forget()
+      forgottenMs = clock()
+    },
+    work: (item) => makeCall(deps, item),
+  })
+}

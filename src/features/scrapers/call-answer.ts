@@ -1,0 +1,108 @@
+import type { ScrapeOutcome } from '../../domain/scrapers/calls.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { ErrorCode } from '../../platform/http/error-table.ts'
+import { ApiError, refuse, refuseUntil } from '../../platform/http/errors.ts'
+
+/** A call that is over, for everybody who asked under its id. */
+export type Ended = {
+  readonly outcome: ScrapeOutcome
+  readonly billed: boolean
+  readonly priceMicros: number
+  /** The answer as it was sent first; null for an outcome without one, and once it is gone. */
+  readonly bytes: Buffer | null
+  /** Of `bad_input`, in our words; null where nobody knows them any more. */
+  readonly details: string | null
+  /** Of a failure; null where nobody knows. */
+  readonly retryAfterS: number | null
+  /** Where the log has it; null where that is not known. */
+  readonly position: number | null
+  /** An earlier request made the call. */
+  readonly replayed: boolean
+}
+
+/** The answer to a call that has a body. */
+export type Scraped = {
+  readonly bytes: Buffer
+  readonly headers: Readonly<Record<string, string>>
+  readonly position: number | null
+}
+
+/** What tells of the bill, on answers and refusals alike. */
+export const billingHeaders = ({
+  priceMicros,
+  billed,
+  replayed,
+}: Pick<Ended, 'priceMicros' | 'billed' | 'replayed'>): Readonly<Record<string, string>> => ({
+  'x-price-usd': dollarsOfMicros(priceMicros),
+  'x-billed': String(billed),
+  ...(replayed && { 'x-replayed': 'true' }),
+})
+
+/** A refusal with more headers. */
+export const withHeaders = (error: ApiError, headers: Readonly<Record<string, string>>): ApiError =>
+  new ApiError(error.code, error.message, error.extra, { ...headers, ...error.headers })
+
+const failure = (
+  code: Extract<
+    ErrorCode,
+    'provider_failed' | 'upstream_credits_exhausted' | 'upstream_auth_rejected' | 'scraper_unavailable'
+  >,
+  message: string,
+  retryAfterS: number | null,
+): ApiError => {
+  const error = refuse(code, message)
+  // Of each 503 the time is told, as everywhere.
+  const waitS = retryAfterS ?? (error.status === 503 ? 1 : null)
+  return waitS === null ? error : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
+}
+
+/** The refusal that an outcome without a body is. */
+export const refusalOf = (
+  outcome: Exclude<ScrapeOutcome, 'found' | 'empty'>,
+  { details, retryAfterS }: Pick<Ended, 'details' | 'retryAfterS'>,
+): ApiError => {
+  switch (outcome) {
+    case 'target_not_found':
+      return refuse('target_not_found', 'the platform has no such profile, post or id')
+    case 'target_restricted':
+      return refuse('target_restricted', 'the platform shows the target to nobody who is not logged in there')
+    case 'bad_input':
+      return refuse('bad_input', 'the scraper rejected the parameters', {
+        details: details ?? 'the platform takes none of these values together',
+      })
+    case 'provider_failed':
+    case 'interrupted':
+      return failure('provider_failed', 'the platform could not be fetched; try again', retryAfterS)
+    case 'upstream_credits_exhausted':
+      return failure(outcome, 'this scraper has no capacity at the moment; try again', retryAfterS)
+    case 'upstream_auth_rejected':
+      return failure(outcome, 'this scraper is out of service at the moment; try again', retryAfterS)
+    case 'scraper_unavailable':
+      return failure(outcome, 'nobody serves this scraper at the moment', retryAfterS)
+    case 'overloaded':
+      return refuseUntil('overloaded', 'too many calls of this platform are under way', retryAfterS ?? 1)
+    default: {
+      const unknown: never = outcome
+      throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/**
+ * The answer to whoever asked for a call that is over.
+ * @throws ApiError with the headers of its bill: what `refusalOf` gives, or `result_expired`
+ */
+export const answerOf = (ended: Ended): Scraped => {
+  const { outcome, bytes, position } = ended
+  const headers = billingHeaders(ended)
+  if (outcome !== 'found' && outcome !== 'empty') throw withHeaders(refusalOf(outcome, ended), headers)
+  if (bytes === null)
+    throw withHeaders(
+      refuse(
+        'result_expired',
+        'this X-Request-Id was answered before, and its result is kept no longer; send a new X-Request-Id for a new call',
+      ),
+      headers,
+    )
+  return { bytes, headers, position }
+}

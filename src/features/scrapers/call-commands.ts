@@ -1,0 +1,117 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
+import { scrapeRef } from '../../domain/scrapers/calls.ts'
+import { type Ending, type FinishAnswer, type ScrapeDraft, type StartAnswer, decideFinish, decideStart } from '../../domain/scrapers/decide-call.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Actor, Cause } from '../../kernel/event.ts'
+import { type AccountId, type ScrapeId, newId } from '../../kernel/ids.ts'
+import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
+import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { Results } from './stored-results.ts'
+
+/** A try, by its id and its number. */
+export type Try = {
+  readonly scrapeId: ScrapeId
+  readonly accountId: AccountId
+  readonly attempt: number
+}
+
+/** What is written of calls. All of it rejects as the command runner does. */
+export type ScrapeCommands = {
+  /** @param fresh The service made the id just now: no call stands under it, and its stream is not looked at first */
+  start(draft: ScrapeDraft, cause: Cause, fresh: boolean): Promise<CommandOutcome<StartAnswer>>
+  finish(ended: Try, ending: Ending, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
+  /**
+   * Ends a try whose process has gone: it is billed exactly when it left a result that can be had. It does nothing to one
+   * that is over, but to what is left of its hold.
+   */
+  settle(lapsed: Try): Promise<CommandOutcome<FinishAnswer>>
+}
+
+const sweeper: Actor = { kind: 'system', name: 'scrapes' }
+
+/** An ending without a result. */
+export const endingOf = (outcome: Ending['outcome'], creditsCharged: number | null = null): Ending => ({
+  outcome,
+  body: null,
+  cached: false,
+  creditsCharged,
+})
+
+export const createScrapeCommands = (deps: {
+  readonly runner: CommandRunner
+  readonly results: Pick<Results, 'of'>
+}): ScrapeCommands => {
+  const { runner, results } = deps
+
+  const finish: ScrapeCommands['finish'] = ({ scrapeId, accountId, attempt }, ending, cause) =>
+    runner.run({
+      ...cause,
+      name: 'finish-scrape',
+      streams: { scrape: scrapeRef(scrapeId), ledger: ledgerRef(accountId) },
+      decide: (states) => decideFinish(states, { attempt, ending }),
+      account: accountId,
+    })
+
+  return {
+    start: (draft, cause, fresh) =>
+      runner.run({
+        ...cause,
+        name: 'start-scrape',
+        streams: {
+          scrape: { ...scrapeRef(draft.scrapeId), ...(fresh && { assume: 'absent' as const }) },
+          ledger: ledgerRef(draft.accountId),
+        },
+        decide: (states, { nowMs }) => decideStart(states, draft, nowMs),
+        account: draft.accountId,
+      }),
+    finish,
+    settle: async (lapsed) => {
+      const kept = await results.of(lapsed.scrapeId, lapsed.attempt)
+      return finish(lapsed, kept ?? endingOf('interrupted'), { actor: sweeper, correlationId: newId('run') })
+    },
+  }
+}
+
+type Open = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
+
+/** Clocks of processes may differ by as much; until then the one that is at work may end it. */
+const graceMs = 2_000
+const forgetEveryMs = 60_000
+
+/**
+ * Ends calls whose process has gone: those that left a result are billed, the others give back what they held. And erases
+ * results that nobody can have any more. Several processes may run it; ending a call twice does nothing the second time.
+ */
+export const startScrapeSweeper = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly results: Results
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, results, clock, logger } = deps
+  const { settle } = createScrapeCommands(deps)
+  let forgottenMs = Number.NEGATIVE_INFINITY
+  const lapsed = worklist<Open>({
+    name: 'open-scrapes',
+    read: 'select * from read.open_scrapes where lease_until <= $1::timestamptz',
+    values: () => [isoTime(clock() - graceMs)],
+    key: { lease_until: 'timestamptz', hold_id: 'text' },
+    limit: 100,
+    atOnce: 8,
+    work: async ({ scrape_id: scrapeId, account_id: accountId, attempt }) => {
+      const { answer } = await settle({ scrapeId, accountId, attempt })
+      logger.info({ scrapeId, attempt, outcome: answer.finished?.outcome }, 'an open scrape was ended')
+    },
+  })
+  const forget = () => async (): Promise<void> => {
+    if (clock() < forgottenMs + forgetEveryMs) return
+    await results.forget()
+    forgottenMs = clock()
+  }
+  const intervalMs = deps.intervalMs ?? 1_000
+  return startWorklists({ name: 'scrapes', intervalMs, pool, logger, lists: [lapsed, forget] })
+}

@@ -1,0 +1,352 @@
+import { packed, unpacked } from '../../domain/scrapers/check-input.ts'
+import type { InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
+import type { Send } from '../../platform/outgoing/send.ts'
+import { faultKind } from '../../platform/outgoing/target.ts'
+import type { CacheDays, ScrapeFailure, ScrapeInput, ScrapeOutcome } from './provider-port.ts'
+
+const valueAt = (data: unknown, path: string): unknown => {
+  let value: unknown = data
+  for (const name of path.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
+}
+
+/** Platforms say it as true, as 1, or not at all: then the position decides. */
+const saysMore = (
+  data: unknown,
+  { more, moreIsInverted }: { more?: string; moreIsInverted?: true },
+): boolean => {
+  const flag = more === undefined ? undefined : valueAt(data, more)
+  if (flag === undefined || flag === null) return true
+  const isOn = flag === true || (typeof flag === 'number' && flag !== 0)
+  return isOn !== (moreIsInverted ?? false)
+}
+
+const positionText = (value: unknown): string | null => {
+  if (typeof value === 'number') return Number.isFinite(value) && value !== 0 ? String(value) : null
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+const nextPage = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
+  const list = row.answer.items === null ? undefined : valueAt(data, row.answer.items.path)
+  if (!Array.isArray(list) || list.length === 0) return null
+  const max = row.inputs.find(({ kind }) => kind === 'page')?.max ?? Number.POSITIVE_INFINITY
+  const page = (typeof input.page === 'number' ? input.page : 1) + 1
+  return page <= max ? String(page) : null
+}
+
+/**
+ * What the next page is asked with, from an answer; null after the last one, and where the answer leads back to the page that
+ * was asked for.
+ */
+export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown): string | null => {
+  const { paging } = row
+  if (paging === null || !saysMore(data, paging)) return null
+  if (paging.read === null) return nextPage(row, input, data)
+  const first = positionText(valueAt(data, paging.read))
+  if (first === null) return null
+  if (paging.second === undefined) return first === input.cursor ? null : first
+  const second = positionText(valueAt(data, paging.second))
+  return second === null ? null : packed({ first, second })
+}
+
+/** An answer as it arrived. */
+export type Heard = { readonly status: number; readonly text: string }
+
+/**
+ * What an answer means, and what is to be done about it besides.
+ * `refused` is a platform or provider that took no money and may answer another time; `spoilt` one that may have taken it;
+ * `key` and `credits` are about our account there; `drift` is about the table.
+ */
+export type Verdict = {
+  readonly outcome: ScrapeOutcome
+  readonly trouble: 'refused' | 'spoilt' | 'key' | 'credits' | 'drift' | null
+  readonly creditsCharged: number | null
+  readonly creditsLeft: number | null
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+export const failure = (
+  code: ScrapeFailure['code'],
+  retryAfterSeconds: number | null = null,
+): ScrapeFailure => ({ kind: 'failed', code, retryAfterSeconds })
+
+/** The provider's own words around the data. */
+const envelope = new Set(['success', 'credits_remaining', 'credits_charged', 'cached', 'cached_at'])
+
+const withoutEnvelope = (body: Body): Body =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => !envelope.has(name)))
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Body =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const countOf = (value: unknown): number | null =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
+
+/** What a search answers when nothing fits: its lists, empty. */
+const emptyOf = (row: ScraperRow): unknown =>
+  Object.fromEntries(
+    row.answer.fields
+      .filter(({ type }) => type.startsWith('object[') || type === 'array')
+      .map(({ name }) => [name, []]),
+  )
+
+const nothing = (data: unknown, cached: boolean): ScrapeOutcome => ({
+  kind: 'nothing',
+  data,
+  nextCursor: null,
+  cached,
+})
+
+/** Every list of objects that a search answers with is empty, and there is one. */
+const hasNoHit = (row: ScraperRow, data: Body): boolean => {
+  const lists = row.answer.fields.filter(({ name, type }) => type === 'object[]' && Array.isArray(data[name]))
+  return lists.length > 0 && lists.every(({ name }) => (data[name] as readonly unknown[]).length === 0)
+}
+
+const isNull = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
+
+/** A message about what was asked for, and none about our key or plan at the provider. */
+const isAboutTarget = (message: unknown): boolean =>
+  typeof message === 'string' &&
+  /\b(?:age|restricted|private|gated|sign(?:ed)? in|log(?:ged)? ?in|region|country|unavailable|not available|blocked by)\b/i.test(
+    message,
+  ) &&
+  !/\b(?:api|keys?|credits?|plan|subscription|token)\b/i.test(message)
+
+const accountIsGone = ({ data }: Body): boolean => isObject(data) && data.accountDoesNotExist === true
+
+type Read = { readonly outcome: ScrapeOutcome; readonly trouble: Verdict['trouble'] }
+
+const quiet = (outcome: ScrapeOutcome): Read => ({ outcome, trouble: null })
+
+const absent = (row: ScraperRow): Read =>
+  quiet(row.isSearch ? nothing(emptyOf(row), false) : { kind: 'target_not_found' })
+
+const givenNames = (input: ScrapeInput): string => Object.keys(input).join(', ')
+
+/** A status that is no success, of the answer or of its body. */
+const refusal = (row: ScraperRow, input: ScrapeInput, status: number, body: Body): Read => {
+  const { error, message } = body
+  switch (status) {
+    case 404:
+      if (error === 'not_found' || accountIsGone(body) || body.account_status === 'private')
+        return absent(row)
+      return { outcome: failure('provider_failed'), trouble: 'drift' }
+    case 403:
+      if (error === 'forbidden' && isAboutTarget(message)) return quiet({ kind: 'target_restricted' })
+      return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
+    case 401:
+      return { outcome: failure('upstream_auth_rejected'), trouble: 'key' }
+    case 402:
+      return { outcome: failure('upstream_credits_exhausted'), trouble: 'credits' }
+    case 400:
+    case 422:
+      return {
+        outcome: {
+          kind: 'bad_input',
+          details: `the platform does not take what was given: ${givenNames(input) || 'no field'}`,
+        },
+        trouble: 'drift',
+      }
+    default:
+      return { outcome: failure('provider_failed'), trouble: 'refused' }
+  }
+}
+
+const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
+  const spoilt: Read = { outcome: failure('provider_failed'), trouble: 'spoilt' }
+  if (Array.isArray(body))
+    return row.answer.isBareList
+      ? quiet({ kind: 'found', data: body, nextCursor: null, cached: false })
+      : spoilt
+  if (!isObject(body)) return spoilt
+  const cached = body.cached === true
+  if (body.success === false) {
+    const status = countOf(body.errorStatus)
+    return status !== null && status >= 400
+      ? refusal(row, input, status, body)
+      : refusal(row, input, 500, body)
+  }
+  if (body.account_status === 'private') return absent(row)
+  if (body.account_status === 'age-restricted' && input.include_gated_profile !== true)
+    return quiet({ kind: 'target_restricted' })
+  const data = withoutEnvelope(body)
+  if (!row.answer.fields.some(({ name }) => Object.hasOwn(data, name))) return spoilt
+  const { nothingWhenNull } = row
+  if (nothingWhenNull !== null && Object.hasOwn(data, nothingWhenNull) && isNull(data[nothingWhenNull]))
+    return quiet(nothing(data, cached))
+  if (row.isSearch && hasNoHit(row, data)) return quiet(nothing(data, cached))
+  return quiet({ kind: 'found', data, nextCursor: nextCursorOf(row, input, data), cached })
+}
+
+/**
+ * What an answer of the protocol means (docs/scrapers.md, "What is billed"). Not one word of it gets into the outcome but
+ * the data.
+ */
+export const classify = (row: ScraperRow, input: ScrapeInput, { status, text }: Heard): Verdict => {
+  const body = parsed(text)
+  const fields = isObject(body) ? body : {}
+  const { outcome, trouble } =
+    status >= 200 && status < 300 ? success(row, input, body) : refusal(row, input, status, fields)
+  const creditsCharged = countOf(fields.credits_charged)
+  return {
+    outcome,
+    trouble: trouble === 'refused' && creditsCharged !== null && creditsCharged > 0 ? 'spoilt' : trouble,
+    creditsCharged,
+    creditsLeft: countOf(fields.credits_remaining),
+  }
+}
+
+/** One request and what came of it. `unsent`: no connection was made, so nothing was asked and nothing charged. */
+export type Attempt = Omit<Verdict, 'trouble'> & {
+  readonly trouble: Verdict['trouble'] | 'unsent'
+  /** The status of the answer; null where there was none. */
+  readonly status: number | null
+  /** Milliseconds that the provider asked to be left alone; null where it did not. */
+  readonly retryAfterMs: number | null
+  /** What kind of fault there was in place of an answer, for logs. */
+  readonly fault: string | null
+}
+
+/** Faults of making a connection: before the first byte of the request. */
+const unsentFaults = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'TargetRefused',
+])
+
+const retryAfterOf = (headers: Headers): number | null => {
+  const text = headers.get('retry-after')
+  return text !== null && /^\d{1,6}$/.test(text) ? Number(text) * 1_000 : null
+}
+
+const broken = (fault: string): Attempt => ({
+  outcome: failure('provider_failed'),
+  trouble: unsentFaults.has(fault) ? 'unsent' : 'spoilt',
+  creditsCharged: null,
+  creditsLeft: null,
+  status: null,
+  retryAfterMs: null,
+  fault,
+})
+
+/** Sends one request of a row; never rejects. */
+export const attempt = async (
+  { row, input, asked }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: Asked },
+  to: {
+    readonly send: Send
+    readonly baseUrl: string
+    readonly apiKey: string
+    readonly signal: AbortSignal
+  },
+): Promise<Attempt> => {
+  try {
+    const { status, headers, text } = await to.send(`${to.baseUrl}${asked.target}`, {
+      method: asked.method,
+      headers: {
+        'x-api-key': to.apiKey,
+        accept: 'application/json',
+        ...(asked.body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(asked.body !== undefined && { body: asked.body }),
+      signal: to.signal,
+    })
+    const verdict = classify(row, input, { status, text: await text() })
+    return { ...verdict, status, retryAfterMs: retryAfterOf(headers), fault: null }
+  } catch (error) {
+    return broken(faultKind(error))
+  }
+}
+
+const longestWaitMs = 2_000
+
+/**
+ * How long to wait before the one second try, in milliseconds; null where there is none. Only what cannot have been charged
+ * is tried again: a connection that was never made, and an answer that says that nothing was done. A time-out behind the
+ * provider may hide a charge, so a row that can cost more than one credit is not tried again after it.
+ * @param random from 0 to 1
+ */
+export const secondTryMs = (row: ScraperRow, first: Attempt, random: () => number): number | null => {
+  const jitter = 250 + random() * 500
+  if (first.trouble === 'unsent') return jitter
+  if (first.trouble !== 'refused') return null
+  switch (first.status) {
+    case 429: {
+      if (first.retryAfterMs === null || first.retryAfterMs > longestWaitMs) return null
+      return Math.max(jitter, first.retryAfterMs)
+    }
+    case 502:
+    case 503:
+      return jitter
+    case 504:
+      return row.source.maxCredits === 1 ? jitter : null
+    default:
+      return null
+  }
+}
+
+/** Whether another provider may be asked after this one: nothing was charged, and the fault is not what was asked for. */
+export const mayAskAnother = ({ trouble, outcome }: Attempt): boolean =>
+  trouble === 'unsent' ||
+  trouble === 'refused' ||
+  trouble === 'key' ||
+  trouble === 'credits' ||
+  (trouble === 'drift' && outcome.kind === 'failed')
+
+/** Longer queries are refused by many servers: the parameters go as JSON where the row takes them so. */
+const maxQueryLength = 6_000
+
+/** One request of the protocol, without the provider's address and key. */
+export type Asked = {
+  readonly method: 'GET' | 'POST'
+  /** The path with its query. */
+  readonly target: string
+  readonly body?: string
+}
+
+/** The parameters as they are sent: names of the protocol, and the two halves of a packed position apart. */
+export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Record<string, InputValue>> => {
+  const sent: Record<string, InputValue> = {}
+  for (const { name, sentAs } of row.inputs) {
+    const value = input[name]
+    if (value !== undefined) sent[sentAs ?? name] = value
+  }
+  const second = row.paging?.second
+  const pair = second !== undefined && typeof input.cursor === 'string' ? unpacked(input.cursor) : null
+  if (row.paging && second !== undefined && pair !== null) {
+    sent[row.paging.send] = pair.first
+    sent[second] = pair.second
+  }
+  return sent
+}
+
+/** The request that fetches the row, from the provider's cache where an age is given and the row allows it. */
+export const askedOf = (row: ScraperRow, input: ScrapeInput, maxAgeDays?: CacheDays): Asked => {
+  const parameters = {
+    ...parametersOf(row, input),
+    ...(maxAgeDays !== undefined && row.source.isCacheable && { cache_max_age: `${maxAgeDays}d` }),
+  }
+  const query = new URLSearchParams(
+    Object.entries(parameters).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString()
+  const { path, takesPost } = row.source
+  if (takesPost && query.length > maxQueryLength)
+    return { method: 'POST', target: path, body: JSON.stringify(parameters) }
+  return { method: 'GET', target: query === '' ? path : `${path}?${query}` }
+}

@@ -1,0 +1,61 @@
+import type pg from 'pg'
+import type { Rate } from '../../platform/http/rate-limit.ts'
+import { createGathered } from '../../platform/postgres/batch-loader.ts'
+
+/** Counts a request of an account. @returns 0 when it may go on, else the seconds to wait */
+export type TakeScrape = (accountId: string) => Promise<number>
+
+/** A request of an account; each is one of its own. */
+type Asked = { readonly accountId: string }
+
+type Row = { account_id: string; taken: number; wait_ms: number }
+
+/**
+ * The generic cell rate algorithm of src/platform/http/rate-limit.ts, by the one clock of Postgres and for several requests
+ * of an account at once: of those that are asked, as many pass as the bucket has. Whole numbers throughout, in thousandths
+ * of a request. Accounts are locked in one order, so that no two statements wait for each other. A bucket that is full
+ * again later than a whole one takes was left by a clock that ran ahead.
+ */
+const takeText = `
+  with asked as (
+    select account_id, n, (floor(extract(epoch from clock_timestamp()) * 1000))::bigint * $4::bigint as now,
+           $3::bigint * 1000 as burst
+      from unnest($1::text[], $2::integer[]) as list (account_id, n)
+  )
+  insert into work.scrape_rates as bucket (account_id, full_at, taken)
+  select account_id, now + least(n, $3::bigint) * 1000, least(n, $3::bigint) from asked order by account_id
+  on conflict (account_id) do update set (full_at, taken) = (
+    select start.full_at + start.taken * 1000, start.taken
+      from (select found.full_at, least(a.n, (a.now + a.burst - found.full_at) / 1000)::integer as taken
+              from asked a,
+                   lateral (select least(greatest(bucket.full_at, a.now), a.now + a.burst) as full_at) found
+             where a.account_id = bucket.account_id) start
+  )
+  returning account_id, taken,
+    greatest(1, ceil((full_at + 1000 - $3::bigint * 1000) / $4::numeric
+      - floor(extract(epoch from clock_timestamp()) * 1000)))::integer as wait_ms`
+
+/**
+ * The rate of scrapes of each account, over all processes: a row of Postgres is the bucket. The table is not logged, so a
+ * request waits for no disk; requests that come while a statement is under way share the next one.
+ */
+export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
+  const take = createGathered<Asked, number>(async (all) => {
+    const asked = Map.groupBy(all, ({ accountId }) => accountId)
+    const { rows } = await pool.query<Row>({
+      name: 'scrape-rate',
+      text: takeText,
+      values: [[...asked.keys()], [...asked.values()].map(({ length }) => length), burst, perSecond],
+    })
+    return new Map(
+      rows.flatMap(({ account_id, taken, wait_ms }) =>
+        (asked.get(account_id) ?? []).map((one, n) => [one, n < taken ? 0 : wait_ms / 1000] as const),
+      ),
+    )
+  })
+  return async (accountId) => {
+    const waitS = await take({ accountId })
+    if (waitS === undefined) throw new Error(`the rate of ${accountId} was not answered`)
+    return waitS
+  }
+}

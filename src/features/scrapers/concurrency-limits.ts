@@ -1,0 +1,161 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { failure } from './call-provider.ts'
+import type { ScrapeFailure } from './provider-port.ts'
+
+/** Whether our account at a provider is good for calls. */
+export type AccountGate = {
+  /** Why nothing is to be asked now; null while the account is good. */
+  problem(): ScrapeFailure | null
+  /** A call was refused because of our key or our credits: nobody is let through until the account is found good. */
+  shut(trouble: 'key' | 'credits'): void
+}
+
+/**
+ * Shuts a provider off for everybody once it refuses our key or has no credits of ours, and asks it for the balance when the
+ * time is up: the first caller after that starts the question, and those after its good answer get through.
+ * @param isGood whether the account may call again; a rejection counts as no
+ */
+export const createAccountGate = (options: {
+  readonly monotonicMs: MonotonicClock
+  readonly shutMs: number
+  readonly isGood: () => Promise<boolean>
+  readonly onChange: (trouble: 'key' | 'credits' | null) => void
+}): AccountGate => {
+  const { monotonicMs, shutMs, isGood, onChange } = options
+  let shut: { readonly trouble: 'key' | 'credits'; readonly until: number } | null = null
+  let isAsking = false
+
+  const ask = async (trouble: 'key' | 'credits'): Promise<void> => {
+    isAsking = true
+    const good = await isGood().catch(() => false)
+    isAsking = false
+    shut = good ? null : { trouble, until: monotonicMs() + shutMs }
+    if (good) onChange(null)
+  }
+  return {
+    problem: () => {
+      if (shut === null) return null
+      const { trouble, until } = shut
+      const waitMs = until - monotonicMs()
+      if (waitMs <= 0 && !isAsking) void ask(trouble)
+      const code = trouble === 'key' ? 'upstream_auth_rejected' : 'upstream_credits_exhausted'
+      return failure(code, Math.max(1, Math.ceil(waitMs / 1_000)))
+    },
+    shut: (trouble) => {
+      if (shut === null) onChange(trouble)
+      shut = { trouble, until: monotonicMs() + shutMs }
+    },
+  }
+}
+
+export type BreakerOptions = {
+  readonly monotonicMs: MonotonicClock
+  /** Calls of this time count. */
+  readonly windowMs: number
+  /** It opens at this many calls of the window at the earliest, */
+  readonly minCalls: number
+  /** when this share of them failed, from 0 to 1, */
+  readonly failedShare: number
+  /** and lets the next one through after this, alone. */
+  readonly openMs: number
+  /** Told of each change. */
+  readonly onChange?: (isOpen: boolean) => void
+}
+
+/** A call that was let through: say once how it ended, null when it says nothing of the other side. */
+export type Pass = (isGood: boolean | null) => void
+
+export type Breaker = {
+  /** A pass; or null while it is open. */
+  enter(): Pass | null
+  /** Whole milliseconds until it lets one through, 0 where it is closed. */
+  waitMs(): number
+}
+
+const slots = 10
+
+/**
+ * Stops calls to what fails, and tries one when some time has gone by. Failures are counted in ten parts of the window, of
+ * which the oldest is forgotten at a time.
+ */
+export const createBreaker = (options: BreakerOptions): Breaker => {
+  const { monotonicMs, windowMs, minCalls, failedShare, openMs } = options
+  const slotMs = windowMs / slots
+  let counts: { readonly slot: number; good: number; bad: number }[] = []
+  let openUntil: number | null = null
+  let isProbing = false
+
+  const note = (isGood: boolean): void => {
+    const slot = Math.floor(monotonicMs() / slotMs)
+    if (counts.at(-1)?.slot !== slot) counts = [...counts, { slot, good: 0, bad: 0 }]
+    counts = counts.filter((count) => count.slot > slot - slots)
+    const last = counts.at(-1)
+    if (last) last[isGood ? 'good' : 'bad'] += 1
+  }
+  const open = (): void => {
+    const isNew = openUntil === null
+    openUntil = monotonicMs() + openMs
+    counts = []
+    if (isNew) options.onChange?.(true)
+  }
+  const close = (): void => {
+    openUntil = null
+    options.onChange?.(false)
+  }
+  const isFailing = (): boolean => {
+    const bad = counts.reduce((sum, count) => sum + count.bad, 0)
+    const calls = counts.reduce((sum, count) => sum + count.good, bad)
+    return calls >= minCalls && bad >= calls * failedShare
+  }
+
+  const probe: Pass = (isGood) => {
+    isProbing = false
+    if (isGood === true) close()
+    else if (isGood === false) open()
+  }
+  const usual: Pass = (isGood) => {
+    // What was on its way when it opened says nothing new.
+    if (isGood === null || openUntil !== null) return
+    note(isGood)
+    if (isFailing()) open()
+  }
+  return {
+    enter: () => {
+      if (openUntil === null) return usual
+      if (isProbing || monotonicMs() < openUntil) return null
+      isProbing = true
+      return probe
+    },
+    waitMs: () => (openUntil === null ? 0 : Math.max(1, Math.ceil(openUntil - monotonicMs()))),
+  }
+}
+
+/** How many calls may be under way: of one platform, and of all. */
+export type PlaceLimits = { readonly perPlatform: number; readonly total: number }
+
+/** Places for calls, so that a slow platform holds up nobody else. */
+export type Places = {
+  /** False when there is none left; else `leave` is owed. */
+  take(platform: string): boolean
+  leave(platform: string): void
+  taken(): number
+}
+
+export const createPlaces = ({ perPlatform, total }: PlaceLimits): Places => {
+  const taken = new Map<string, number>()
+  let all = 0
+  return {
+    take: (platform) => {
+      const here = taken.get(platform) ?? 0
+      if (all >= total || here >= perPlatform) return false
+      taken.set(platform, here + 1)
+      all += 1
+      return true
+    },
+    leave: (platform) => {
+      taken.set(platform, (taken.get(platform) ?? 0) - 1)
+      all -= 1
+    },
+    taken: () => all,
+  }
+}

@@ -1,0 +1,93 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * What batches of scrapes ask for, which may name people: in no event, and gone a day after the batch is over. The
+ * calls are items of a queue, whose owner is the account.
+ */
+export const batchMigrations: Migrations = {
+  '1421_scrape_batches': `
+    create table work.scrape_batches (
+      batch_id text primary key collate "C",
+      account_id text not null,
+      key_id text not null,
+      request_id text not null,
+      platform text not null,
+      operation text not null,
+      fingerprint text not null,
+      inputs integer not null,
+      created_at timestamptz not null,
+      finished_at timestamptz
+    );
+    create index scrape_batches_open on work.scrape_batches (created_at) where finished_at is null;
+    create index scrape_batches_over on work.scrape_batches (finished_at) where finished_at is not null;
+    create table work.scrape_batch_items (
+      batch_id text not null collate "C",
+      -- From 1; as text, for keys of queues are.
+      n text not null collate "C",
+      account_id text not null,
+      input jsonb not null,
+      -- What the call came to, and what it cost; null until it is over.
+      outcome text,
+      charged_micros bigint not null default 0,
+      status text not null default 'pending',
+      due_at timestamptz not null,
+      attempts integer not null default 0,
+      finished_at timestamptz,
+      result text,
+      primary key (batch_id, n)
+    );
+    select work.add_queue('scrape-batches', 'work.scrape_batch_items', 'account_id');
+  `,
+}
+
+/**
+ * Results of calls, for those who ask again within a day, and the buckets of the accounts' rate. Bodies may hold personal
+ * data of strangers: they stand in no event and in no log line. A bucket that a crash of Postgres empties is a full one.
+ */
+export const migrations: Migrations = {
+  '1420_scrapes': `
+    create table work.scrape_results (
+      scrape_id text not null collate "C",
+      attempt integer not null,
+      outcome text not null,
+      cached boolean not null,
+      credits_charged integer,
+      hash text not null,
+      bytes integer not null,
+      packing text not null,
+      body bytea not null,
+      expires_at timestamptz not null,
+      primary key (scrape_id, attempt)
+    );
+    -- Packed already.
+    alter table work.scrape_results alter column body set storage external;
+    create index scrape_results_expiry on work.scrape_results (expires_at);
+    create unlogged table work.scrape_rates (
+      account_id text primary key collate "C",
+      -- When the bucket is full again, in thousandths of a request since the epoch.
+      full_at bigint not null,
+      -- How many requests the last statement let through.
+      taken integer not null
+    ) with (fillfactor = 50);
+  `,
+}
+
+/**
+ * How calls of each scraper went, by the hour: counts of this installation, for the list of scrapers. It tells nothing of a
+ * customer or a target, and nothing is decided by it.
+ */
+export const providerMigrations: Migrations = {
+  '1430_scraper_health': `
+    create table work.scraper_health (
+      scraper text not null collate "C",
+      hour timestamptz not null,
+      good bigint not null,
+      bad bigint not null,
+      -- Good calls by how long they took: see src/scrapers/provider/health.ts.
+      took bigint[] not null,
+      last_good_at timestamptz,
+      primary key (scraper, hour)
+    );
+    create index scraper_health_hour on work.scraper_health (hour);
+  `,
+}

@@ -1,0 +1,286 @@
+import { acceptedOf } from '../../domain/scrapers/check-input.ts'
+import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
+import { type Input, type InputValue, type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { ErrorCode } from '../../platform/http/error-table.ts'
+import { ApiError, refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { sentenceOf } from '../../platform/ui/answer-page.ts'
+import { type Problems, type Typed, choicesOf, fieldOf, hiddenOf, keyField, problemsOf, selectOf, untyped } from '../../platform/ui/form.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, type Outcome, accountPage, show } from '../../platform/ui/page.ts'
+import { countText, stateText } from '../../platform/ui/text.ts'
+import type { TakeScrape } from './call-rate.ts'
+import type { Health, ScraperHealth } from './provider-health.ts'
+import { type Scraping, cacheDays } from './provider-port.ts'
+import { type Scrapes, inputOf } from './scrape.ts'
+
+/** The name of the form's field for an input: none of them is one of the frame's own. */
+export const fieldName = ({ name }: Pick<Input, 'name'>): string => `in-${name}`
+
+const hintOf = (input: Input, needed: boolean): string =>
+  [
+    `${input.description}.`,
+    ...(input.values || input.kind === 'boolean' ? [] : [`It must be ${acceptedOf(input)}.`]),
+    needed ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
+  ].join(' ')
+
+const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Problems): Html => {
+  const name = fieldName(input)
+  const example = exampleBody(row)[input.name]
+  const atFirst = example === undefined ? '' : String(example)
+  const hint = hintOf(input, input.required)
+  if (input.kind === 'boolean')
+    return choicesOf(
+      { name, legend: input.name, chosen: [], choices: [{ value: 'true', label: 'yes', hint }] },
+      typed,
+      problems,
+    )
+  if (input.values)
+    return selectOf(
+      {
+        name,
+        label: input.name,
+        hint,
+        value: typed === untyped ? atFirst : typed.text(name),
+        choices: [
+          ...(input.required ? [] : [{ value: '', label: 'left out' }]),
+          ...input.values.map((value) => ({ value: String(value), label: String(value) })),
+        ],
+      },
+      problems,
+    )
+  return fieldOf({ name, label: input.name, hint, value: atFirst }, typed, problems)
+}
+
+/** The fields of a scraper, made from its row. At first they hold an example that is accepted. */
+export const inputFields = (row: ScraperRow, typed: Typed, problems: Problems): Html =>
+  html`${
+    row.oneOf.length === 0
+      ? nothing
+      : html`${row.oneOf.map((names) => html`<p class="soft">At least one of ${names.join(', ')} must be given.</p>\n`)}`
+  }${row.inputs.map((input) => html`${controlOf(row, input, typed, problems)}\n`)}`
+
+const typedValue = (input: Input, text: string): InputValue => {
+  if (input.kind === 'boolean') return text === 'true'
+  if (input.values) return input.values.find((value) => String(value) === text) ?? text
+  return input.kind === 'integer' && /^-?\d{1,15}$/.test(text) ? Number(text) : text
+}
+
+/** The body of a call as it was typed; fields that are empty are left out. What is wrong is told by the check of calls. */
+export const bodyOf = (row: ScraperRow, typed: Typed): Readonly<Record<string, InputValue>> =>
+  Object.fromEntries(
+    row.inputs.flatMap((input) => {
+      const text = typed.text(fieldName(input))
+      return text === '' ? [] : [[input.name, typedValue(input, text)]]
+    }),
+  )
+
+/** A refusal of a body beside the field that it names, or else above the form. */
+export const inputProblems = (row: ScraperRow, details: string): Problems => {
+  const [word = ''] = details.split(/[ :]/)
+  const named = row.inputs.find(({ name }) => name === word)
+  return { [named ? fieldName(named) : 'form']: details }
+}
+
+/** The same as typed, sent again with one input changed. */
+export const hiddenInputs = (
+  row: ScraperRow,
+  body: Readonly<Record<string, InputValue>>,
+  changed: Readonly<Record<string, InputValue>>,
+): Html =>
+  html`${row.inputs.map((input) => {
+    const value = changed[input.name] ?? body[input.name]
+    return value === undefined ? nothing : hiddenOf(fieldName(input), String(value))
+  })}`
+
+export const scraperState = (live: boolean): Html =>
+  live ? stateText('can be called', 'good') : stateText('nobody serves it now', 'off')
+
+const percent = (share: number): string => `${(share * 100).toFixed(1).replace(/\.0$/, '')} %`
+
+/** How a scraper did, in a line. */
+export const healthText = (health: Health | undefined): string => {
+  if (health === undefined || health.calls === 0) return 'not called'
+  const { calls, successShare, p50Ms, p95Ms } = health
+  return [
+    `${countText(calls, 'call')}, ${successShare === null ? 'none' : percent(successShare)} answered`,
+    ...(p50Ms === null ? [] : [`half of them within ${p50Ms} ms`]),
+    ...(p95Ms === null ? [] : [`95 of 100 within ${p95Ms} ms`]),
+  ].join(', ')
+}
+
+export type PlaygroundDeps = {
+  readonly scraping: Pick<Scraping, 'stateOf'>
+  readonly health: Pick<ScraperHealth, 'read'>
+  readonly scrapes: Pick<Scrapes, 'call'>
+  /** Null where limits are switched off. */
+  readonly rate: TakeScrape | null
+}
+
+type Body = Readonly<Record<string, InputValue>>
+
+/** Characters of a result that a page shows. */
+const maxShown = 60_000
+
+/** A result for people: JSON as it came, with its lines broken. */
+const resultText = (bytes: Buffer): string => {
+  const whole = JSON.stringify(JSON.parse(bytes.toString('utf8')), null, 2)
+  return whole.length <= maxShown
+    ? whole
+    : `${whole.slice(0, maxShown)}\n… and ${whole.length - maxShown} characters more: call it with a key to have all of it`
+}
+
+/** Outcomes of a call that are answers of the platform, not faults. */
+const answers: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['target_not_found', 'target_restricted'])
+
+const billed = ({ headers }: Pick<ApiError, 'headers'>): boolean => headers?.['x-billed'] === 'true'
+
+const costText = (price: string, charged: boolean, replayed: boolean): string => {
+  if (replayed) return charged ? `$${price} were charged before, and no more now.` : 'Nothing was charged.'
+  return charged ? `$${price} were charged.` : 'Nothing was charged.'
+}
+
+/** The page of one scraper: what it costs, how it does, and a form that calls it. */
+export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] => {
+  const rowOf = ({ params }: AccountVisit): ScraperRow => {
+    const row = scraperOf(params.platform ?? '', params.operation ?? '')
+    if (row === null) throw refuse('not_found', 'no scraper has this platform and operation')
+    return row
+  }
+
+  const pathOf = (row: ScraperRow): string => `/console/scrapers/${rowName(row)}`
+
+  const cacheField = ({ source }: ScraperRow, typed: Typed): Html =>
+    source.isCacheable
+      ? selectOf({
+          name: 'cache',
+          label: 'From a cache',
+          hint: 'An answer may be so old. One that comes from a cache is not charged.',
+          value: typed.text('cache'),
+          choices: [
+            { value: '', label: 'no: fetch it anew' },
+            ...cacheDays.map((days) => ({
+              value: String(days),
+              label: days === 1 ? '1 day' : `${days} days`,
+            })),
+          ],
+        })
+      : nothing
+
+  const view = async (
+    visit: AccountVisit,
+    typed: Typed,
+    problems: Problems,
+    result: Html,
+    body: Body | null,
+  ) => {
+    const row = rowOf(visit)
+    const price = dollarsOfMicros(row.priceMicros)
+    const health = (await deps.health.read()).get(rowName(row))
+    const live = deps.scraping.stateOf(row) === 'live'
+    const example = JSON.stringify(body ?? exampleBody(row))
+    return {
+      title: rowName(row),
+      acts: html`<a href="/console/scrapers">All scrapers</a>`,
+      body: html`${problemsOf(problems)}<p>${row.summary}.${row.note === null ? '' : ` ${row.note}.`}</p>
+<dl class="facts">
+<dt>A call costs</dt><dd><strong>$${price}</strong> ${row.isSearch ? 'and nothing where nothing fits' : 'when there is a result, or no such target'}</dd>
+<dt>State</dt><dd>${scraperState(live)}</dd>
+<dt>Last 24 hours</dt><dd>${healthText(health)}</dd>
+<dt>Given up after</dt><dd>${row.source.timeoutMs / 1_000} seconds</dd>
+<dt>Answers with</dt><dd>${row.answer.description}</dd>
+</dl>
+${result}
+<h2>Try it</h2>
+<form method="post" action="${pathOf(row)}" class="stack" novalidate>
+${keyField(visit.formKey)}
+${inputFields(row, typed, problems)}
+${cacheField(row, typed)}
+<div class="acts"><button class="first" name="do" value="call">Call it for $${price}</button> <button name="do" value="check">Check the fields, free</button></div>
+</form>`,
+      same: [
+        `curl -X POST $SITE/v1/scrape/${rowName(row)} -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '${example.replaceAll("'", "'\\''")}'`,
+        `curl -X POST "$SITE/v1/scrape/${rowName(row)}?dryRun=true" …   # checks the fields and costs nothing`,
+      ],
+    }
+  }
+
+  const nextPage = (visit: AccountVisit, row: ScraperRow, body: Body, bytes: Buffer, cache: string): Html => {
+    const { nextCursor } = JSON.parse(bytes.toString('utf8')) as { nextCursor: string | null }
+    if (nextCursor === null || row.paging === null) return nothing
+    return html`<form method="post" action="${pathOf(row)}" class="inline">${keyField(visit.formKey)}${hiddenInputs(row, body, { [row.paging.input]: nextCursor })}${cache === '' ? nothing : hiddenOf('cache', cache)}<button name="do" value="call">Next page for $${dollarsOfMicros(row.priceMicros)}</button></form>`
+  }
+
+  const call = async (visit: AccountVisit, row: ScraperRow, typed: Typed, body: Body): Promise<Outcome> => {
+    const { accountId } = visit.account
+    const { actor } = visit.cause
+    const price = dollarsOfMicros(row.priceMicros)
+    if (typed.key === '') throw refuse('invalid_body', 'the form is too old: open the page again')
+    if (actor.kind !== 'session') throw new Error(`a ${actor.kind} fills in no form`)
+    const days = row.source.isCacheable
+      ? cacheDays.find((each) => String(each) === typed.text('cache'))
+      : undefined
+    const waitS = (await deps.rate?.(accountId)) ?? 0
+    if (waitS > 0) throw refuseUntil('rate_limited', 'too many calls; wait a moment', waitS)
+    const { bytes, headers } = await deps.scrapes.call({
+      accountId,
+      keyId: null,
+      actor,
+      // Of this sending of the form: sent again, it gets the same answer and is charged once.
+      requestId: `console-${typed.key}`,
+      fresh: false,
+      row,
+      body,
+      ...(days !== undefined && { maxAgeDays: days }),
+    })
+    const cost = costText(price, headers['x-billed'] === 'true', headers['x-replayed'] === 'true')
+    const result = html`<h2>The result</h2>
+<p class="said" role="status">${cost}</p>
+<pre class="result" tabindex="0">${resultText(bytes)}</pre>
+${nextPage(visit, row, body, bytes, typed.text('cache'))}`
+    return show(await view(visit, typed, {}, result, body))
+  }
+
+  const check = async (visit: AccountVisit, row: ScraperRow, typed: Typed, body: Body): Promise<Outcome> => {
+    const input = inputOf(row, body)
+    const result = html`<p class="said" role="status">The fields are accepted, and nothing was charged. A call would ask this and cost $${dollarsOfMicros(row.priceMicros)}:</p>
+<pre class="result" tabindex="0">${JSON.stringify(input, null, 2)}</pre>`
+    return show(await view(visit, typed, {}, result, body))
+  }
+
+  const run = async (visit: AccountVisit, typed: Typed): Promise<Outcome> => {
+    const row = rowOf(visit)
+    const body = bodyOf(row, typed)
+    const price = dollarsOfMicros(row.priceMicros)
+    try {
+      return await (typed.text('do') === 'call' ? call : check)(visit, row, typed, body)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      const { code, message, status, extra } = error
+      if (answers.has(code)) {
+        const result = html`<h2>The result</h2>
+<p class="said warn" role="status">${sentenceOf(message)} ${costText(price, billed(error), false)}</p>`
+        return show(await view(visit, typed, {}, result, body))
+      }
+      const problems =
+        code === 'bad_input' && typeof extra?.details === 'string'
+          ? inputProblems(row, sentenceOf(extra.details))
+          : { form: `${sentenceOf(message)} Nothing was charged.` }
+      return {
+        kind: 'view',
+        view: await view(visit, typed, problems, nothing, body),
+        status: status === 400 || status === 429 ? status : 409,
+      }
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/scrapers/{platform}/{operation}',
+      name: 'showScraper',
+      summary: 'One scraper, and a form that calls it',
+      show: async (visit) => show(await view(visit, untyped, {}, nothing, null)),
+      act: { run },
+    }),
+  ]
+}

@@ -1,0 +1,176 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
+import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { startPoller } from '../../platform/work/worklist.ts'
+import type { ScrapeOutcome, ScrapeResult } from './provider-port.ts'
+
+/** How a scraper did in the last 24 hours, as this installation saw it. */
+export type Health = {
+  /** Calls whose answer says something of the scraper. */
+  readonly calls: number
+  /** Of these, the share that got an answer: from 0 to 1, four decimals; null without a call. */
+  readonly successShare: number | null
+  /** What half of the good calls, and 95 of 100, took at most, in milliseconds; null without one. */
+  readonly p50Ms: number | null
+  readonly p95Ms: number | null
+  /** ISO 8601, of the last seven days; null without one. */
+  readonly lastGoodAt: string | null
+}
+
+export type ScraperHealth = {
+  /** Notes how a call ended. */
+  note(row: ScraperRow, result: ScrapeResult): void
+  /** By row name; scrapers that nobody called are not in it. At most half a minute old. */
+  read(): Promise<ReadonlyMap<string, Health>>
+  /** Writes what is noted now. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Upper ends of the classes of time, in milliseconds; longer ones are in the last. */
+const classes = [
+  25, 50, 100, 200, 300, 500, 750, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000, 20_000, 30_000,
+  61_000,
+]
+
+const writeEveryMs = 10_000
+const freshMs = 30_000
+
+type Counts = { good: number; bad: number; readonly took: number[]; lastGoodMs: number | null }
+
+/** Whether an outcome speaks for the scraper, against it, or of something else. */
+const isGood = (outcome: ScrapeOutcome): boolean | null => {
+  if (outcome.kind === 'bad_input') return null
+  if (outcome.kind !== 'failed') return true
+  return outcome.code === 'overloaded' || outcome.code === 'scraper_unavailable' ? null : false
+}
+
+const classOf = (ms: number): number => {
+  const at = classes.findIndex((end) => ms <= end)
+  return at < 0 ? classes.length - 1 : at
+}
+
+const writeText = `
+  insert into work.scraper_health as known (scraper, hour, good, bad, took, last_good_at)
+  select name, date_trunc('hour', $2::timestamptz), (counts->>'good')::bigint, (counts->>'bad')::bigint,
+         (select array_agg(value::bigint order by at) from jsonb_array_elements_text(counts->'took') with ordinality as t (value, at)),
+         (counts->>'lastGoodAt')::timestamptz
+    from jsonb_each($1::jsonb) as noted (name, counts) order by name
+  on conflict (scraper, hour) do update set
+    good = known.good + excluded.good,
+    bad = known.bad + excluded.bad,
+    took = (select array_agg(coalesce(a, 0) + coalesce(b, 0) order by at)
+              from unnest(known.took, excluded.took) with ordinality as both_sides (a, b, at)),
+    last_good_at = greatest(known.last_good_at, excluded.last_good_at)`
+
+type Row = { scraper: string; good: string; bad: string; took: string[] | null; last_good_at: string | null }
+
+/** Hours of the last day are summed class by class; older ones only tell when there was a good call. */
+const readText = `
+  with recent as (
+    select scraper, good, bad, took from work.scraper_health where hour > $1::timestamptz - interval '24 hours'
+  ), classes as (
+    select scraper, at, sum(calls) as calls
+      from recent, unnest(took) with ordinality as t (calls, at) group by scraper, at
+  ), counted as (
+    select scraper, sum(good) as good, sum(bad) as bad from recent group by scraper
+  )
+  select scraper, coalesce(good, 0)::text as good, coalesce(bad, 0)::text as bad, last_good_at,
+         (select array_agg(calls::text order by at) from classes where classes.scraper = last.scraper) as took
+    from (select scraper, max(last_good_at) as last_good_at from work.scraper_health group by scraper) last
+    left join counted using (scraper)`
+
+const quantile = (took: readonly number[], share: number): number | null => {
+  const all = took.reduce((sum, calls) => sum + calls, 0)
+  if (all === 0) return null
+  let below = 0
+  for (const [at, calls] of took.entries()) {
+    below += calls
+    if (below >= all * share) return classes[at] ?? null
+  }
+  return classes.at(-1) ?? null
+}
+
+const healthOf = ({ good, bad, took, last_good_at: last }: Row): Health => {
+  const calls = Number(good) + Number(bad)
+  const times = (took ?? []).map(Number)
+  return {
+    calls,
+    successShare: calls === 0 ? null : Math.round((Number(good) / calls) * 10_000) / 10_000,
+    p50Ms: quantile(times, 0.5),
+    p95Ms: quantile(times, 0.95),
+    lastGoodAt: last,
+  }
+}
+
+/** Counts how calls end: in memory, and every ten seconds in Postgres, where the counts of all processes come together. */
+export const startScraperHealth = (deps: {
+  readonly pool: Pick<pg.Pool, 'query'>
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+}): ScraperHealth => {
+  const { pool, clock, monotonicMs, logger } = deps
+  let noted = new Map<string, Counts>()
+  let known: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null = null
+
+  const countsOf = (name: string): Counts => {
+    const counts = noted.get(name) ?? { good: 0, bad: 0, took: classes.map(() => 0), lastGoodMs: null }
+    noted.set(name, counts)
+    return counts
+  }
+  const write = async (): Promise<void> => {
+    if (noted.size === 0) return
+    const written = noted
+    noted = new Map()
+    const counts = [...written].map(([name, { lastGoodMs, ...rest }]) => [
+      name,
+      { ...rest, lastGoodAt: lastGoodMs === null ? null : isoTime(lastGoodMs) },
+    ])
+    const now = isoTime(clock())
+    // Counts that cannot be written are lost: they are of use to nobody later, and must not gather.
+    await pool.query(writeText, [JSON.stringify(Object.fromEntries(counts)), now])
+    await pool.query(`delete from work.scraper_health where hour < $1::timestamptz - interval '7 days'`, [
+      now,
+    ])
+  }
+  const poller = startPoller({ name: 'scraper-health', intervalMs: writeEveryMs, work: write, logger })
+
+  const readNow = async (): Promise<ReadonlyMap<string, Health>> => {
+    const { rows } = await pool.query<Row>(readText, [isoTime(clock())])
+    return new Map(rows.map((row) => [row.scraper, healthOf(row)]))
+  }
+  return {
+    note: (row, { outcome, cost }) => {
+      const verdict = isGood(outcome)
+      if (verdict === null) return
+      const counts = countsOf(rowName(row))
+      if (!verdict) {
+        counts.bad += 1
+        return
+      }
+      counts.good += 1
+      const at = classOf(cost.tookMs)
+      counts.took[at] = (counts.took[at] ?? 0) + 1
+      counts.lastGoodMs = clock()
+    },
+    read: () => {
+      if (known !== null && monotonicMs() - known.atMs < freshMs) return known.health
+      const health = readNow()
+      known = { atMs: monotonicMs(), health }
+      health.catch(() => {
+        known = null
+      })
+      return health
+    },
+    flush: async () => {
+      await poller.runNow()
+      known = null
+    },
+    stop: async () => {
+      await poller.runNow().catch(() => undefined) // logged by the poller; at most ten seconds of counts are lost
+      await poller.stop()
+    },
+  }
+}

@@ -1,0 +1,90 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { ProviderName } from './provider-port.ts'
+
+/** What is measured of the scrapers' providers. Nothing in it names a customer or a target. */
+export type ScraperMetrics = {
+  /** One call has ended. @param outcome the kind of the outcome, or the code of a failure */
+  called(platform: string, provider: ProviderName, outcome: string, seconds: number): void
+  triedAgain(provider: ProviderName): void
+  /** The row was fetched from another provider than the one it is first asked of. */
+  tookOver(provider: ProviderName): void
+  breaker(provider: ProviderName, platform: string, isOpen: boolean): void
+  account(provider: ProviderName, isGood: boolean): void
+  creditsLeft(provider: ProviderName, credits: number): void
+  creditsCharged(provider: ProviderName, platform: string, credits: number): void
+  underWay(calls: number): void
+}
+
+const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+/** Registers the measurements. */
+export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
+  const registers = [registry]
+  const called = new Counter({
+    name: 'farebox_scraper_calls_total',
+    help: 'Calls of scrapers that were let through, by platform, provider and what they came to.',
+    labelNames: ['platform', 'provider', 'outcome'] as const,
+    registers,
+  })
+  const seconds = new Histogram({
+    name: 'farebox_scraper_call_duration_seconds',
+    help: 'How long the providers took for a call, with every second try.',
+    labelNames: ['platform'] as const,
+    buckets,
+    registers,
+  })
+  const again = new Counter({
+    name: 'farebox_scraper_second_tries_total',
+    help: 'Requests that were sent a second time because the first cannot have been charged.',
+    labelNames: ['provider'] as const,
+    registers,
+  })
+  const over = new Counter({
+    name: 'farebox_scraper_takeovers_total',
+    help: 'Calls that this provider fetched after another one could not.',
+    labelNames: ['provider'] as const,
+    registers,
+  })
+  const breaker = new Gauge({
+    name: 'farebox_scraper_breaker_open',
+    help: '1 while nothing is asked of a provider about this platform because too much failed; all: it cannot be reached.',
+    labelNames: ['provider', 'platform'] as const,
+    registers,
+  })
+  const account = new Gauge({
+    name: 'farebox_scraper_account_refused',
+    help: '1 while a provider refuses our key or has no credits of ours.',
+    labelNames: ['provider'] as const,
+    registers,
+  })
+  const left = new Gauge({
+    name: 'farebox_scraper_credits_left',
+    help: 'Credits of ours at a provider, as its last answer told.',
+    labelNames: ['provider'] as const,
+    registers,
+  })
+  const charged = new Counter({
+    name: 'farebox_scraper_credits_charged_total',
+    help: 'Credits that a provider said it charged us.',
+    labelNames: ['provider', 'platform'] as const,
+    registers,
+  })
+  const underWay = new Gauge({
+    name: 'farebox_scraper_calls_under_way',
+    help: 'Calls of scrapers that hold a place now.',
+    registers,
+  })
+  return {
+    called: (platform, provider, outcome, took) => {
+      called.inc({ platform, provider, outcome })
+      seconds.observe({ platform }, took)
+    },
+    triedAgain: (provider) => again.inc({ provider }),
+    tookOver: (provider) => over.inc({ provider }),
+    breaker: (provider, platform, isOpen) => breaker.set({ provider, platform }, isOpen ? 1 : 0),
+    account: (provider, isGood) => account.set({ provider }, isGood ? 0 : 1),
+    creditsLeft: (provider, credits) => left.set({ provider }, credits),
+    creditsCharged: (provider, platform, credits) => charged.inc({ provider, platform }, credits),
+    underWay: (calls) => underWay.set(calls),
+  }
+}

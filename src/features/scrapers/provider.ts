@@ -1,0 +1,199 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { Outgoing } from '../../platform/outgoing/send.ts'
+import { type Attempt, askedOf, attempt, failure, secondTryMs } from './call-provider.ts'
+import { type Breaker, type Pass, createAccountGate, createBreaker } from './concurrency-limits.ts'
+import type { ScraperMetrics } from './provider-metrics.ts'
+import type { CacheDays, ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
+
+/** What a provider is reached with. */
+export type ProviderAccess = {
+  readonly name: ProviderName
+  /** Without a slash at its end. */
+  readonly baseUrl: string
+  readonly apiKey: string
+  /** Whether it has the row. */
+  readonly serves: (row: ScraperRow) => boolean
+  readonly outgoing: Outgoing
+}
+
+/** How soon a provider is left alone, and for how long. */
+export type ProviderLimits = {
+  readonly breaker: {
+    readonly windowMs: number
+    readonly minCalls: number
+    readonly failedShare: number
+    readonly openMs: number
+  }
+  /** How long an account that was refused is left alone. */
+  readonly shutMs: number
+  /** Credits below which the log and the measurements give alarm. */
+  readonly lowCredits: number
+}
+
+/** Half of at least 20 calls in 30 seconds stops a platform for 15 seconds. */
+export const usualLimits: ProviderLimits = {
+  breaker: { windowMs: 30_000, minCalls: 20, failedShare: 0.5, openMs: 15_000 },
+  shutMs: 45_000,
+  lowCredits: 1_000,
+}
+
+export type ProviderParts = {
+  readonly limits: ProviderLimits
+  readonly monotonicMs: MonotonicClock
+  readonly random: () => number
+  readonly logger: Logger
+  readonly metrics: ScraperMetrics
+}
+
+/** A pass through a provider's breakers; `fetch` at most once, `leave` in every case. */
+export type Entry = {
+  fetch(
+    input: ScrapeInput,
+    options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
+  ): Promise<Attempt>
+  leave(): void
+}
+
+export type Provider = {
+  readonly name: ProviderName
+  serves(row: ScraperRow): boolean
+  enter(row: ScraperRow): Entry | ScrapeFailure
+  close(): Promise<void>
+}
+
+const secondsOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000))
+
+/** Whether a platform behind the provider works: what is about our account or the table says nothing of it. */
+const isGood = ({ trouble }: Attempt): boolean | null =>
+  trouble === 'key' || trouble === 'credits' ? null : trouble === null || trouble === 'drift'
+
+/** Whoever called wants the answer no longer: that says nothing of the provider, as a time-out does. */
+const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
+  aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
+
+/** One provider of the protocol, with its breakers and its account. */
+export const createProvider = (access: ProviderAccess, parts: ProviderParts): Provider => {
+  const { name, baseUrl, apiKey, outgoing } = access
+  const { limits, monotonicMs, random, logger, metrics } = parts
+  let isLow = false
+
+  const breakerOf = (what: string): Breaker =>
+    createBreaker({
+      ...limits.breaker,
+      monotonicMs,
+      onChange: (isOpen) => {
+        metrics.breaker(name, what, isOpen)
+        if (isOpen)
+          logger.warn({ provider: name, platform: what }, 'scrapers fail: nothing is fetched for a while')
+        else logger.info({ provider: name, platform: what }, 'scrapers are fetched again')
+      },
+    })
+  const platforms = new Map<string, Breaker>()
+  const platform = (of: string): Breaker => {
+    const known = platforms.get(of)
+    if (known) return known
+    const made = breakerOf(of)
+    platforms.set(of, made)
+    return made
+  }
+  const reach = breakerOf('all')
+
+  const noteCredits = (left: number): void => {
+    metrics.creditsLeft(name, left)
+    if (left < limits.lowCredits && !isLow)
+      logger.error(
+        { provider: name, creditsLeft: left },
+        'the credits at a provider of scrapers run low: buy more',
+      )
+    isLow = left < limits.lowCredits
+  }
+  const balance = async (): Promise<boolean> => {
+    const { status, text } = await outgoing.send(`${baseUrl}/v1/account/credit-balance`, {
+      headers: { 'x-api-key': apiKey, accept: 'application/json' },
+      signal: AbortSignal.timeout(10_000),
+    })
+    const { creditCount } = JSON.parse(await text()) as { creditCount?: unknown }
+    if (typeof creditCount === 'number') noteCredits(creditCount)
+    return status === 200 && typeof creditCount === 'number' && creditCount > 0
+  }
+  const gate = createAccountGate({
+    monotonicMs,
+    shutMs: limits.shutMs,
+    isGood: balance,
+    onChange: (trouble) => {
+      metrics.account(name, trouble === null)
+      if (trouble === null) logger.info({ provider: name }, 'the provider of scrapers takes calls again')
+      else logger.error({ provider: name, trouble }, 'the provider of scrapers refuses our account')
+    },
+  })
+
+  const learn = (row: ScraperRow, made: Attempt): void => {
+    const { trouble, creditsLeft, creditsCharged, status, fault } = made
+    if (trouble === 'key' || trouble === 'credits') gate.shut(trouble)
+    if (creditsLeft !== null) noteCredits(creditsLeft)
+    const scraper = rowName(row)
+    if (trouble === 'drift')
+      logger.warn({ provider: name, scraper, status }, 'a scraper is not as the table has it')
+    if (creditsCharged !== null && creditsCharged > row.source.maxCredits)
+      logger.error({ provider: name, scraper, creditsCharged }, 'a scraper cost more than the table has it')
+    if (fault !== null) logger.debug({ provider: name, scraper, fault }, 'a scraper was not answered')
+  }
+
+  const fetchWith = async (
+    row: ScraperRow,
+    input: ScrapeInput,
+    options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
+  ): Promise<Attempt> => {
+    const what = { row, input, asked: askedOf(row, input, options.maxAgeDays) }
+    const to = { send: outgoing.send, baseUrl, apiKey, signal: options.signal }
+    const first = await attempt(what, to)
+    learn(row, first)
+    const waitMs = secondTryMs(row, first, random)
+    if (waitMs === null) return first
+    const waited = await sleep(waitMs, true, { signal: options.signal }).catch(() => false)
+    if (!waited) return first
+    metrics.triedAgain(name)
+    const second = await attempt(what, to)
+    learn(row, second)
+    return second
+  }
+
+  return {
+    name,
+    serves: access.serves,
+    enter: (row) => {
+      const problem = gate.problem()
+      if (problem) return problem
+      const toPlatform = platform(row.platform)
+      const passes: Pass[] = []
+      for (const breaker of [reach, toPlatform]) {
+        const pass = breaker.enter()
+        if (pass === null) {
+          for (const taken of passes) taken(null)
+          return failure('provider_failed', secondsOf(breaker.waitMs()))
+        }
+        passes.push(pass)
+      }
+      const [whole, part] = passes
+      let isOver = false
+      const over = (made: Attempt | null): void => {
+        if (isOver) return
+        isOver = true
+        whole?.(made === null ? null : made.trouble !== 'unsent')
+        part?.(made === null ? null : isGood(made))
+      }
+      return {
+        fetch: async (input, options) => {
+          const made = await fetchWith(row, input, options)
+          over(wasCalledOff(options.signal) && made.status === null ? null : made)
+          return made
+        },
+        leave: () => over(null),
+      }
+    },
+    close: outgoing.close,
+  }
+}

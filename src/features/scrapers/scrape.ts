@@ -1,0 +1,363 @@
+import { hash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Scrape, type ScrapeFinished, type ScrapeState, isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
+import { type InputRefusal, checkInput } from '../../domain/scrapers/check-input.ts'
+import { type Ending, maxAttempts } from '../../domain/scrapers/decide-call.ts'
+import { decidePrices, scraperPrices, scraperPricesRef } from '../../domain/scrapers/prices.ts'
+import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
+import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import type { Actor, Cause } from '../../kernel/event.ts'
+import { type AccountId, type KeyId, type ScrapeId, newId, scrapeIdOf } from '../../kernel/ids.ts'
+import { canonical } from '../../kernel/json-text.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import { scrapeStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle, readStreamState } from '../../platform/commands/handle.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { type Ended, type Scraped, answerOf, refusalOf } from './call-answer.ts'
+import { createScrapeCommands, endingOf } from './call-commands.ts'
+import { type Admission, type CacheDays, type ScrapeInput, type Scraping, isRefused } from './provider-port.ts'
+import type { Results } from './stored-results.ts'
+
+/** Who asks: a key of the account, or a person in a session of the console, who names no key. */
+type Asker =
+  | { readonly keyId: KeyId }
+  | { readonly keyId: null; readonly actor: Extract<Actor, { readonly kind: 'session' }> }
+
+export type ScrapeRequest = Asker & {
+  readonly accountId: AccountId
+  /** The idempotency key of the call, in its account. */
+  readonly requestId: string
+  /** Whether the service made the id just now. */
+  readonly fresh: boolean
+  readonly row: ScraperRow
+  readonly body: Readonly<Record<string, unknown>>
+  /** An answer of the provider's cache may be this old; left out: it is fetched anew. */
+  readonly maxAgeDays?: CacheDays
+}
+
+export type Scrapes = {
+  /**
+   * Makes a call and bills it by what comes of it, or answers the call that stands under its id, whatever wallet and
+   * scraper are by now. It ends within the time that the row's provider may take and some seconds; one that finds another
+   * request at work for its id waits for that one.
+   * @throws ApiError: bad_input, unknown_field, idempotency_conflict, result_expired, insufficient_balance,
+   * target_not_found, target_restricted, provider_failed, upstream_credits_exhausted, upstream_auth_rejected,
+   * scraper_unavailable, overloaded; CommandOverload
+   */
+  call(request: ScrapeRequest): Promise<Scraped>
+  /** Ends what is under way, as failed where it was not fetched by then, and waits for it. */
+  stop(): Promise<void>
+}
+
+/** @throws Error for a session of somebody else: it may look at an account, and never pays from its wallet */
+const actorOf = (request: ScrapeRequest): Actor => {
+  const { accountId, keyId } = request
+  if (keyId !== null) return { kind: 'key', accountId, keyId }
+  const { actor } = request
+  if (actor.subjectId !== accountId)
+    throw new Error(`session ${actor.sessionId} is of ${actor.subjectId} and cannot pay for ${accountId}`)
+  return actor
+}
+
+const pricesActor: Actor = { kind: 'system', name: 'scrapes' }
+
+/** What is left of a lease when the provider took all of its time: to keep the result and end the call. */
+const marginMs = 15_000
+/** An id is looked at this often at most: a call that is waited for may fail, and be tried anew by another process. */
+const maxRounds = 3
+
+const firstLookMs = 20
+const longestLookMs = 500
+
+/** What a retry must ask for again; the order of fields makes no difference. */
+const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
+  hash(
+    'sha256',
+    JSON.stringify([row.platform, row.operation, canonical(body), ...(maxAgeDays ? [maxAgeDays] : [])]),
+    'hex',
+  )
+
+const conflict = () =>
+  refuse(
+    'idempotency_conflict',
+    'this X-Request-Id was used before with another scraper or body; send a new one for a new call',
+  )
+
+const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
+  code === 'unknown_field'
+    ? refuse(code, where + message)
+    : refuse(code, where + message, { details: where + details })
+
+/**
+ * What a scraper is asked with.
+ * @param where what a refusal begins with, such as `inputs[3]: `
+ * @throws ApiError: bad_input, unknown_field
+ */
+export const inputOf = (
+  row: ScraperRow,
+  body: Readonly<Record<string, unknown>>,
+  where = '',
+): ScrapeInput => {
+  const checked = checkInput(row, body)
+  if (!checked.ok) throw refuseInput(checked.refusal, where)
+  return checked.input
+}
+
+/** The scraper that a request names. @throws ApiError: unknown_scraper */
+export const namedScraper = (platform: string, operation: string): ScraperRow => {
+  const row = scraperOf(platform, operation)
+  if (row === null)
+    throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
+  return row
+}
+
+/** A request with what its id comes to. */
+type Asked = {
+  readonly request: ScrapeRequest
+  readonly scrapeId: ScrapeId
+  readonly fingerprint: string
+  readonly cause: Cause
+}
+
+export const createScrapes = (deps: {
+  readonly runner: CommandRunner
+  readonly log: EventLog
+  readonly results: Results
+  readonly scraping: Pick<Scraping, 'admit' | 'longestMs'>
+  readonly clock: Clock
+  readonly hooks: CrashHooks
+}): Scrapes => {
+  const { runner, log, results, scraping, clock, hooks } = deps
+  const commands = createScrapeCommands(deps)
+  const stopping = new AbortController()
+  const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<Ended> }>()
+
+  let priced: Promise<unknown> | null = null
+
+  /** The log has what calls cost before the first that goes by it. */
+  const pricesSaid = (): Promise<unknown> => {
+    priced ??= handle(
+      runner,
+      { name: 'set-scraper-prices', actor: pricesActor, correlationId: newId('run') },
+      scraperPricesRef,
+      (state) => decidePrices(state, scraperPrices),
+    ).catch((error: unknown) => {
+      priced = null
+      throw error
+    })
+    return priced
+  }
+
+  /** How a call stands ended that somebody else ended, or that ended before. */
+  const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<Ended> => {
+    const [bytes, last] = await Promise.all([
+      finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
+      log.lastOf(scrapeStream(finished.scrapeId)),
+    ])
+    const { outcome, billed } = finished
+    const { priceMicros } = started
+    const position = last?.position ?? null
+    const none = { details: null, retryAfterS: null }
+    return { ...none, outcome, billed, priceMicros, bytes, position, replayed: true }
+  }
+
+  /** Waits until a try is over; null where its lease ended first, or another try follows it. */
+  const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<Ended | null> => {
+    const ref = scrapeRef(started.scrapeId)
+    for (let pauseMs = firstLookMs; ; pauseMs = Math.min(2 * pauseMs, longestLookMs)) {
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      const { state } = await readStreamState(log, ref)
+      if (state === null || state.started.attempt !== started.attempt) return null
+      if (state.finished !== null) return endedAs(state, state.finished)
+      if (stopping.signal.aborted) throw refuseUntil('overloaded', 'the service stops; try again', 1)
+      if (clock() >= leaseUntilMs) return null
+    }
+  }
+
+  /** The ending of a fetched call, its result kept, and the bytes of its answer. */
+  const fetch = async (
+    { request, scrapeId }: Asked,
+    attempt: number,
+    place: Admission,
+    input: ScrapeInput,
+  ): Promise<{ readonly ending: Ending } & Pick<Ended, 'bytes' | 'details' | 'retryAfterS'>> => {
+    const { row, requestId, maxAgeDays } = request
+    const { outcome, cost } = await place.call(input, {
+      signal: stopping.signal,
+      ...(maxAgeDays && { maxAgeDays }),
+    })
+    const { creditsCharged } = cost
+    hooks.at('scrape-fetched')
+    const none = { bytes: null, details: null, retryAfterS: null }
+    if (outcome.kind === 'failed') {
+      const { code, retryAfterSeconds: retryAfterS } = outcome
+      return { ...none, ending: endingOf(code, creditsCharged), retryAfterS }
+    }
+    if (outcome.kind === 'bad_input') {
+      const { kind, details } = outcome
+      return { ...none, ending: endingOf(kind, creditsCharged), details }
+    }
+    if (outcome.kind !== 'found' && outcome.kind !== 'nothing')
+      return { ...none, ending: endingOf(outcome.kind, creditsCharged) }
+    const { data, nextCursor, cached } = outcome
+    const found = outcome.kind === 'found'
+    const { bytes } = JsonBytes.of({
+      platform: row.platform,
+      operation: row.operation,
+      requestId,
+      data,
+      nextCursor,
+      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: found && !cached },
+      fetchedAt: isoTime(clock()),
+      cached,
+    })
+    const result = { outcome: found ? 'found' : 'empty', cached, creditsCharged } as const
+    const body = await results.keep(scrapeId, attempt, result, bytes)
+    hooks.at('scrape-kept')
+    return { ...none, ending: { ...result, body }, bytes }
+  }
+
+  /** Goes on with a try that is this request's: fetches and ends it. */
+  const goOn = async (
+    asked: Asked,
+    { started }: Scrape,
+    place: Admission,
+    input: ScrapeInput,
+  ): Promise<Ended> => {
+    const { scrapeId, accountId, attempt, priceMicros } = started
+    const mine = { scrapeId, accountId, attempt }
+    hooks.at('scrape-started')
+    let fetched: Awaited<ReturnType<typeof fetch>>
+    try {
+      fetched = await fetch(asked, attempt, place, input)
+    } catch (error) {
+      // Without a result nothing is billed; the sweeper says so where this cannot.
+      await commands.finish(mine, endingOf('interrupted'), asked.cause).catch(() => undefined)
+      throw error
+    }
+    const { answer, position } = await commands.finish(mine, fetched.ending, asked.cause)
+    hooks.at('scrape-finished')
+    const { finished } = answer
+    // The sweeper may have been first, when all of this took longer than the lease.
+    const outcome = finished?.outcome ?? 'interrupted'
+    const billed = finished?.billed ?? false
+    const { bytes, details, retryAfterS } = fetched
+    const replayed = false
+    return { outcome, billed, priceMicros, bytes, details, retryAfterS, position, replayed }
+  }
+
+  /**
+   * The call under the id when it is over or under way; null when the id is free.
+   * @throws ApiError idempotency_conflict
+   */
+  const standing = async ({ scrapeId, fingerprint }: Asked): Promise<Ended | null> => {
+    const { state }: { state: ScrapeState } = await readStreamState(log, scrapeRef(scrapeId))
+    if (state === null) return null
+    if (state.started.fingerprint !== fingerprint) throw conflict()
+    if (state.finished === null) return waitFor(state)
+    return isResult(state.finished.outcome) ? endedAs(state, state.finished) : null
+  }
+
+  /** Checks a request and gives it a place. @throws ApiError; then nothing was held and nothing fetched */
+  const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: Admission } => {
+    const input = inputOf(row, body)
+    const place = scraping.admit(row)
+    if (isRefused(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
+    return { input, place }
+  }
+
+  /** A known id answers its call whatever has become of its scraper since. */
+  const prepareUnlessKnown = async (asked: Asked): Promise<ReturnType<typeof prepare> | Ended> => {
+    try {
+      return prepare(asked)
+    } catch (refusal) {
+      const known = asked.request.fresh ? null : await standing(asked)
+      if (known === null) throw refusal
+      return known
+    }
+  }
+
+  const draftOf = ({ request, scrapeId, fingerprint }: Asked) => {
+    const { accountId, keyId, requestId, row } = request
+    const { platform, operation, priceMicros } = row
+    const leaseMs = scraping.longestMs(row) + marginMs
+    const { digest } = scraperPrices
+    const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
+    return { ...call, priceMicros, pricesDigest: digest, leaseMs }
+  }
+
+  const perform = async (asked: Asked): Promise<Ended> => {
+    for (let round = 0; round < maxRounds; round += 1) {
+      const prepared = await prepareUnlessKnown(asked)
+      if ('outcome' in prepared) return prepared
+      const { input, place } = prepared
+      let waited: Scrape
+      try {
+        await pricesSaid()
+        const { answer } = await commands.start(draftOf(asked), asked.cause, asked.request.fresh)
+        switch (answer.kind) {
+          case 'started':
+            return await goOn(asked, answer.scrape, place, input)
+          case 'finished':
+            return await endedAs(answer.scrape, answer.finished)
+          case 'conflict':
+            throw conflict()
+          case 'spent':
+            throw refuse('bad_input', `this X-Request-Id failed ${maxAttempts} times; send a new one`, {
+              details: 'X-Request-Id',
+            })
+          case 'refused': {
+            const { code, ...figures } = answer.refusal
+            throw refuse(code, `the wallet is short by ${figures.shortfallCents} cents`, figures)
+          }
+          case 'running':
+          case 'lapsed':
+            waited = answer.scrape
+            break
+          default: {
+            const unknown: never = answer
+            throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
+          }
+        }
+      } finally {
+        place.leave()
+      }
+      const ended = clock() < waited.leaseUntilMs ? await waitFor(waited) : null
+      if (ended) return ended
+      await commands.settle(waited.started)
+    }
+    throw refuseUntil('overloaded', 'the call under this X-Request-Id is not over; try again', 1)
+  }
+
+  const call = async (request: ScrapeRequest): Promise<Scraped> => {
+    const { accountId, requestId } = request
+    const scrapeId = scrapeIdOf(accountId, requestId)
+    const fingerprint = fingerprintOf(request)
+    const twin = running.get(scrapeId)
+    if (twin) {
+      if (twin.fingerprint !== fingerprint) throw conflict()
+      return answerOf({ ...(await twin.ended), replayed: true })
+    }
+    const cause: Cause = { actor: actorOf(request), correlationId: requestId }
+    const ended = perform({ request, scrapeId, fingerprint, cause })
+    running.set(scrapeId, { fingerprint, ended })
+    try {
+      return answerOf(await ended)
+    } finally {
+      running.delete(scrapeId)
+    }
+  }
+
+  return {
+    call,
+    stop: async () => {
+      stopping.abort()
+      await Promise.allSettled([...running.values()].map(({ ended }) => ended))
+    },
+  }
+}

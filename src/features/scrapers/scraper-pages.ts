@@ -1,0 +1,173 @@
+import type pg from 'pg'
+import { type ScrapeUsageSum as ScrapeUsageRow, type UsageDimension, readScrapeUsage } from '../../../projections/scrape-usage.ts'
+import { platforms, scrapers } from '../../domain/scrapers/scraper-table.ts'
+import { rowName } from '../../domain/scrapers/scraper.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { html } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
+import { filtersOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { countText, microsText, timeText } from '../../platform/ui/text.ts'
+import { type ScrapeBatchDeps, scrapeBatchPages } from './batch-pages.ts'
+import { type PlaygroundDeps, healthText, playgroundPages, scraperState } from './playground-pages.ts'
+
+export type ScrapeUsageDeps = {
+  readonly pool: pg.Pool
+  /** Of the books, which usage is read from. */
+  readonly bookReads: Pick<Reads, 'settled'>
+}
+
+const usageRoot = '/console/scrapers/usage'
+const words: Readonly<Record<UsageDimension, string>> = {
+  day: 'Day',
+  platform: 'Platform',
+  scraper: 'Scraper',
+  key: 'API key',
+}
+const dimensions = Object.keys(words) as readonly UsageDimension[]
+
+const dayOf = (text: string | null): string | null =>
+  text !== null && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : null
+
+const nameOf = (dimension: UsageDimension, key: string) => {
+  if (dimension === 'scraper') return html`<a href="/console/scrapers/${key}">${key}</a>`
+  if (dimension !== 'key') return key
+  return key === ''
+    ? 'in the console'
+    : html`<a href="/console/keys/${key}"><code class="id">${key}</code></a>`
+}
+
+const usage = async ({ pool, bookReads }: ScrapeUsageDeps, { account, query }: AccountVisit) => {
+  const groupBy = dimensions.find((each) => each === query.get('by')) ?? 'day'
+  const from = dayOf(query.get('from'))
+  const to = dayOf(query.get('to'))
+  // Days alone grow without end, and their key is the day: those of a page come before it.
+  const before = groupBy === 'day' ? dayOf(query.get('before')) : null
+  const until = before !== null && (to === null || before < to) ? before : to
+  await bookReads.settled(account.accountId)
+  const asked = { from, groupBy, limit: pageRows + 1, offset: 0 }
+  const { rows, totals } = await readScrapeUsage(pool, account.accountId, { ...asked, to: until })
+  const shown = rows.slice(0, pageRows)
+  const next = groupBy === 'day' && rows.length > pageRows ? (shown.at(-1)?.key ?? null) : null
+  const filter: Readonly<Record<string, string>> = {
+    by: groupBy,
+    ...(from !== null && { from }),
+    ...(to !== null && { to }),
+  }
+  const number = (title: string, of: (row: ScrapeUsageRow) => number) =>
+    ({ title, number: true, cell: (row: ScrapeUsageRow) => String(of(row)) }) as const
+  const search = new URLSearchParams({
+    group_by: groupBy,
+    ...(from !== null && { from }),
+    ...(to !== null && { to }),
+  })
+  return show({
+    title: 'Usage of the scrapers',
+    acts: html`<a class="button" href="/console/scrapers">All scrapers</a>`,
+    body: html`<p>${countText(totals.calls, 'call')}${until === null ? '' : ` before ${until}`} cost $${microsText(totals.chargedMicros)}; ${countText(totals.billed, 'call')} of them were charged.</p>
+${filtersOf(usageRoot, [
+  {
+    name: 'by',
+    label: 'By',
+    value: groupBy,
+    choices: dimensions.map((value) => ({ value, label: words[value].toLowerCase() })),
+  },
+  { name: 'from', label: 'From', value: from ?? '', hint: '2026-11-01' },
+  { name: 'to', label: 'Before', value: to ?? '', hint: '2026-12-01' },
+])}
+${tableOf({
+  caption: `Usage by ${words[groupBy].toLowerCase()}`,
+  rows: shown,
+  empty: html`<p>No call is over yet.</p>`,
+  columns: [
+    { title: words[groupBy], head: true, cell: ({ key }) => nameOf(groupBy, key) },
+    number('Calls', ({ calls }) => calls),
+    { title: 'Charged, USD', number: true, cell: ({ chargedMicros }) => microsText(chargedMicros) },
+    number('Found', ({ found }) => found),
+    number('Nothing there', ({ empty }) => empty),
+    number('No such target', ({ notFound }) => notFound),
+    number('Not shown', ({ restricted }) => restricted),
+    number('Failed', ({ failed }) => failed),
+    number('Cached', ({ cached }) => cached),
+  ],
+})}
+${pagerOf(usageRoot, filter, { before, next })}`,
+    same: [`curl "$API/scrapes?${search}" -H "X-API-Key: $KEY"`],
+  })
+}
+
+/** What an account made of the scrapers, and what it cost. */
+export const scrapeUsagePages = (deps: ScrapeUsageDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/scrapers/usage',
+    name: 'showScrapeUsage',
+    summary: 'Calls of scrapers and what they cost',
+    show: (visit) => usage(deps, visit),
+  }),
+]
+
+/** What the pages of scrapers read from and act through. */
+export type ScraperPagesDeps = PlaygroundDeps & ScrapeUsageDeps & ScrapeBatchDeps
+
+const root = '/console/scrapers'
+
+const list = async (deps: ScraperPagesDeps, { query }: AccountVisit) => {
+  const platform = platforms.find((each) => each === query.get('platform'))
+  const text = (query.get('q') ?? '').trim().slice(0, 100)
+  const known = await deps.health.read()
+  const rows = scrapers.filter(
+    (row) =>
+      (platform === undefined || row.platform === platform) &&
+      `${rowName(row)} ${row.summary}`.toLowerCase().includes(text.toLowerCase()),
+  )
+  const search = new URLSearchParams(text === '' ? {} : { q: text }).toString()
+  return show({
+    title: 'Scrapers',
+    acts: html`<a class="button" href="${root}/usage">Usage</a> <a class="button" href="${root}/batches">Batches</a>`,
+    body: html`<p>${countText(rows.length, 'scraper')}. A call is charged when there is a result, and when there is no such target.</p>
+${filtersOf(root, [
+  { name: 'q', label: 'Find', value: text, hint: 'such as profile' },
+  {
+    name: 'platform',
+    label: 'Platform',
+    value: platform ?? '',
+    choices: [{ value: '', label: 'any' }, ...platforms.map((value) => ({ value, label: value }))],
+  },
+])}
+${tableOf({
+  caption: 'Scrapers, by name',
+  rows,
+  empty: html`<p>No scraper fits. <a href="${root}">Show all</a></p>`,
+  columns: [
+    {
+      title: 'Scraper',
+      head: true,
+      cell: (row) =>
+        html`<a href="${root}/${rowName(row)}">${rowName(row)}</a><br><small>${row.summary}</small>`,
+    },
+    { title: 'A call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
+    { title: 'State', cell: (row) => scraperState(deps.scraping.stateOf(row) === 'live') },
+    { title: 'Last 24 hours', cell: (row) => healthText(known.get(rowName(row))) },
+    {
+      title: 'Last answered',
+      cell: (row) => timeText(known.get(rowName(row))?.lastGoodAt ?? null, 'not in a week'),
+    },
+  ],
+})}`,
+    same: [`curl "$SITE/v1/scrape${search === '' ? '' : `?${search}`}"   # no key needed`],
+  })
+}
+
+/** The scrapers with price and health, one of them with a form that calls it, and what was called. */
+export const scraperPages = (deps: ScraperPagesDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/scrapers',
+    name: 'showScrapers',
+    summary: 'The scrapers with their prices and their health',
+    nav: { label: 'Scrapers' },
+    show: (visit) => list(deps, visit),
+  }),
+  ...scrapeUsagePages(deps),
+  ...scrapeBatchPages(deps),
+  ...playgroundPages(deps),
+]

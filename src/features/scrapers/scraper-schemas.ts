@@ -1,0 +1,217 @@
+import { z } from 'zod'
+import { acceptedOf, maxLengthOf } from '../../domain/scrapers/check-input.ts'
+import { type AnswerField, type FieldType, type Input, type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
+import { dollarsOfMicros } from '../../kernel/money.ts'
+import type { Health } from './provider-health.ts'
+import type { ScraperState } from './provider-port.ts'
+
+type Keywords = Readonly<Record<string, unknown>>
+
+/** The JSON Schema of one input: what the check takes, as far as a schema can say it. */
+const keywordsOf = (input: Input): Keywords => {
+  if (input.values) return { enum: [...input.values] }
+  switch (input.kind) {
+    case 'boolean':
+      return { type: 'boolean' }
+    case 'integer':
+      return { type: 'integer' }
+    case 'page': {
+      const max = input.max === undefined ? {} : { maximum: input.max }
+      return {
+        anyOf: [
+          { type: 'integer', minimum: 1, ...max },
+          { type: 'string', pattern: '^[0-9]{1,6}$' },
+        ],
+      }
+    }
+    case 'date':
+      return { type: 'string', format: 'date' }
+    case 'url':
+      return { type: 'string', format: 'uri', maxLength: maxLengthOf(input) }
+    default:
+      return { type: 'string', minLength: 1, maxLength: maxLengthOf(input) }
+  }
+}
+
+const inputSchema = (input: Input): Keywords => ({
+  ...keywordsOf(input),
+  description: `${input.description}. It must be ${acceptedOf(input)}.`,
+  ...(input.default !== undefined && { default: input.default }),
+  examples: [input.example],
+})
+
+/** What a call of the row sends, for the interface description; the check itself is `checkInput`. */
+export const bodySchema = (row: ScraperRow): z.ZodType =>
+  z.record(z.string(), z.json()).meta({
+    ...(row.oneOf.length > 0 && {
+      description: row.oneOf
+        .map((names) => `At least one of ${names.map((name) => `\`${name}\``).join(', ')} must be given.`)
+        .join(' '),
+    }),
+    override: {
+      type: 'object',
+      properties: Object.fromEntries(row.inputs.map((input) => [input.name, inputSchema(input)])),
+      required: row.inputs.filter(({ required }) => required).map(({ name }) => name),
+      ...(row.oneOf.length > 0 && {
+        allOf: row.oneOf.map((names) => ({ anyOf: names.map((name) => ({ required: [name] })) })),
+      }),
+      additionalProperties: false,
+    },
+  })
+
+const typeKeywords: Readonly<Record<FieldType, Keywords>> = {
+  string: { type: ['string', 'null'] },
+  number: { type: ['number', 'null'] },
+  boolean: { type: ['boolean', 'null'] },
+  object: { type: ['object', 'null'] },
+  any: {},
+  array: { type: ['array', 'null'] },
+  'object[]': { type: ['array', 'null'], items: { type: 'object' } },
+  'string[]': { type: ['array', 'null'], items: { type: 'string' } },
+  'number[]': { type: ['array', 'null'], items: { type: 'number' } },
+}
+
+const fieldsSchema = (fields: readonly AnswerField[]): Keywords =>
+  Object.fromEntries(fields.map(({ name, type }) => [name, typeKeywords[type]]))
+
+/** What `data` holds, for the interface description: every field may be missing, and others may come. */
+export const dataSchema = ({ answer }: ScraperRow): z.ZodType => {
+  const { items } = answer
+  const list =
+    items === null
+      ? null
+      : { type: ['array', 'null'], items: { type: 'object', properties: fieldsSchema(items.fields) } }
+  const whole =
+    answer.isBareList && list !== null
+      ? list
+      : {
+          type: 'object',
+          properties: {
+            ...fieldsSchema(answer.fields),
+            ...(items !== null && list !== null && { [items.path]: list }),
+          },
+        }
+  return z.json().meta({ description: `${answer.description}.`, override: whole })
+}
+
+const value = z.union([z.string(), z.number(), z.boolean()])
+
+const InputSchema = z
+  .strictObject({
+    name: z.string(),
+    type: z.enum(['string', 'integer', 'boolean']),
+    required: z.boolean(),
+    description: z.string(),
+    accepted: z.string().meta({ description: 'What it must be, in words.' }),
+    example: value,
+    default: value.optional().meta({ description: 'What counts where it is left out.' }),
+    values: z.array(value).optional().meta({ description: 'All values there are.' }),
+    hosts: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Hosts of a link; names below them count, too.' }),
+  })
+  .meta({ id: 'ScraperInput' })
+
+const HealthSchema = z
+  .strictObject({
+    calls: z
+      .int()
+      .meta({ description: 'Calls of the last 24 hours whose end says something of the scraper.' }),
+    successShare: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .meta({ description: 'The share of them that got an answer.' }),
+    p50Ms: z
+      .int()
+      .nullable()
+      .meta({ description: 'Half of the good ones took at most this, in milliseconds.' }),
+    p95Ms: z.int().nullable().meta({ description: '95 of 100 took at most this.' }),
+    lastGoodAt: z
+      .string()
+      .nullable()
+      .meta({ description: 'The last good one of seven days.', format: 'date-time' }),
+  })
+  .meta({ id: 'ScraperHealth' })
+
+export const ScraperSchema = z
+  .strictObject({
+    platform: z.string(),
+    operation: z.string(),
+    path: z.string().meta({ description: 'Where it is called, with POST.' }),
+    summary: z.string(),
+    note: z.string().nullable(),
+    priceUsd: z.string().meta({ description: 'What a call costs, in dollars with four decimals.' }),
+    state: z.enum(['live', 'unavailable']).meta({
+      description: '`unavailable`: nobody who is configured has it; a call is answered 503 and not billed.',
+    }),
+    inputs: z.array(InputSchema),
+    oneOf: z
+      .array(z.array(z.string()))
+      .meta({ description: 'Of each group at least one field must be given.' }),
+    example: z.record(z.string(), value).meta({ description: 'A body that is accepted.' }),
+    pageField: z
+      .enum(['cursor', 'page'])
+      .nullable()
+      .meta({ description: 'The field that `nextCursor` goes into; null where there is one page.' }),
+    isSearch: z
+      .boolean()
+      .meta({ description: 'A call without a hit is answered with empty lists and not billed.' }),
+    isCacheable: z.boolean(),
+    timeoutMs: z.int().meta({ description: 'A call is given up after this, in milliseconds.' }),
+    answer: z.string().meta({ description: 'What `data` holds.' }),
+    fields: z
+      .array(z.string())
+      .meta({ description: 'Fields of `data` that were seen; each may be missing.' }),
+    health: HealthSchema,
+  })
+  .meta({ id: 'Scraper' })
+
+export type ScraperView = z.output<typeof ScraperSchema>
+
+const typeOf = ({ kind, values }: Input): 'string' | 'integer' | 'boolean' => {
+  if (kind === 'boolean') return 'boolean'
+  return kind === 'page' || typeof values?.[0] === 'number' ? 'integer' : 'string'
+}
+
+const inputView = (input: Input): z.output<typeof InputSchema> => ({
+  name: input.name,
+  type: typeOf(input),
+  required: input.required,
+  description: input.description,
+  accepted: acceptedOf(input),
+  example: input.example,
+  ...(input.default !== undefined && { default: input.default }),
+  ...(input.values && { values: [...input.values] }),
+  ...(input.hosts && { hosts: [...input.hosts] }),
+})
+
+/** Of a scraper that nobody called. */
+const unknown: Health = { calls: 0, successShare: null, p50Ms: null, p95Ms: null, lastGoodAt: null }
+
+/** A row as the list shows it. */
+export const scraperView = (
+  row: ScraperRow,
+  state: ScraperState,
+  health: Health | undefined,
+): ScraperView => ({
+  platform: row.platform,
+  operation: row.operation,
+  path: `/v1/scrape/${rowName(row)}`,
+  summary: row.summary,
+  note: row.note,
+  priceUsd: dollarsOfMicros(row.priceMicros),
+  state,
+  inputs: row.inputs.map(inputView),
+  oneOf: row.oneOf.map((names) => [...names]),
+  example: { ...exampleBody(row) },
+  pageField: row.paging?.input ?? null,
+  isSearch: row.isSearch,
+  isCacheable: row.source.isCacheable,
+  timeoutMs: row.source.timeoutMs,
+  answer: row.answer.description,
+  fields: row.answer.fields.map(({ name }) => name),
+  health: health ?? unknown,
+})

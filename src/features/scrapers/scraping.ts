@@ -1,0 +1,115 @@
+import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { type Attempt, failure, mayAskAnother } from './call-provider.ts'
+import { type PlaceLimits, createPlaces } from './concurrency-limits.ts'
+import type { ScraperMetrics } from './provider-metrics.ts'
+import type { ScrapeFailure, ScrapeOutcome, ScrapeResult, Scraping } from './provider-port.ts'
+import type { Entry, Provider } from './provider.ts'
+
+/** Two hundred calls to one slow platform still leave places for all others. */
+export const usualPlaces: PlaceLimits = { perPlatform: 250, total: 1_000 }
+
+/** Beyond the time that a row is given: the last look at a signal. */
+const marginMs = 1_000
+
+export type ScrapingParts = {
+  /** In the order in which they are asked. */
+  readonly providers: readonly Provider[]
+  readonly places?: PlaceLimits
+  readonly monotonicMs: MonotonicClock
+  readonly metrics: ScraperMetrics
+  /** Told how each call ended. */
+  readonly onResult?: (row: ScraperRow, result: ScrapeResult) => void
+}
+
+const outcomeWord = (outcome: ScrapeOutcome): string =>
+  outcome.kind === 'failed' ? outcome.code : outcome.kind
+
+type Asked = { readonly provider: Provider; readonly entry: Entry }
+
+/** The providers as one: a row is asked of the first that serves it and works, then of the next. */
+export const createScraping = ({
+  providers,
+  places: limits = usualPlaces,
+  monotonicMs,
+  metrics,
+  onResult,
+}: ScrapingParts): Scraping => {
+  const places = createPlaces(limits)
+  const serving = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
+
+  /** The first of them that works, with those that come after it; or why none does, as the first one says it. */
+  const enterOne = (
+    row: ScraperRow,
+    candidates: readonly Provider[],
+  ): (Asked & { readonly others: readonly Provider[] }) | ScrapeFailure => {
+    let why: ScrapeFailure | null = null
+    for (const [at, provider] of candidates.entries()) {
+      const entry = provider.enter(row)
+      if (!('kind' in entry)) return { provider, entry, others: candidates.slice(at + 1) }
+      why ??= entry
+    }
+    if (why !== null) return why
+    return failure(providers.length === 0 ? 'upstream_auth_rejected' : 'scraper_unavailable')
+  }
+
+  const finish = (row: ScraperRow, result: ScrapeResult): ScrapeResult => {
+    const { outcome, cost } = result
+    metrics.called(row.platform, cost.provider, outcomeWord(outcome), cost.tookMs / 1_000)
+    if (cost.creditsCharged !== null && cost.creditsCharged > 0)
+      metrics.creditsCharged(cost.provider, row.platform, cost.creditsCharged)
+    onResult?.(row, result)
+    return result
+  }
+
+  return {
+    admit: (row) => {
+      const candidates = serving(row)
+      const first = enterOne(row, candidates)
+      if ('kind' in first) return first
+      if (!places.take(row.platform)) {
+        first.entry.leave()
+        return failure('overloaded', 1)
+      }
+      metrics.underWay(places.taken())
+      let isLeft = false
+      return {
+        call: async (input, { signal, maxAgeDays }) => {
+          const began = monotonicMs()
+          const within = AbortSignal.any([signal, AbortSignal.timeout(row.source.timeoutMs)])
+          const options = { signal: within, ...(maxAgeDays !== undefined && { maxAgeDays }) }
+          let now: Asked = first
+          let { others } = first
+          for (;;) {
+            const made: Attempt = await now.entry.fetch(input, options)
+            const next =
+              mayAskAnother(made) && !within.aborted && others.length > 0 ? enterOne(row, others) : null
+            if (next === null || 'kind' in next) {
+              if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
+              const cost = {
+                provider: now.provider.name,
+                creditsCharged: made.creditsCharged,
+                tookMs: Math.round(monotonicMs() - began),
+              }
+              return finish(row, { outcome: made.outcome, cost })
+            }
+            others = next.others
+            now = next
+          }
+        },
+        leave: () => {
+          if (isLeft) return
+          isLeft = true
+          first.entry.leave()
+          places.leave(row.platform)
+          metrics.underWay(places.taken())
+        },
+      }
+    },
+    stateOf: (row) => (serving(row).length > 0 ? 'live' : 'unavailable'),
+    longestMs: (row) => row.source.timeoutMs + marginMs,
+    stop: async () => {
+      await Promise.all(providers.map((provider) => provider.close()))
+    },
+  }
+}

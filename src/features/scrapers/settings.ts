@@ -1,0 +1,153 @@
+import { z } from 'zod'
+import { platforms, scraperOf } from '../../domain/scrapers/scraper-table.ts'
+import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import { parseDollarsToMicros } from '../../kernel/money.ts'
+import { parseTarget } from '../../platform/outgoing/target.ts'
+
+const text = (expected: string) => z.string({ error: expected })
+
+const isPublic = (value: string): boolean => {
+  try {
+    const { search, hash } = parseTarget(value, { allowLoopback: false })
+    return search === '' && hash === ''
+  } catch {
+    return false
+  }
+}
+
+const addressExpected = 'an https address of the public internet, e.g. https://api.example.com'
+const address = text(addressExpected)
+  .refine(isPublic, addressExpected)
+  .transform((url) => trimEnd(url, '/'))
+
+const keyExpected = 'a text of 1 to 200 printable characters without spaces'
+const apiKey = text(keyExpected).regex(/^[!-~]{1,200}$/, keyExpected)
+
+const isRows = (word: string): boolean => {
+  const [platform = '', operation] = word.split('/')
+  return operation === undefined ? platforms.includes(platform) : scraperOf(platform, operation) !== null
+}
+
+const rowsExpected =
+  '* or names with commas between, each a platform (tiktok) or a scraper (tiktok/popular-hashtags)'
+const rows = text(rowsExpected).transform((value, context): readonly string[] => {
+  const words = value.split(',').map((word) => word.trim())
+  if (value === '*' || words.every(isRows)) return words
+  context.addIssue(rowsExpected)
+  return z.NEVER
+})
+
+const creditsExpected = 'a whole number from 0 to 1000000000'
+
+const creditExpected = 'dollars above 0 with at most six decimals, e.g. 0.00188'
+const credit = text(creditExpected).transform((value, context): number => {
+  const micros = parseDollarsToMicros(value)
+  if (micros !== null && micros > 0) return micros
+  context.addIssue(creditExpected)
+  return z.NEVER
+})
+
+/** The settings of the scrapers' providers: part of the one schema in `src/app/config.ts`. */
+export const scraperSettings = {
+  FAREBOX_SCRAPERS_KEY: apiKey
+    .optional()
+    .describe(
+      'Your key at ScrapeCreators, which the scrapers are fetched from. Without one they answer 503.',
+    ),
+  FAREBOX_SCRAPERS_URL: address
+    .prefault('https://api.scrapecreators.com')
+    .describe('Where it answers: or another provider of the same protocol.'),
+  FAREBOX_SCRAPERS_SECOND_KEY: apiKey
+    .optional()
+    .describe('A key at a second provider of the same protocol, which takes over where the first cannot.'),
+  FAREBOX_SCRAPERS_SECOND_URL: address.optional().describe('Where the second provider answers.'),
+  FAREBOX_SCRAPERS_SECOND_ROWS: rows
+    .prefault('*')
+    .describe(
+      'What the second provider has: * for all, or platforms and scrapers with commas between. A scraper that the first took away is fetched from it.',
+    ),
+  FAREBOX_SCRAPERS_LOW_CREDITS: text(creditsExpected)
+    .regex(/^(?:\d{1,9}|1000000000)$/, creditsExpected)
+    .transform(Number)
+    .prefault('1000')
+    .describe('The log gives alarm when a provider has fewer credits of yours.'),
+  FAREBOX_SCRAPERS_CREDIT_USD: credit
+    .optional()
+    .describe(
+      'What a credit costs you, in dollars: finance then sees cost and margin of the scrapers beside their revenue.',
+    ),
+} as const
+
+type Values = z.output<z.ZodObject<typeof scraperSettings>>
+
+/** Those whose values are never shown. */
+export const scraperSecrets: readonly string[] = ['FAREBOX_SCRAPERS_KEY', 'FAREBOX_SCRAPERS_SECOND_KEY']
+
+/** A real provider, as it is reached. */
+export type ConfiguredProvider = {
+  readonly name: 'first' | 'second'
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly serves: (row: ScraperRow) => boolean
+}
+
+export type ScraperConfig = {
+  /** In the order in which they are asked; none where no key is set. */
+  readonly providers: readonly ConfiguredProvider[]
+  readonly lowCredits: number
+  /** What a credit costs us, micro-dollars; null: not known. */
+  readonly creditMicros: number | null
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Whether a real provider is configured, beside which nothing of development may stand. */
+export const hasScraperKey = (env: Environment): boolean =>
+  scraperSecrets.some((name) => env[name] !== undefined)
+
+/** What is wrong with the settings as a whole. */
+export const scraperProblems = (env: Environment): string[] => {
+  const { FAREBOX_SCRAPERS_KEY: first, FAREBOX_SCRAPERS_SECOND_KEY: second } = env
+  const problems: string[] = []
+  if (second !== undefined && first === undefined)
+    problems.push('FAREBOX_SCRAPERS_KEY is required with FAREBOX_SCRAPERS_SECOND_KEY')
+  for (const [name, other] of [
+    ['FAREBOX_SCRAPERS_SECOND_KEY', 'FAREBOX_SCRAPERS_SECOND_URL'],
+    ['FAREBOX_SCRAPERS_SECOND_URL', 'FAREBOX_SCRAPERS_SECOND_KEY'],
+  ] as const)
+    if (env[name] !== undefined && env[other] === undefined)
+      problems.push(`${other} is required with ${name}`)
+  return problems
+}
+
+/** The settings as they are used; they have no problems. */
+export const scraperConfigOf = (values: Values): ScraperConfig => {
+  const {
+    FAREBOX_SCRAPERS_KEY: firstKey,
+    FAREBOX_SCRAPERS_SECOND_KEY: secondKey,
+    FAREBOX_SCRAPERS_SECOND_URL: secondUrl,
+    FAREBOX_SCRAPERS_SECOND_ROWS: named,
+  } = values
+  const hasRow = (row: ScraperRow): boolean =>
+    named.some((word) => word === '*' || word === row.platform || word === rowName(row))
+  return {
+    providers: [
+      ...(firstKey === undefined
+        ? []
+        : [
+            {
+              name: 'first' as const,
+              baseUrl: values.FAREBOX_SCRAPERS_URL,
+              apiKey: firstKey,
+              serves: (row: ScraperRow) => !row.source.isWithdrawn,
+            },
+          ]),
+      ...(secondKey === undefined || secondUrl === undefined
+        ? []
+        : [{ name: 'second' as const, baseUrl: secondUrl, apiKey: secondKey, serves: hasRow }]),
+    ],
+    lowCredits: values.FAREBOX_SCRAPERS_LOW_CREDITS,
+    creditMicros: values.FAREBOX_SCRAPERS_CREDIT_USD ?? null,
+  }
+}

@@ -1,0 +1,164 @@
+import { promisify } from 'node:util'
+import { constants, zstdCompress, zstdDecompress } from 'node:zlib'
+import type pg from 'pg'
+import type { ResultBody } from '../../domain/scrapers/calls.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { sha256 } from '../../kernel/digest.ts'
+import type { ScrapeId } from '../../kernel/ids.ts'
+import { createGathered } from '../../platform/postgres/batch-loader.ts'
+
+/** How long a result can be had again. */
+export const keptMs = 24 * 60 * 60 * 1000
+
+/** A larger body, packed, is answered once and not kept. */
+export const maxKeptBytes = 10 * 1024 * 1024
+
+/** Packing a small body saves no page of the table. */
+const packedFromBytes = 1_024
+
+/** A result with a body, as the process that fetched it leaves it for whoever ends the call. */
+export type KeptResult = {
+  readonly outcome: 'found' | 'empty'
+  readonly body: ResultBody
+  readonly cached: boolean
+  readonly creditsCharged: number | null
+}
+
+export type Results = {
+  /** Keeps the bytes of an answer. @returns what the event says of them */
+  keep(
+    scrapeId: ScrapeId,
+    attempt: number,
+    result: Omit<KeptResult, 'body'>,
+    bytes: Buffer,
+  ): Promise<ResultBody>
+  /** What can be had of a try, be it over or not; null for nothing. */
+  of(scrapeId: ScrapeId, attempt: number): Promise<KeptResult | null>
+  /** The bytes of an answer; null once they are gone. */
+  bytes(scrapeId: ScrapeId, attempt: number): Promise<Buffer | null>
+  /** Erases what nobody can have any more. */
+  forget(): Promise<void>
+}
+
+const pack = promisify(zstdCompress)
+const unpack = promisify(zstdDecompress)
+const packing = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
+
+type Packed = { readonly packing: 'none' | 'zstd'; readonly bytes: Buffer }
+
+const packed = async (bytes: Buffer): Promise<Packed> =>
+  bytes.length < packedFromBytes
+    ? { packing: 'none', bytes }
+    : { packing: 'zstd', bytes: await pack(bytes, packing) }
+
+/** A row as it is written. */
+type KeptRow = KeptResult & {
+  readonly scrapeId: ScrapeId
+  readonly attempt: number
+  readonly packing: Packed['packing']
+  readonly kept: Buffer
+}
+
+/** Larger bodies, packed, have a statement of their own: hundreds of them would be one of gigabytes. */
+const sharedUpToBytes = 65_536
+
+/** Rows of one statement, so that it never holds anything up for long. */
+const chunk = 500
+
+/**
+ * Where answers are kept for a day.
+ * @param isLogHere The log is in this database: then its next append, which ends the call, brings the result to disk as
+ * well, and keeping it needs no wait of its own
+ */
+export const createResults = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly isLogHere: boolean
+}): Results => {
+  const { pool, clock, isLogHere } = deps
+
+  const insert = async (rows: readonly KeptRow[]): Promise<void> => {
+    const column = <Value>(of: (row: KeptRow) => Value): readonly Value[] => rows.map(of)
+    await pool.query({
+      name: isLogHere ? 'scrape-keep-unsynced' : 'scrape-keep',
+      text: `${isLogHere ? `with now as materialized (select set_config('synchronous_commit', 'off', true))` : ''}
+             insert into work.scrape_results
+               (scrape_id, attempt, outcome, cached, credits_charged, hash, bytes, packing, body, expires_at)
+             select kept.*, $10::timestamptz
+               from unnest($1::text[], $2::integer[], $3::text[], $4::boolean[], $5::integer[], $6::text[],
+                           $7::integer[], $8::text[], $9::bytea[]) kept ${isLogHere ? ', now' : ''}`,
+      values: [
+        column(({ scrapeId }) => scrapeId),
+        column(({ attempt }) => attempt),
+        column(({ outcome }) => outcome),
+        column(({ cached }) => cached),
+        column(({ creditsCharged }) => creditsCharged),
+        column(({ body }) => body.hash),
+        column(({ body }) => body.bytes),
+        column(({ packing }) => packing),
+        column(({ kept }) => kept),
+        isoTime(clock() + keptMs),
+      ],
+    })
+  }
+  /** Results that come while a statement is under way share the next one. */
+  const insertTogether = createGathered<KeptRow, true>(async (rows) => {
+    await insert(rows)
+    return new Map()
+  })
+
+  return {
+    keep: async (scrapeId, attempt, { outcome, cached, creditsCharged }, bytes) => {
+      const body = { hash: sha256(bytes).toString('hex'), bytes: bytes.length }
+      const { packing, bytes: kept } = await packed(bytes)
+      if (kept.length > maxKeptBytes) return body
+      const row: KeptRow = { scrapeId, attempt, outcome, cached, creditsCharged, body, packing, kept }
+      await (kept.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
+      return body
+    },
+
+    of: async (scrapeId, attempt) => {
+      const { rows } = await pool.query<{
+        outcome: 'found' | 'empty'
+        cached: boolean
+        credits_charged: number | null
+        hash: string
+        bytes: number
+      }>({
+        name: 'scrape-result',
+        text: `select outcome, cached, credits_charged, hash, bytes from work.scrape_results
+                where scrape_id = $1::text and attempt = $2::integer and expires_at > $3::timestamptz`,
+        values: [scrapeId, attempt, isoTime(clock())],
+      })
+      const [row] = rows
+      if (!row) return null
+      const { outcome, cached, credits_charged: creditsCharged, hash, bytes } = row
+      return { outcome, cached, creditsCharged, body: { hash, bytes } }
+    },
+
+    bytes: async (scrapeId, attempt) => {
+      const { rows } = await pool.query<{ packing: 'none' | 'zstd'; body: Buffer }>({
+        name: 'scrape-result-bytes',
+        text: `select packing, body from work.scrape_results
+                where scrape_id = $1::text and attempt = $2::integer and expires_at > $3::timestamptz`,
+        values: [scrapeId, attempt, isoTime(clock())],
+      })
+      const [row] = rows
+      if (!row) return null
+      return row.packing === 'none' ? row.body : unpack(row.body)
+    },
+
+    forget: async () => {
+      for (;;) {
+        const { rowCount } = await pool.query({
+          name: 'scrape-results-forget',
+          text: `delete from work.scrape_results where (scrape_id, attempt) in (
+                   select scrape_id, attempt from work.scrape_results where expires_at <= $1::timestamptz
+                    order by expires_at limit ${chunk} for update skip locked)`,
+          values: [isoTime(clock())],
+        })
+        if ((rowCount ?? 0) < chunk) return
+      }
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { isStaff } from '../../domain/staff/decide.ts'
+import { consolePath } from '../../platform/ui/cookies.ts'
+import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { html, nothing } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import { codeIn, shownCode } from '../../platform/vault/secrets.ts'
+import { passkeyButton } from './passkey-pages.ts'
+import { type SignInDeps, confirmLetter, sessionCookie, waitS } from './sign-in.ts'
+
+type Asked = { readonly act: string; readonly to: string }
+
+/** Which act, and where to go on: paths of the console, whatever was asked for. An act is a path with its placeholders. */
+const askedOf = ({ query }: PersonVisit, typed: Typed): Asked => {
+  const act = typed.text('act') || (query.get('act') ?? '')
+  return {
+    act: /^\/console(?:\/[a-z{}-]+)*$/.test(act) ? act : '/console',
+    to: consolePath(typed.text('to') || query.get('to')),
+  }
+}
+
+/** Where a person shows again who they are before something that matters. */
+export const confirmPages = (deps: SignInDeps): readonly ConsolePage[] => {
+  const { passkeys, codes, people, sessions, mailer } = deps
+  const purposeOf = ({ visitor }: PersonVisit, act: string): string =>
+    `confirm ${visitor.session.sessionId} ${act}`
+
+  /** An account without mail, and staff, are not sent codes. */
+  const takesCodes = ({ visitor }: PersonVisit): boolean =>
+    mailer !== null && !isStaff(visitor.session.subjectId) && visitor.name !== ''
+
+  const view = async (visit: PersonVisit, typed: Typed, problems: Problems, sent = false): Promise<View> => {
+    const { subjectId } = visit.visitor.session
+    const asked = askedOf(visit, typed)
+    const hidden = html`<input type="hidden" name="act" value="${asked.act}"><input type="hidden" name="to" value="${asked.to}">`
+    const person = await people.read(subjectId, visit.cause)
+    const withPasskey = !person.passkeys.isEmpty()
+    const options = withPasskey ? await passkeys.requestOptions(subjectId, purposeOf(visit, asked.act)) : null
+    const neither = options === null && !takesCodes(visit)
+    return {
+      title: 'Show that it is you',
+      scripts: options === null ? [] : [deps.passkeyScript],
+      body: html`${problemsOf(problems)}
+<p>What comes next matters, so show once more who you are. It holds for five minutes, for this page alone.</p>
+${options === null ? nothing : html`<h2>With a passkey</h2><form method="post" action="/console/confirm" class="stack">${hidden}${passkeyButton(options, 'Use a passkey')}</form>`}
+${
+  !takesCodes(visit)
+    ? nothing
+    : html`<h2>With a code by mail</h2>
+${sent ? html`<p class="said" role="status">A code is on its way to ${visit.visitor.name}.</p>` : nothing}
+<form method="post" action="/console/confirm" class="stack" novalidate>${hidden}
+${sent || problems.code !== undefined ? fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'one-time-code', maxlength: 20 }, typed, problems) : nothing}
+<div class="acts">${sent || problems.code !== undefined ? html`<button class="first" name="do" value="code">Confirm</button> ` : nothing}<button name="do" value="mail">${sent ? 'Send another code' : 'Send me a code'}</button></div></form>`
+}
+${neither ? html`<p class="said warn">You have no passkey, and no mail can be sent to you. Sign out and sign in again: a fresh sign-in does as well.</p>` : nothing}`,
+    }
+  }
+
+  const confirmed = async (visit: PersonVisit, { act, to }: Asked, method: 'passkey' | 'code') => {
+    const { subjectId, sessionId } = visit.visitor.session
+    await people.confirmed({ subjectId, sessionId, act, method }, visit.cause)
+    const renewed = await sessions.renew(sessionId, { act })
+    return { ...goTo(to), cookies: [sessionCookie(renewed, visit.nowMs)] }
+  }
+
+  const confirm = async (visit: PersonVisit, typed: Typed) => {
+    const { subjectId, sessionId } = visit.visitor.session
+    const asked = askedOf(visit, typed)
+    const wait = waitS(deps.limits, visit.browser.address)
+    if (wait > 0)
+      return refusedView(
+        await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(wait)} seconds.` }),
+        429,
+      )
+    if (typed.text('do') === 'mail' && takesCodes(visit)) {
+      const code = await codes.make(sessionId, asked.act)
+      mailer?.send(confirmLetter(visit.visitor.name, deps.name, shownCode(code)))
+      return show(await view(visit, typed, {}, true))
+    }
+    if (typed.text('do') === 'code' && takesCodes(visit)) {
+      const code = codeIn(typed.text('code'))
+      if (code !== null && (await codes.redeem(sessionId, asked.act, code)))
+        return confirmed(visit, asked, 'code')
+      return refusedView(
+        await view(visit, typed, {
+          code: 'This code does not fit. It is good for ten minutes and five tries.',
+        }),
+      )
+    }
+    const found = await passkeys.verify(typed.text('answer'), purposeOf(visit, asked.act))
+    const person = await people.read(subjectId, visit.cause)
+    if (found?.subjectId === subjectId && person.passkeys.has(found.passkeyId))
+      return confirmed(visit, asked, 'passkey')
+    return refusedView(
+      await view(visit, typed, {
+        form: 'The browser gave none of your passkeys, or the page was open for too long.',
+      }),
+    )
+  }
+
+  return [
+    personPage({
+      path: '/console/confirm',
+      name: 'confirmPerson',
+      summary: 'Shows again who is there, for one act',
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { harmless: true, run: confirm },
+    }),
+  ]
+}

@@ -1,0 +1,130 @@
+import { isStaff } from '../../domain/staff/decide.ts'
+import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { type Html, html } from '../../platform/ui/html.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import { tableOf } from '../../platform/ui/table.ts'
+import { timeText } from '../../platform/ui/text.ts'
+import { shownCode } from '../../platform/vault/secrets.ts'
+import { type SignInDeps, sessionCookie } from './sign-in.ts'
+
+/** A button that asks for a passkey; the answer goes back as the field `answer` of the form around it. */
+export const passkeyButton = (options: unknown, label: string, look: 'first' | 'second' = 'first'): Html =>
+  html`<fbx-passkey data-options="${JSON.stringify(options)}"><input type="hidden" name="answer" value="">
+<button type="button" class="${look}" hidden>${label}</button>
+<noscript><p class="hint">Passkeys need script in this browser.</p></noscript>
+<p class="hint" role="status"></p></fbx-passkey>`
+
+/** A code in large digits. */
+export const codeText = (code: string): Html => html`<p class="figure"><code>${shownCode(code)}</code></p>`
+
+const maxName = 60
+
+const isName = (text: string): boolean => text.length <= maxName && !/\p{C}/u.test(text)
+
+/** The passkeys of a person: the list, adding one, removing one. */
+export const passkeyPages = (deps: SignInDeps): readonly ConsolePage[] => {
+  const { passkeys, people, sessions } = deps
+  const purposeOf = ({ visitor }: PersonVisit): string => `add ${visitor.session.sessionId}`
+
+  const view = async (visit: PersonVisit, typed: Typed, problems: Problems): Promise<View> => {
+    const { subjectId, method } = visit.visitor.session
+    const [rows, person] = await Promise.all([passkeys.list(subjectId), people.read(subjectId, visit.cause)])
+    const working = rows.filter(({ passkeyId }) => person.passkeys.has(passkeyId))
+    const options = await passkeys.creationOptions(
+      { subjectId, name: visit.visitor.name || subjectId },
+      purposeOf(visit),
+    )
+    const first = isStaff(subjectId) && method !== 'passkey'
+    return {
+      title: 'Passkeys',
+      scripts: [deps.passkeyScript],
+      body: html`${problemsOf(problems)}
+${first ? html`<p class="said warn">Staff signs in by passkeys alone. Add one now, and a second one on another device: this link is used up.</p>` : html`<p>A passkey signs you in with your device, without mail. Two of them, on two devices, are safer than one.</p>`}
+${tableOf({
+  caption: 'Passkeys',
+  rows: working,
+  empty: html`<p>You have no passkey yet.</p>`,
+  columns: [
+    { title: 'Name', head: true, cell: ({ name }) => name },
+    { title: 'Added', cell: ({ createdAt }) => timeText(createdAt) },
+    { title: 'Last used', cell: ({ usedAt }) => timeText(usedAt) },
+    {
+      title: 'Remove',
+      cell: ({ passkeyId, name }) =>
+        html`<a href="/console/passkeys/${passkeyId}/remove">Remove <span class="skip">${name}</span></a>`,
+    },
+  ],
+})}
+<h2>Add one</h2>
+<form method="post" action="/console/passkeys" class="stack">
+${fieldOf({ name: 'name', label: 'What you call it', hint: 'Such as the device that holds it.', maxlength: maxName }, typed, problems)}
+${passkeyButton(options, 'Add a passkey')}
+</form>`,
+    }
+  }
+
+  const add = async (visit: PersonVisit, typed: Typed) => {
+    const { subjectId, sessionId, method } = visit.visitor.session
+    const name = typed.text('name') || 'passkey'
+    if (!isName(name))
+      return refusedView(await view(visit, typed, { name: `A name has at most ${maxName} characters.` }))
+    // Whoever holds a passkey adds another one as that person; the first one may be added by whoever just signed in.
+    const made = await passkeys.create({ subjectId }, name, typed.text('answer'), purposeOf(visit))
+    if (made === null)
+      return refusedView(
+        await view(visit, typed, { form: 'The browser gave no passkey, or the page was open for too long.' }),
+      )
+    const added = await people.passkeyAdded(subjectId, made.passkeyId, visit.cause)
+    if (added.outcome === 'refused') {
+      await passkeys.remove(subjectId, made.passkeyId)
+      return refusedView(
+        await view(visit, typed, { form: 'There are ten passkeys, as many as there may be.' }),
+        409,
+      )
+    }
+    const done = goTo('/console/passkeys', 'The passkey is added.')
+    if (!isStaff(subjectId) || method === 'passkey') return done
+    // The passkey was just used to sign, with the person before it: from here on the session is one of a passkey.
+    const renewed = await sessions.renew(sessionId, { method: 'passkey' })
+    return { ...done, cookies: [sessionCookie(renewed, visit.nowMs)] }
+  }
+
+  return [
+    personPage({
+      path: '/console/passkeys',
+      name: 'showPasskeys',
+      summary: 'Passkeys that sign in',
+      nav: { label: 'Passkeys', group: 'You' },
+      confirmed: true,
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { run: add },
+    }),
+    personPage({
+      path: '/console/passkeys/{id}/remove',
+      name: 'removePasskey',
+      summary: 'Removes a passkey',
+      confirmed: true,
+      show: async ({ params }) =>
+        show({
+          title: 'Remove a passkey',
+          body: html`<p>The passkey signs nobody in any more. Remove it from your device as well.</p>
+<form method="post" action="/console/passkeys/${params.id ?? ''}/remove"><div class="acts"><button class="danger">Remove the passkey</button> <a href="/console/passkeys">Keep it</a></div></form>`,
+        }),
+      act: {
+        run: async ({ params, visitor, cause }) => {
+          const { subjectId } = visitor.session
+          const passkeyId = params.id ?? ''
+          const done = await people.passkeyRemoved(subjectId, passkeyId, cause)
+          if (done.outcome === 'refused')
+            return goTo(
+              '/console/passkeys',
+              'It is your last one, and staff needs one: add another one first.',
+            )
+          await passkeys.remove(subjectId, passkeyId)
+          return goTo('/console/passkeys', 'The passkey is removed.')
+        },
+      },
+    }),
+  ]
+}

@@ -1,0 +1,267 @@
+import type { AuthenticationResponseJSON, AuthenticatorTransport, PublicKeyCredentialCreationOptionsJSON, PublicKeyCredentialRequestOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import { type KeyObject, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import type pg from 'pg'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Once } from '../../platform/ui/page-access.ts'
+import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+
+export type Passkey = {
+  readonly passkeyId: string
+  readonly name: string
+  readonly createdAt: string
+  readonly usedAt: string | null
+}
+
+/** What a challenge is for: `sign-in`, `add ses_…`, `confirm ses_… /console/keys/new`. */
+export type Purpose = string
+
+/** Passkeys (WebAuthn) of people. What a browser sends back is checked against one challenge, once. */
+export type Passkeys = {
+  creationOptions(
+    person: { readonly subjectId: string; readonly name: string },
+    purpose: Purpose,
+  ): Promise<PublicKeyCredentialCreationOptionsJSON>
+  /** Options of one person's own keys, or (null) of whichever key the browser offers. */
+  requestOptions(subjectId: string | null, purpose: Purpose): Promise<PublicKeyCredentialRequestOptionsJSON>
+  /** What a browser answered to `creationOptions`, kept under the id that is given; null when it is no such answer. */
+  create(
+    person: { readonly subjectId: string },
+    name: string,
+    answer: string,
+    purpose: Purpose,
+  ): Promise<{ readonly passkeyId: string } | null>
+  /** Whose key answered `requestOptions`; null when it is no such answer. */
+  verify(
+    answer: string,
+    purpose: Purpose,
+  ): Promise<{ readonly subjectId: string; readonly passkeyId: string } | null>
+  list(subjectId: string): Promise<readonly Passkey[]>
+  remove(subjectId: string, passkeyId: string): Promise<void>
+}
+
+/** Ed25519, ES256 and RS256 (RFC 9053): every authenticator has one of them. */
+const algorithms = [-8, -7, -257] as const
+
+const challengeMs = 10 * 60_000
+const nonceBytes = 16
+const timeBytes = 8
+const macBytes = 32
+
+/** A challenge proves by itself what it is for and how old it is, so that showing a page writes nothing. */
+const challenges = (key: KeyObject, clock: Clock) => {
+  const macOf = (head: Buffer, purpose: Purpose): Buffer =>
+    createHmac('sha256', key).update(head).update(purpose).digest()
+  return {
+    make: (purpose: Purpose): Uint8Array<ArrayBuffer> => {
+      const head = Buffer.alloc(nonceBytes + timeBytes)
+      randomBytes(nonceBytes).copy(head)
+      head.writeBigUInt64BE(BigInt(clock() + challengeMs), nonceBytes)
+      return new Uint8Array(Buffer.concat([head, macOf(head, purpose)]))
+    },
+    fits: (challenge: string, purpose: Purpose): boolean => {
+      const bytes = Buffer.from(challenge, 'base64url')
+      if (bytes.length !== nonceBytes + timeBytes + macBytes) return false
+      const head = bytes.subarray(0, nonceBytes + timeBytes)
+      const made = timingSafeEqual(bytes.subarray(nonceBytes + timeBytes), macOf(head, purpose))
+      return made && clock() < Number(head.readBigUInt64BE(nonceBytes))
+    },
+  }
+}
+
+/** The answer of a browser as an object with an id; null for anything else. */
+const parsed = <Answer extends { readonly id: string }>(text: string): Answer | null => {
+  try {
+    const answer: unknown = JSON.parse(text)
+    const fits = typeof answer === 'object' && answer !== null && 'id' in answer
+    return fits && typeof answer.id === 'string' ? (answer as unknown as Answer) : null
+  } catch {
+    return null
+  }
+}
+
+type Row = {
+  readonly passkey_id: string
+  readonly credential_id: string
+  readonly subject_id: string
+  readonly public_key: Buffer
+  readonly sign_count: number
+  readonly transports: readonly string[]
+}
+
+// The package is read when somebody uses a passkey first: a start need not wait for it.
+const webauthn = () => import('@simplewebauthn/server')
+
+export const createPasskeys = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly once: Once
+  readonly master: MasterKey
+  /** Where people reach the console, e.g. `https://shop.example`. */
+  readonly origin: () => string
+}): Passkeys => {
+  const { pool, clock, once, origin } = deps
+  const challenge = challenges(deriveKey(deps.master, 'console challenges v1'), clock)
+  const rpId = (): string => new URL(origin()).hostname
+
+  const keysOf = async (subjectId: string): Promise<readonly Row[]> =>
+    (
+      await pool.query<Row>(
+        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports
+           from vault.console_passkeys where subject_id = $1::text order by passkey_id`,
+        [subjectId],
+      )
+    ).rows
+
+  const named = (rows: readonly Row[]) =>
+    rows.map((row) => ({
+      id: row.credential_id,
+      transports: row.transports as AuthenticatorTransport[],
+    }))
+
+  /** Each challenge is answered once. `fresh` keeps what the checked answer was for. */
+  const spend = (answer: string): Promise<boolean> => once.spend(`passkey ${answer}`, challengeMs)
+
+  /** The checks of the package throw what they find wrong. */
+  const orNull = async <Verified>(verify: () => Promise<Verified>): Promise<Verified | null> => {
+    try {
+      return await verify()
+    } catch {
+      return null // what a browser sent is no answer of a passkey to this challenge: that is all it can mean
+    }
+  }
+
+  return {
+    creationOptions: async ({ subjectId, name }, purpose) => {
+      const { generateRegistrationOptions } = await webauthn()
+      return generateRegistrationOptions({
+        rpName: 'Farebox',
+        rpID: rpId(),
+        userName: name,
+        userID: new TextEncoder().encode(subjectId) as Uint8Array<ArrayBuffer>,
+        challenge: challenge.make(purpose),
+        timeout: challengeMs,
+        attestationType: 'none',
+        supportedAlgorithmIDs: [...algorithms],
+        excludeCredentials: named(await keysOf(subjectId)),
+        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+      })
+    },
+
+    requestOptions: async (subjectId, purpose) => {
+      const { generateAuthenticationOptions } = await webauthn()
+      return generateAuthenticationOptions({
+        rpID: rpId(),
+        challenge: challenge.make(purpose),
+        timeout: challengeMs,
+        userVerification: 'required',
+        ...(subjectId !== null && { allowCredentials: named(await keysOf(subjectId)) }),
+      })
+    },
+
+    create: async ({ subjectId }, name, answer, purpose) => {
+      const response = parsed<RegistrationResponseJSON>(answer)
+      if (response === null) return null
+      const { verifyRegistrationResponse } = await webauthn()
+      let answered = ''
+      const verified = await orNull(() =>
+        verifyRegistrationResponse({
+          response,
+          expectedChallenge: (given) => {
+            answered = given
+            return challenge.fits(given, purpose)
+          },
+          expectedOrigin: origin(),
+          expectedRPID: rpId(),
+          requireUserVerification: true,
+          supportedAlgorithmIDs: [...algorithms],
+        }),
+      )
+      if (!verified?.verified || !(await spend(answered))) return null
+      const { credential } = verified.registrationInfo
+      const passkeyId = newId<string>('psk', subjectId)
+      const { rowCount } = await pool.query(
+        `insert into vault.console_passkeys (passkey_id, credential_id, subject_id, name, public_key, sign_count,
+           transports, created_at)
+         values ($1::text, $2::text, $3::text, $4::text, $5::bytea, $6::bigint, $7::text[], $8::timestamptz)
+         on conflict (credential_id) do nothing`,
+        [
+          passkeyId,
+          credential.id,
+          subjectId,
+          name,
+          Buffer.from(credential.publicKey),
+          credential.counter,
+          credential.transports ?? [],
+          isoTime(clock()),
+        ],
+      )
+      return rowCount === 1 ? { passkeyId } : null
+    },
+
+    verify: async (answer, purpose) => {
+      const response = parsed<AuthenticationResponseJSON>(answer)
+      if (response === null) return null
+      const { rows } = await pool.query<Row>(
+        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports
+           from vault.console_passkeys where credential_id = $1::text`,
+        [response.id],
+      )
+      const [row] = rows
+      if (!row) return null
+      const { verifyAuthenticationResponse } = await webauthn()
+      let answered = ''
+      const verified = await orNull(() =>
+        verifyAuthenticationResponse({
+          response,
+          expectedChallenge: (given) => {
+            answered = given
+            return challenge.fits(given, purpose)
+          },
+          expectedOrigin: origin(),
+          expectedRPID: rpId(),
+          requireUserVerification: true,
+          credential: {
+            id: row.credential_id,
+            publicKey: new Uint8Array(row.public_key),
+            counter: row.sign_count,
+            transports: row.transports as AuthenticatorTransport[],
+          },
+        }),
+      )
+      if (!verified?.verified || !(await spend(answered))) return null
+      await pool.query(
+        `update vault.console_passkeys set sign_count = $2::bigint, used_at = $3::timestamptz
+          where passkey_id = $1::text`,
+        [row.passkey_id, verified.authenticationInfo.newCounter, isoTime(clock())],
+      )
+      return { subjectId: row.subject_id, passkeyId: row.passkey_id }
+    },
+
+    list: async (subjectId) => {
+      const { rows } = await pool.query<{
+        passkey_id: string
+        name: string
+        created_at: string
+        used_at: string | null
+      }>(
+        `select passkey_id, name, created_at, used_at from vault.console_passkeys
+          where subject_id = $1::text order by passkey_id`,
+        [subjectId],
+      )
+      return rows.map((row) => ({
+        passkeyId: row.passkey_id,
+        name: row.name,
+        createdAt: row.created_at,
+        usedAt: row.used_at,
+      }))
+    },
+
+    remove: async (subjectId, passkeyId) => {
+      await pool.query(
+        'delete from vault.console_passkeys where subject_id = $1::text and passkey_id = $2::text',
+        [subjectId, passkeyId],
+      )
+    },
+  }
+}

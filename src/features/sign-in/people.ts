@@ -1,0 +1,103 @@
+import type pg from 'pg'
+import { type PersonDecision, type PersonRefusal, decideConfirmation, decideGrant, decideLink, decidePasskey, decidePasskeyRemoval, decideRoleRevocation, decideSessionEnd, decideSignIn, decideView, decideWorkRetry } from '../../domain/staff/decide.ts'
+import type { AccountViewed, ActConfirmed, SessionEnded, StaffRole, WorkRetryAsked } from '../../domain/staff/events.ts'
+import { type PersonState, personRef } from '../../domain/staff/fold.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Cause, SignInMethod } from '../../kernel/event.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+
+export type PersonResult = Result<PersonRefusal>
+
+/** Every change of who may do what in the console, and every sign-in: an event with its actor. */
+export type People = {
+  grant(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
+  revokeRole(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  linkMade(subjectId: string, expiresAtMs: number, cause: Cause): Promise<PersonResult>
+  /** Refusals: `no_role`, `passkey_needed`. */
+  signIn(
+    signIn: { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod },
+    cause: Cause,
+  ): Promise<PersonResult>
+  sessionEnded(end: SessionEnded['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `too_many_passkeys`. */
+  passkeyAdded(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
+  /** Refusal: `last_passkey`. */
+  passkeyRemoved(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
+  confirmed(confirmed: ActConfirmed['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  viewed(viewed: AccountViewed['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  workRetryAsked(asked: WorkRetryAsked['data'], cause: Cause): Promise<PersonResult>
+  /** The person as the log has them now. */
+  read(subjectId: string, cause: Cause): Promise<PersonState>
+}
+
+export const createPeople = ({ runner }: { readonly runner: CommandRunner }): People => {
+  const change = (
+    name: string,
+    subjectId: string,
+    cause: Cause,
+    decide: (state: PersonState) => PersonDecision,
+  ): Promise<PersonResult> => handle(runner, { ...cause, name }, personRef(subjectId), decide)
+  return {
+    grant: (staffId, role, cause) =>
+      change('grant-staff-role', staffId, cause, (state) => decideGrant(state, { staffId, role })),
+    revokeRole: (staffId, role, cause) =>
+      change('revoke-staff-role', staffId, cause, (state) => decideRoleRevocation(state, { staffId, role })),
+    linkMade: (subjectId, expiresAtMs, cause) =>
+      change('make-sign-in-link', subjectId, cause, (state) =>
+        decideLink(state, { subjectId, expiresAt: isoTime(expiresAtMs) }),
+      ),
+    signIn: (signIn, cause) =>
+      change('sign-in', signIn.subjectId, cause, (state) => decideSignIn(state, signIn)),
+    sessionEnded: (end, cause) =>
+      change('end-session', end.subjectId, cause, (state) => decideSessionEnd(state, end)),
+    passkeyAdded: (subjectId, passkeyId, cause) =>
+      change('add-passkey', subjectId, cause, (state) => decidePasskey(state, { subjectId, passkeyId })),
+    passkeyRemoved: (subjectId, passkeyId, cause) =>
+      change('remove-passkey', subjectId, cause, (state) =>
+        decidePasskeyRemoval(state, { subjectId, passkeyId }),
+      ),
+    confirmed: (confirmed, cause) =>
+      change('confirm-act', confirmed.subjectId, cause, (state) => decideConfirmation(state, confirmed)),
+    viewed: (viewed, cause) =>
+      change('view-account', viewed.staffId, cause, (state) => decideView(state, viewed)),
+    workRetryAsked: (asked, cause) =>
+      change('ask-work-retry', asked.staffId, cause, (state) => decideWorkRetry(state, asked)),
+    read: (subjectId, cause) => readState(runner, { ...cause, name: 'read-person' }, personRef(subjectId)),
+  }
+}
+
+export type StaffMember = { readonly staffId: string; readonly email: string; readonly createdAt: string }
+
+/** The member of the staff with this address, made when there is none. Addresses that differ in case only are one. */
+export const claimStaff = async (pool: pg.Pool, email: string): Promise<string> => {
+  const { rows } = await pool.query<{ staff_id: string }>(
+    `insert into vault.staff (staff_id, email) values ($1::text, $2::text)
+     on conflict ((lower(email))) do update set email = vault.staff.email returning staff_id`,
+    [newId<string>('stf'), email],
+  )
+  return rows[0]!.staff_id
+}
+
+/** By id or by address; null when nobody has it. */
+export const findStaff = async (pool: pg.Pool, idOrEmail: string): Promise<StaffMember | null> => {
+  const { rows } = await pool.query<{ staff_id: string; email: string; created_at: string }>(
+    `select staff_id, email, created_at from vault.staff
+      where staff_id = $1::text or lower(email) = lower($1::text)`,
+    [idOrEmail],
+  )
+  const [row] = rows
+  return row ? { staffId: row.staff_id, email: row.email, createdAt: row.created_at } : null
+}
+
+/** Everybody who ever was given a role, in the order in which they came. */
+export const listStaff = async (pool: pg.Pool): Promise<readonly StaffMember[]> => {
+  const { rows } = await pool.query<{ staff_id: string; email: string; created_at: string }>(
+    'select staff_id, email, created_at from vault.staff order by staff_id',
+  )
+  return rows.map((row) => ({ staffId: row.staff_id, email: row.email, createdAt: row.created_at }))
+}

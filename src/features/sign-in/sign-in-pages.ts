@@ -1,0 +1,176 @@
+import { isEmail } from '../../kernel/formats.ts'
+import { consolePath, setCookie } from '../../platform/ui/cookies.ts'
+import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import type { View } from '../../platform/ui/frame.ts'
+import { html } from '../../platform/ui/html.ts'
+import { type ConsolePage, type Visit, goTo, openPage, refusedView, show } from '../../platform/ui/page.ts'
+import { codeIn, newSecret } from '../../platform/vault/secrets.ts'
+import { codeText, passkeyButton } from './passkey-pages.ts'
+import { linkUrl } from './printed-link.ts'
+import { linkMs } from './sign-in-links.ts'
+import { type SignInDeps, signIn, signInLetter, waitS } from './sign-in.ts'
+
+const waitText = (seconds: number): string =>
+  `That was tried too often. Wait ${Math.ceil(seconds)} seconds and try again.`
+
+const homeOf = (visit: Visit, typed: Typed = untyped): string =>
+  consolePath(typed.text('to') || visit.query.get('to'))
+
+const noMail = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
+
+/** The pages of somebody who is not signed in yet. They answer the same whether or not an address is known. */
+export const signInPages = (deps: SignInDeps): readonly ConsolePage[] => {
+  const { links, passkeys, mailer, limits, name } = deps
+
+  const signInView = async (visit: Visit, typed: Typed, problems: Problems): Promise<View> => {
+    const to = homeOf(visit, typed)
+    const options = await passkeys.requestOptions(null, 'sign-in')
+    return {
+      alone: true,
+      title: `Sign in to ${name}`,
+      scripts: [deps.passkeyScript],
+      body: html`${problemsOf(problems)}
+${
+  mailer === null
+    ? noMail
+    : html`<form method="post" action="/console/sign-in" class="stack" novalidate>
+${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email', required: true, maxlength: 254 }, typed, problems)}
+<div class="acts"><button class="first">Send me a link</button></div>
+</form>`
+}
+<h2>With a passkey</h2>
+<form method="post" action="/console/sign-in/passkey" class="stack">
+<input type="hidden" name="to" value="${to}">
+${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : 'second')}
+</form>`,
+    }
+  }
+
+  const askForLink = async (visit: Visit, typed: Typed) => {
+    const email = typed.text('email')
+    if (mailer === null)
+      return refusedView(await signInView(visit, typed, { form: 'This service sends no mail.' }))
+    if (!isEmail(email))
+      return refusedView(
+        await signInView(visit, typed, { email: 'Type an e-mail address such as name@example.com.' }),
+      )
+    const wait = waitS(limits, visit.browser.address, email)
+    if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
+    const known = await deps.accountOfEmail(email)
+    const asking = newSecret()
+    const link = await links.mailed({ subjectId: known?.accountId ?? null, email, browser: asking })
+    if (known !== null) mailer.send(signInLetter(known.email, name, linkUrl(deps.origin(), link)))
+    const cookie = setCookie('asking', asking, 'Strict', linkMs / 1000)
+    return { ...goTo('/console/sign-in/sent'), cookies: [cookie] }
+  }
+
+  const sentView = (typed: Typed, problems: Problems): View => ({
+    alone: true,
+    title: 'Look into your mail',
+    body: html`${problemsOf(problems)}
+<p>If an account has this address, a link is on its way. It is good for ten minutes, and once.</p>
+<p>Open it in this browser. If it opens in another one, that one shows a code: type it here.</p>
+<form method="post" action="/console/sign-in/sent" class="stack" novalidate>
+${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'one-time-code', required: true, maxlength: 20 }, typed, problems)}
+<div class="acts"><button class="first">Sign in</button> <a href="/console/sign-in">Ask again</a></div>
+</form>`,
+  })
+
+  const redeemCode = async (visit: Visit, typed: Typed) => {
+    const code = codeIn(typed.text('code'))
+    if (code === null)
+      return refusedView(sentView(typed, { code: 'A code has eight digits, such as 1234 5678.' }))
+    const wait = waitS(limits, visit.browser.address)
+    if (wait > 0) return refusedView(sentView(typed, { form: waitText(wait) }), 429)
+    const redeemed = await links.redeem(code, visit.asking)
+    const cookies = redeemed && (await signIn(deps, visit, redeemed.subjectId, 'link'))
+    if (!cookies)
+      return refusedView(
+        sentView(typed, {
+          code: 'This code does not fit. It is good for ten minutes and five tries, in the browser that asked.',
+        }),
+      )
+    return { ...goTo('/console'), cookies }
+  }
+
+  const linkView = (visit: Visit): View => ({
+    alone: true,
+    title: `Sign in to ${name}`,
+    body: html`<p>Press the button to sign in. The link is good once.</p>
+<form method="post" action="/console/sign-in/link" class="stack">
+<input type="hidden" name="link" value="${visit.query.get('link') ?? ''}">
+<div class="acts"><button class="first">Sign in</button></div>
+</form>`,
+  })
+
+  const deadLink: View = {
+    alone: true,
+    title: 'This link is over',
+    body: html`<p>It was used, ten minutes have passed, or a newer one was sent. <a href="/console/sign-in">Ask for another one</a>.</p>`,
+  }
+
+  const openLink = async (visit: Visit, typed: Typed) => {
+    const wait = waitS(limits, visit.browser.address)
+    if (wait > 0)
+      return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(wait)}</p>` }, 429)
+    const opened = await links.open(typed.text('link'), visit.asking)
+    if (opened === null) return refusedView(deadLink, 409)
+    if (opened.kind === 'code')
+      return show({
+        alone: true,
+        title: 'Type this code where you asked for the link',
+        body: html`${codeText(opened.code)}
+<p>The link was asked for in another browser, so nobody is signed in here. If you did not ask for it, close this page.</p>`,
+      })
+    const cookies = await signIn(deps, visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
+    return cookies === null ? refusedView(deadLink, 409) : { ...goTo('/console'), cookies }
+  }
+
+  const byPasskey = async (visit: Visit, typed: Typed) => {
+    const wait = waitS(limits, visit.browser.address)
+    const found = wait > 0 ? null : await passkeys.verify(typed.text('answer'), 'sign-in')
+    const person = found && (await deps.people.read(found.subjectId, systemCause(visit)))
+    const cookies =
+      found && person?.passkeys.has(found.passkeyId)
+        ? await signIn(deps, visit, found.subjectId, 'passkey')
+        : null
+    if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
+    const text =
+      wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
+    return refusedView(await signInView(visit, untyped, { form: text }), wait > 0 ? 429 : 400)
+  }
+
+  return [
+    openPage({
+      path: '/console/sign-in',
+      name: 'signIn',
+      summary: 'Sign in by e-mail or passkey',
+      show: async (visit) =>
+        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, untyped, {})),
+      act: { harmless: true, run: askForLink },
+    }),
+    openPage({
+      path: '/console/sign-in/sent',
+      name: 'signInSent',
+      summary: 'A link was sent; the code of another browser',
+      show: async () => show(sentView(untyped, {})),
+      act: { harmless: true, run: redeemCode },
+    }),
+    openPage({
+      path: '/console/sign-in/link',
+      name: 'signInLink',
+      summary: 'A link was opened: looking at it does nothing, its button signs in',
+      show: async (visit) => show(linkView(visit)),
+      act: { harmless: true, run: openLink },
+    }),
+    openPage({
+      path: '/console/sign-in/passkey',
+      name: 'signInPasskey',
+      summary: 'Signs in with a passkey',
+      act: { harmless: true, run: byPasskey },
+    }),
+  ]
+}
+
+const systemCause = ({ requestId }: Visit) =>
+  ({ actor: { kind: 'system', name: 'console' }, correlationId: requestId }) as const

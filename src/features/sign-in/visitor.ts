@@ -1,0 +1,51 @@
+import type pg from 'pg'
+import { isStaff } from '../../domain/staff/decide.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'
+import { type Role, type Session, sessionCause } from '../../platform/ui/session.ts'
+import type { Accounts } from '../accounts/account-service.ts'
+import { emailOf } from '../accounts/account-vault.ts'
+import { type People, findStaff } from './people.ts'
+
+const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
+  reseller ? ['customer', 'reseller'] : ['customer']
+
+/**
+ * Whose session it is and what they may see. Staff that came by a link of the command line has no role until a passkey
+ * is registered. Null when the person of the session is no more.
+ */
+export const createVisitors = ({
+  pool,
+  people,
+  accounts,
+}: {
+  readonly pool: pg.Pool
+  readonly people: People
+  readonly accounts: Pick<Accounts, 'read'>
+}) => {
+  // As the log has it: a block, and the end of a role, hold from the next page on.
+  const findAccount = async (accountId: AccountId, cause: Cause): Promise<ShownAccount | null> => {
+    const [state, email] = await Promise.all([accounts.read(accountId, cause), emailOf(pool, accountId)])
+    return state && { accountId, email: email ?? '', reseller: state.reseller, blocked: state.blocked }
+  }
+
+  return async (session: Session, requestId: string): Promise<Visitor | null> => {
+    const { subjectId, method, viewing } = session
+    const cause = sessionCause(session, requestId)
+    if (!isStaff(subjectId)) {
+      const account = await findAccount(subjectId as AccountId, cause)
+      return account && { session, roles: new Set(accountRoles(account)), name: account.email, account }
+    }
+    const [member, person] = await Promise.all([findStaff(pool, subjectId), people.read(subjectId, cause)])
+    if (member === null || person.roles.isEmpty()) return null
+    const own: readonly Role[] = method === 'passkey' ? [...person.roles] : []
+    const account = viewing !== null && own.includes('operator') ? await findAccount(viewing, cause) : null
+    return {
+      session,
+      roles: new Set([...own, ...(account ? accountRoles(account) : [])]),
+      name: member.email,
+      account,
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { AddressStocked, AddressesStocked, EndpointsChanged, StockEvent, StockedAddress } from '../../domain/stock/events.ts'
+import { type AddressState, type StockState, addressFold, stockFold } from '../../domain/stock/fold.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { CommandDecision, StreamRef } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { addressStream, stockStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+
+/** Addresses of one product in one country, checked by `parseStocking`. */
+export type Stocking = {
+  readonly productId: string
+  readonly country: string
+  readonly addresses: readonly StockedAddress[]
+}
+
+export type StockingReport = {
+  readonly added: readonly string[]
+  /** In this stock before, and reached by another endpoint now. */
+  readonly changed: readonly string[]
+  /** Ids of the logins that those had before. */
+  readonly formerLogins: readonly string[]
+  /** In this stock before as they are: nothing was written for them. */
+  readonly alreadyStocked: readonly string[]
+  /** In another product's or country's stock: nothing was added for them. */
+  readonly elsewhere: readonly { readonly ip: string; readonly productId: string; readonly country: string }[]
+}
+
+const emptyReport: StockingReport = {
+  added: [],
+  changed: [],
+  formerLogins: [],
+  alreadyStocked: [],
+  elsewhere: [],
+}
+
+/** About 20 KiB of events and 101 streams a command: far below 1 MiB an append and one set-based read. */
+const batchAddresses = 100
+
+type AddressStates = ReadonlyMap<string, AddressState>
+
+/** The addresses that are reached by another endpoint than before. One that names none is left as it is. */
+const movedOf = (
+  stock: StockState,
+  addresses: readonly StockedAddress[],
+): EndpointsChanged['data']['changes'] => {
+  const moved = addresses.flatMap(({ ip, endpoint }) => {
+    const before = stock.addresses.get(ip)
+    return before && endpoint && !isDeepStrictEqual(before.endpoint, endpoint) ? [{ ip, endpoint }] : []
+  })
+  if (moved.length === 0) return []
+  const rentals = new Map(stock.rentals.entrySeq().map(([proxyId, { ip }]) => [ip, proxyId as ProxyId]))
+  return moved.map((each) => ({ ...each, proxyId: rentals.get(each.ip) ?? null }))
+}
+
+/**
+ * Adds what is not in stock anywhere. Each address's own stream is written before the stock stream, so that two
+ * products can never both hold it; what a crash left between the two is completed by the next run.
+ */
+export const decideStocking = (
+  states: { readonly stock: StockState; readonly addresses: AddressStates },
+  { productId, country, addresses }: Stocking,
+  nowMs: number,
+): CommandDecision<StockingReport> => {
+  const heldBy = (ip: string): AddressState => {
+    const held = states.addresses.get(ip) ?? null
+    return held?.retired ? null : held
+  }
+  const isHere = ({ ip }: StockedAddress): boolean => {
+    const held = heldBy(ip)
+    return held === null || (held.productId === productId && held.country === country)
+  }
+  const here = addresses.filter(isHere)
+  const claimed = here.filter(({ ip }) => heldBy(ip) === null)
+  const fresh = here.filter(({ ip }) => !states.stock.addresses.has(ip))
+  const stocked: AddressesStocked = {
+    type: 'AddressesStocked',
+    data: { productId, country, addresses: fresh },
+  }
+  const moved = movedOf(states.stock, here)
+  const changed: EndpointsChanged = {
+    type: 'EndpointsChanged',
+    data: { changes: moved, changedAt: isoTime(nowMs) },
+  }
+  const ofStock: readonly StockEvent[] = [
+    ...(fresh.length > 0 ? [stocked] : []),
+    ...(moved.length > 0 ? [changed] : []),
+  ]
+  const movedIps = new Set(moved.map(({ ip }) => ip))
+  return {
+    appends: [
+      ...claimed.map(({ ip }) => {
+        const event: AddressStocked = { type: 'AddressStocked', data: { ip, productId, country } }
+        return { stream: addressStream(ip), events: [event] }
+      }),
+      ...(ofStock.length > 0 ? [{ stream: stockStream(productId, country), events: ofStock }] : []),
+    ],
+    answer: {
+      added: fresh.map(({ ip }) => ip),
+      changed: [...movedIps],
+      formerLogins: moved.flatMap(({ ip }) => states.stock.addresses.get(ip)?.endpoint?.credentialId ?? []),
+      alreadyStocked: here
+        .filter((address) => !fresh.includes(address) && !movedIps.has(address.ip))
+        .map(({ ip }) => ip),
+      elsewhere: addresses.flatMap((address) => {
+        const held = heldBy(address.ip)
+        return held === null || isHere(address)
+          ? []
+          : [{ ip: address.ip, productId: held.productId, country: held.country }]
+      }),
+    },
+  }
+}
+
+const merged = (a: StockingReport, b: StockingReport): StockingReport => ({
+  added: [...a.added, ...b.added],
+  changed: [...a.changed, ...b.changed],
+  formerLogins: [...a.formerLogins, ...b.formerLogins],
+  alreadyStocked: [...a.alreadyStocked, ...b.alreadyStocked],
+  elsewhere: [...a.elsewhere, ...b.elsewhere],
+})
+
+const batchesOf = (stocking: Stocking): Stocking[] => {
+  const byIp = new Map(stocking.addresses.map((address) => [address.ip, address]))
+  const addresses = [...byIp.values()]
+  return Array.from({ length: Math.ceil(addresses.length / batchAddresses) }, (_, batch) => ({
+    ...stocking,
+    addresses: addresses.slice(batch * batchAddresses, (batch + 1) * batchAddresses),
+  }))
+}
+
+/**
+ * Puts addresses in stock, in batches; an address named twice is taken once. A crash leaves whole batches (on
+ * EventStoreDB a part of one): the same call again completes it. Rejects with CommandOverload when the log cannot take
+ * it; the same call again converges.
+ */
+export const addAddresses = async (
+  runner: CommandRunner,
+  stocking: Stocking,
+  cause: Cause,
+): Promise<{ readonly report: StockingReport; readonly position: number | null }> => {
+  let report = emptyReport
+  let position: number | null = null
+  for (const batch of batchesOf(stocking)) {
+    const streams: Record<string, StreamRef<StockState | AddressState>> = {
+      stock: { stream: stockStream(batch.productId, batch.country), fold: stockFold },
+      ...Object.fromEntries(
+        batch.addresses.map(({ ip }) => [ip, { stream: addressStream(ip), fold: addressFold }]),
+      ),
+    }
+    const outcome = await runner.run({
+      name: 'stock-addresses',
+      correlationId: cause.correlationId,
+      actor: cause.actor,
+      streams,
+      decide: ({ stock, ...addresses }, { nowMs }) =>
+        decideStocking(
+          {
+            stock: stock as StockState,
+            addresses: new Map(Object.entries(addresses as Record<string, AddressState>)),
+          },
+          batch,
+          nowMs,
+        ),
+    })
+    report = merged(report, outcome.answer)
+    position = outcome.position ?? position
+  }
+  return { report, position }
+}

@@ -1,0 +1,63 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { decideExpiry } from '../../domain/stock/decide.ts'
+import { stockFold } from '../../domain/stock/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { decided } from '../../kernel/decider.ts'
+import { newId } from '../../kernel/ids.ts'
+import { stockStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import { type Poller, type WorkOf, startWorklists, worklist } from '../../platform/work/worklist.ts'
+
+type Due = { product_id: string; country: string; proxy_ids: string[] }
+
+/**
+ * Rentals of one stock that one run ends at most, so that one event stays far below the log's limit. Counted stock by
+ * stock: those of one that cannot be decided on stay overdue, and would take the turn of all others.
+ */
+const maxRentalsAStock = 500
+const maxStocksARun = 1_000
+
+/**
+ * Rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock stream, on the
+ * injected clock; the read model only says where to look.
+ */
+export const rentalsOver = ({
+  runner,
+  clock,
+}: {
+  readonly runner: CommandRunner
+  readonly clock: Clock
+}): WorkOf =>
+  worklist<Due>({
+    name: 'rentals-over',
+    read: `select product_id, country, array_agg(proxy_id) as proxy_ids
+             from (select product_id, country, proxy_id,
+                          row_number() over (partition by product_id, country order by expires_at) as place
+                     from read.proxies where released_at is null and expires_at <= $1::timestamptz) overdue
+            where place <= ${maxRentalsAStock}
+            group by product_id, country`,
+    values: () => [isoTime(clock())],
+    key: { product_id: 'text', country: 'text' },
+    limit: maxStocksARun,
+    work: async ({ product_id, country, proxy_ids }) => {
+      const cause = { actor: { kind: 'system', name: 'rental-expiry' }, correlationId: newId('run') } as const
+      const ref = { stream: stockStream(product_id, country), fold: stockFold }
+      await handle(runner, { ...cause, name: 'expire-rentals' }, ref, (stock, { nowMs }) =>
+        decided(...decideExpiry(stock, proxy_ids, nowMs)),
+      )
+    },
+  })
+
+/** Ends rentals whose time is over. */
+export const startRentalExpiry = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, logger, intervalMs = 1_000 } = deps
+  return startWorklists({ name: 'rental-expiry', intervalMs, pool, logger, lists: [rentalsOver(deps)] })
+}

@@ -1,0 +1,223 @@
+import { isIPv6 } from 'node:net'
+import { z } from 'zod'
+import type { Problem } from '../../domain/catalog/catalog-rules.ts'
+import { countriesOf, ratesIn } from '../../domain/catalog/catalog.ts'
+import { type DedicatedProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { endpointHost, endpointPort, endpointProtocols, endpointSecret, shownAt } from '../../domain/shared/endpoint-fields.ts'
+import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
+import { canonicalIp } from '../../kernel/ip-address.ts'
+import { isStorable, storableText } from '../../kernel/json-text.ts'
+import type { Login } from '../../platform/vault/logins.ts'
+
+const name = (maxLength: number) =>
+  z.string().min(1).max(maxLength).refine(isStorable, { error: storableText })
+
+const endpoint = z
+  .strictObject({
+    protocol: z.enum(endpointProtocols, `one of ${endpointProtocols.join(', ')}`),
+    host: endpointHost,
+    port: endpointPort,
+    username: endpointSecret.nullish(),
+    password: endpointSecret.nullish(),
+    udp: z.boolean('true or false').default(false),
+  })
+  .refine(({ protocol, udp }) => protocol === 'socks5' || !udp, {
+    path: ['udp'],
+    error: 'false, since UDP passes through socks5 alone',
+  })
+
+/** One address as an operator's file names it; what is left out comes from the command's options. */
+const addressEntry = z.strictObject({
+  product: z.string('a product id').nullish(),
+  country: z.string('a country, alpha-3').nullish(),
+  ip: z.string('an address'),
+  city: name(80).nullish(),
+  asn: z.int().min(1).max(4_294_967_295).nullish(),
+  asnOrg: name(120).nullish(),
+  carrierId: z.string().nullish(),
+  service: z.enum(['dedicated', 'shared']).nullish(),
+  endpoint: endpoint.nullish(),
+})
+
+export type StockingInput = {
+  /** For addresses that do not say it themselves, as the four below. */
+  readonly product: string | null
+  readonly country: string | null
+  /**
+   * One address a line (`#` starts a comment), a JSON array of `{product, country, ip, city, asn, asnOrg, carrierId,
+   * service, endpoint}`, or one such object a line.
+   */
+  readonly text: string
+  readonly defaults: Partial<Omit<StockedAddress, 'ip' | 'endpoint'>>
+}
+
+/** An address that is to be stocked; what signs in at its endpoint goes to the vault. */
+export type AddressToStock = Omit<StockedAddress, 'endpoint'> & {
+  readonly endpoint?: Omit<StockedEndpoint, 'credentialId'> & { readonly login: Login | null }
+}
+
+/** Addresses of one product in one country. */
+export type ParsedStock = {
+  readonly productId: string
+  readonly country: string
+  readonly addresses: readonly AddressToStock[]
+}
+
+export type ParsedStocking =
+  | { readonly ok: true; readonly stocks: readonly ParsedStock[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] }
+
+type Entry = { readonly path: string; readonly value: unknown }
+type Stocked = { readonly productId: string; readonly country: string; readonly address: AddressToStock }
+
+const contentLines = (text: string): readonly (readonly [content: string, path: string])[] =>
+  text.split(/\r?\n/).map((content, index) => [content.trim(), `line ${index + 1}`])
+
+const jsonLines = (text: string): readonly (Entry | Problem)[] =>
+  contentLines(text).flatMap(([content, path]) => {
+    if (content === '' || content.startsWith('#')) return []
+    try {
+      return [{ path, value: JSON.parse(content) as unknown }]
+    } catch {
+      // What was meant for JSON may hold a password.
+      return [{ path, value: 'no JSON', expected: 'one JSON object a line' }]
+    }
+  })
+
+const entriesOf = (text: string): readonly (Entry | Problem)[] => {
+  const [first] = contentLines(text).find(([content]) => content !== '' && !content.startsWith('#')) ?? ['']
+  if (first.startsWith('{')) return jsonLines(text)
+  if (first.startsWith('['))
+    try {
+      return (JSON.parse(text) as unknown[]).map((value, index) => ({ path: `[${index}]`, value }))
+    } catch {
+      return [{ path: '', value: 'no JSON', expected: 'one address a line, or a JSON array' }]
+    }
+  return contentLines(text).flatMap(([content, path]) =>
+    content
+      .replace(/#.*/, '')
+      .split(/[\s,]+/)
+      .filter(Boolean)
+      .map((ip) => ({ path, value: { ip } })),
+  )
+}
+
+type Asked = {
+  readonly productOf: (id: string) => Product | undefined
+  readonly input: StockingInput
+}
+
+const placeOf = (
+  { productOf, input }: Asked,
+  { path, value }: Entry,
+  said: { readonly product?: string | null | undefined; readonly country?: string | null | undefined },
+): { readonly product: Product & DedicatedProduct; readonly country: string } | Problem => {
+  const id = said.product ?? input.product
+  const country = (said.country ?? input.country)?.toUpperCase() ?? null
+  const product = id === null ? undefined : productOf(id)
+  if (!product || !isDedicated(product))
+    return {
+      path: said.product == null ? 'product' : `${path}.product`,
+      value: id,
+      expected: 'a product of dedicated IPs (shape addresses or addresses_mobile)',
+    }
+  const countries = countriesOf(product)
+  if (country === null || !countries.includes(country))
+    return {
+      path: said.country == null ? 'country' : `${path}.country`,
+      value: country ?? shownAt(value, ['country']),
+      expected: `a country that ${product.id} has prices for: ${countries.join(', ')}`,
+    }
+  return { product, country }
+}
+
+const endpointOf = (
+  given: z.infer<typeof endpoint> | null | undefined,
+): Pick<AddressToStock, 'endpoint'> | object => {
+  if (given == null) return {}
+  const { username, password, ...rest } = given
+  const login = username == null ? null : { username, password: password ?? '' }
+  return { endpoint: { ...rest, login } }
+}
+
+const stockedOf = (asked: Asked, entry: Entry): Stocked | Problem => {
+  const { path, value } = entry
+  const parsed = addressEntry.safeParse(value)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]!
+    const shown = issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : shownAt(value, issue.path)
+    return { path: [path, ...issue.path].join('.'), value: shown, expected: issue.message }
+  }
+  const { ip: text, product: _, country: _c, endpoint: given, ...said } = parsed.data
+  const place = placeOf(asked, entry, parsed.data)
+  if ('expected' in place) return place
+  const { product, country } = place
+  const ip = canonicalIp(text)
+  if (ip === null) return { path, value: text, expected: 'an IPv4 or IPv6 address of one host' }
+  const version = isIPv6(ip) ? 'ipv6' : 'ipv4'
+  if ((product.family === 'ipv4' || product.family === 'ipv6') && version !== product.family)
+    return { path, value: text, expected: `an ${product.family === 'ipv4' ? 'IPv4' : 'IPv6'} address` }
+  const pick = <Field extends keyof typeof said>(field: Field) =>
+    said[field] ?? asked.input.defaults[field] ?? null
+  const carrierId = pick('carrierId')
+  const service = pick('service')
+  const rates = ratesIn(product, country)
+  if (!rates.some(({ target }) => target.carrierId === carrierId && target.service === service)) {
+    const known = new Set(rates.map(({ target }) => `${target.carrierId} ${target.service}`))
+    return {
+      path,
+      value: { carrierId, service },
+      expected:
+        product.shape === 'addresses_mobile'
+          ? `a carrier and service of ${product.id} in ${country}: ${[...known].join(', ')}`
+          : `no carrier and no service on ${product.id}`,
+    }
+  }
+  return {
+    productId: product.id,
+    country,
+    address: {
+      ip,
+      city: pick('city'),
+      asn: pick('asn'),
+      asnOrg: pick('asnOrg'),
+      carrierId,
+      service,
+      ...endpointOf(given),
+    },
+  }
+}
+
+/** Checks addresses against the products that they are stocked for; all of them or none, every problem named. */
+export const parseStocking = (
+  productOf: (id: string) => Product | undefined,
+  input: StockingInput,
+): ParsedStocking => {
+  const entries = entriesOf(input.text)
+  if (entries.length === 0)
+    return { ok: false, problems: [{ path: '', value: input.text, expected: 'at least one address' }] }
+  const stocks = new Map<string, { productId: string; country: string; addresses: AddressToStock[] }>()
+  const seen = new Map<string, { readonly path: string; readonly text: string }>()
+  const problems = new Map<string, Problem>()
+  const say = (problem: Problem): void => void problems.set(JSON.stringify(problem), problem)
+  for (const entry of entries) {
+    const stocked = 'expected' in entry ? entry : stockedOf({ productOf, input }, entry)
+    if ('expected' in stocked) {
+      say(stocked)
+      continue
+    }
+    const { productId, country, address } = stocked
+    const text = JSON.stringify(stocked)
+    const before = seen.get(address.ip)
+    if (before && before.text !== text)
+      say({ path: entry.path, value: address.ip, expected: `each address once; ${before.path} has it` })
+    seen.set(address.ip, { path: entry.path, text })
+    const key = `${productId} ${country}`
+    const stock = stocks.get(key) ?? { productId, country, addresses: [] }
+    if (!before) stock.addresses.push(address)
+    stocks.set(key, stock)
+  }
+  return problems.size > 0
+    ? { ok: false, problems: [...problems.values()] }
+    : { ok: true, stocks: [...stocks.values()] }
+}

@@ -1,0 +1,123 @@
+import type pg from 'pg'
+import { type Catalog, countriesOf } from '../../domain/catalog/catalog.ts'
+import { isDedicated } from '../../domain/catalog/product.ts'
+import { type StockState, stockFold } from '../../domain/stock/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { StreamRef } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { stockStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+
+/** One pool of addresses that are alike to a buyer; carrier and service are null but for mobile. */
+export type PoolCount = {
+  readonly productId: string
+  readonly country: string
+  readonly carrierId: string | null
+  readonly service: string | null
+  readonly total: number
+  readonly available: number
+  /** Released less than 15 minutes ago. */
+  readonly resting: number
+  readonly rented: number
+}
+
+type Place = { readonly productId: string; readonly country: string }
+
+const countPools = ({ productId, country }: Place, state: StockState, nowMs: number): PoolCount[] => {
+  const totals = state.addresses.countBy(({ carrierId, service }) => JSON.stringify([carrierId, service]))
+  const inOrder = [...totals].sort(([one], [other]) => (one < other ? -1 : 1))
+  return inOrder.map(([key, total]) => {
+    const [carrierId, service] = JSON.parse(key) as [string | null, string | null]
+    const pool = state.pools.get(key)
+    const rested = pool?.resting.count(({ availableFromMs }) => availableFromMs <= nowMs) ?? 0
+    const resting = (pool?.resting.size ?? 0) - rested
+    const available = (pool?.ready.size ?? 0) + rested
+    const rented = total - available - resting
+    return { productId, country, carrierId, service, total, available, resting, rented }
+  })
+}
+
+/**
+ * What is in stock, from the log itself: exact whatever the projections have folded. In order of products,
+ * countries, carriers and services; only countries of the catalogue, so a country that lost its prices is not shown.
+ */
+export const countStock = async (
+  runner: CommandRunner,
+  catalog: Catalog,
+  only: { readonly productId?: string | undefined; readonly country?: string | undefined },
+  cause: Cause,
+): Promise<readonly PoolCount[]> => {
+  const places = catalog.products
+    .filter((product) => only.productId === undefined || product.id === only.productId)
+    .flatMap((product) =>
+      isDedicated(product) ? countriesOf(product).map((country) => ({ productId: product.id, country })) : [],
+    )
+    .filter((place) => only.country === undefined || place.country === only.country)
+  const streams: Record<string, StreamRef<StockState>> = Object.fromEntries(
+    places.map((place, index) => [
+      String(index),
+      { stream: stockStream(place.productId, place.country), fold: stockFold },
+    ]),
+  )
+  if (places.length === 0) return []
+  const { answer } = await runner.run({
+    name: 'count-stock',
+    correlationId: cause.correlationId,
+    actor: cause.actor,
+    streams,
+    decide: (states, { nowMs }) => ({
+      appends: [],
+      answer: places.flatMap((place, index) => countPools(place, states[String(index)]!, nowMs)),
+    }),
+  })
+  return answer
+}
+
+type Row = {
+  readonly product_id: string
+  readonly country: string
+  readonly carrier_id: string
+  readonly service: string
+  readonly total: number
+  readonly rented: number
+  readonly resting: number
+}
+
+/** Where the next page of pools begins: the key of the last one. */
+export type PoolKey = Pick<PoolCount, 'productId' | 'country' | 'carrierId' | 'service'>
+
+/** Up to `limit` pools of stock as the read tables have them, in the order of their keys, that come after one. */
+export const poolsAfter = async (
+  { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },
+  { after, limit }: { readonly after: PoolKey | null; readonly limit: number },
+): Promise<readonly PoolCount[]> => {
+  const { rows } = await pool.query<Row>({
+    name: 'pools-after',
+    text: `select level.product_id, level.country, level.carrier_id, level.service, level.total, level.rented,
+                  (select count(*) from read.resting_addresses resting
+                    where resting.product_id = level.product_id and resting.country = level.country
+                      and resting.carrier_id = level.carrier_id and resting.service = level.service
+                      and resting.available_from > $1::timestamptz) as resting
+             from read.stock_levels level
+            where (level.product_id, level.country, level.carrier_id, level.service) > ($2::text, $3::text, $4::text, $5::text)
+            order by level.product_id, level.country, level.carrier_id, level.service limit $6::int`,
+    values: [
+      isoTime(clock()),
+      after?.productId ?? '',
+      after?.country ?? '',
+      after?.carrierId ?? '',
+      after?.service ?? '',
+      limit,
+    ],
+  })
+  return rows.map(({ total, rented, resting, ...row }) => ({
+    productId: row.product_id,
+    country: row.country,
+    carrierId: row.carrier_id || null,
+    service: row.service || null,
+    total,
+    rented,
+    resting,
+    available: total - rented - resting,
+  }))
+}

@@ -1,0 +1,106 @@
+import type { LiveStock } from '../../domain/catalog/availability.ts'
+import { type Catalog, type Wanted, productOfOrder } from '../../domain/catalog/catalog.ts'
+import { type TermsOf, quantityOf } from '../../domain/catalog/pricing.ts'
+import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { parseMeta } from '../../domain/catalog/targeting.ts'
+import { type Interval, type Period, intervalDays } from '../../domain/shared/billing-interval.ts'
+import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { accepted } from '../catalog/views.ts'
+import type { Payer } from '../orders/payer.ts'
+import { type Prepared, prepareOrder } from '../orders/prepare-order.ts'
+
+/** What prices and stock are read from. */
+export type Market = {
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly termsOf: TermsOf
+}
+
+export type SubscriptionWish = {
+  readonly productId: string
+  readonly quantity: number
+  readonly interval: Interval
+  readonly meta: Readonly<Record<string, unknown>> | undefined
+  readonly expectedAmountCents: number | undefined
+}
+
+const notAvailable = (message: string) => refuse('subscription_not_available', message)
+
+/** @throws ApiError subscription_not_available */
+const checkBilling = ({ id, billing }: Product, interval: Interval): void => {
+  if (!billing.subscription)
+    throw notAvailable(`${id} is not sold by subscription; order it with POST /api/v1/orders`)
+  if (!billing.intervals.includes(interval))
+    throw notAvailable(
+      `${id} is not sold by the ${interval}; accepted intervals: ${billing.intervals.join(', ')}`,
+    )
+}
+
+/** Of all the periods that an order takes, a subscription takes the one of its interval. */
+const otherPeriod = (interval: Interval) =>
+  refuse(
+    'invalid_period',
+    `fulfillment_meta.period_days must be ${intervalDays[interval]} in a subscription by the ${interval}`,
+  )
+
+/** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */
+const wantedOf = (product: Product, interval: Interval, meta: SubscriptionWish['meta']): Wanted | null => {
+  const parsed = parseMeta(product, meta)
+  if (parsed.ok || parsed.refusal.code !== 'invalid_period') return accepted(parsed)
+  const days = intervalDays[interval]
+  if (meta?.period_days !== days) throw otherPeriod(interval)
+  throw refuse(
+    'invalid_period',
+    `${product.id} is not sold for ${days} days there, so not by the ${interval}`,
+  )
+}
+
+/**
+ * How long one payment lasts: traffic by the calendar, what is sold for a time as long as that time, which must be the
+ * interval's. @throws ApiError subscription_not_available, invalid_period
+ */
+const periodOf = (product: Product, interval: Interval, periodDays: number | null): Period => {
+  const days = intervalDays[interval]
+  if (product.shape === 'gateway_gb') return { unit: 'month', count: interval === 'month' ? 1 : 12 }
+  if (product.shape === 'gateway_time') {
+    if (product.periodDays === days) return { unit: 'day', count: days }
+    throw notAvailable(`a plan of ${product.id} lasts ${product.periodDays} days, which is no ${interval}`)
+  }
+  if (periodDays === days) return { unit: 'day', count: days }
+  throw otherPeriod(interval)
+}
+
+/**
+ * The order of a subscription's first period. @throws ApiError unknown_product, product_unavailable,
+ * subscription_not_available, then as `prepareOrder`
+ */
+export const prepareFirst = async (
+  { catalog, stock, termsOf }: Market,
+  caller: Payer,
+  wish: SubscriptionWish,
+  ids: { readonly subscriptionId: SubscriptionId; readonly orderId: OrderId },
+): Promise<Prepared> => {
+  const { productId, quantity, interval, meta, expectedAmountCents } = wish
+  const product = accepted(productOfOrder(catalog.current(), productId))
+  checkBilling(product, interval)
+  accepted(quantityOf(product, quantity))
+  const wanted = wantedOf(product, interval, meta)
+  const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
+  const prepared = await prepareOrder(
+    {
+      orderId: ids.orderId,
+      caller,
+      customerId: null,
+      termsOf: (sold) => termsOf(caller, sold),
+      method: 'wallet',
+      payableBy: ['wallet'],
+      expectedAmountCents,
+      catalog: catalog.current(),
+    },
+    { productId, quantity, meta },
+    stock,
+  )
+  const { subscriptionId } = ids
+  return { ...prepared, subscription: { subscriptionId, interval, period, periodStart: null } }
+}

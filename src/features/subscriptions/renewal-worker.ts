@@ -1,0 +1,109 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { createLiveStock } from '../../../projections/stock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Core } from '../../platform/feature/core.ts'
+import { type Poller, type WorkOf, handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { createCompletion } from '../orders/complete-orders.ts'
+import { createOrderService } from '../orders/place-order.ts'
+import { readOrder } from '../orders/refund-order.ts'
+import { createMeter } from '../plans/meter-traffic.ts'
+import type { LivePrices } from '../resellers/live-prices.ts'
+import { type Renewals, createRenewals } from './renew.ts'
+import { type Subscriptions, createSubscriptions } from './subscription-service.ts'
+
+const maxARun = 200
+
+type OpenPeriod = { readonly order_id: OrderId; readonly opened_at: string }
+type Due = { readonly subscription_id: SubscriptionId; readonly due_at: string }
+
+export type RenewalDeps = {
+  readonly log: EventLog
+  readonly subscriptions: Subscriptions
+  readonly renewals: Renewals
+  /** Brings prices and terms up to date; called only when something is due. */
+  readonly refresh: () => Promise<void>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What is due of subscriptions: periods to pay, ends, and periods that a crash left paid and unheard of. */
+export const renewalLists = (deps: RenewalDeps): readonly WorkOf[] => {
+  const { log, subscriptions, renewals, refresh, clock, logger } = deps
+
+  const open = worklist<OpenPeriod>({
+    name: 'open-periods',
+    read: 'select order_id, opened_at from read.open_periods where opened_at <= $1::timestamptz',
+    values: () => [isoTime(clock() - handlersTimeMs)],
+    key: { opened_at: 'timestamptz', order_id: 'text' },
+    limit: maxARun,
+    work: async ({ order_id: orderId }) => {
+      const order = await readOrder(log, orderId)
+      if (order) await subscriptions.finish(order)
+    },
+  })
+
+  const due = worklist<Due>({
+    name: 'subscriptions-due',
+    read: `
+        select s.subscription_id, s.due_at
+          from read.subscriptions s
+          left join work.renewals r on r.subscription_id = s.subscription_id
+                                   and r.period_start = s.current_period_end
+          left join read.balances b on b.account_id = s.account_id
+         where s.ended_as is null and s.due_at <= $1::timestamptz
+           and (s.cancel_at_period_end or r.subscription_id is null or r.retry_at <= $1::timestamptz
+                or b.available_micros >= r.needed_micros)`,
+    values: () => [isoTime(clock())],
+    key: { due_at: 'timestamptz', subscription_id: 'text' },
+    limit: maxARun,
+    atOnce: 8,
+    before: refresh,
+    work: ({ subscription_id: subscriptionId }) =>
+      renewals.renew(subscriptionId).catch((error) => {
+        logger.error({ err: error, subscriptionId }, 'a subscription could not be looked at')
+        throw error
+      }),
+  })
+  return [open, due]
+}
+
+/**
+ * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
+ * paid and unheard of. Several processes may run it.
+ */
+export const startRenewals = (
+  deps: RenewalDeps & { readonly pool: pg.Pool; readonly intervalMs?: number },
+): Poller => {
+  const { pool, logger, intervalMs = 1_000 } = deps
+  return startWorklists({ name: 'renewals', intervalMs, pool, logger, lists: renewalLists(deps) })
+}
+
+/** What renewals need. They read the prices when something is due, for they run without the HTTP server too. */
+export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
+  const { pool, clock } = core
+  const orders = createOrderService({ ...core, complete: createCompletion(core), hosted: null })
+  const market = {
+    catalog: prices.catalog,
+    stock: createLiveStock({ pool, clock }),
+    termsOf: prices.terms.termsOf,
+  }
+  const subscriptions = createSubscriptions({
+    ...core,
+    orders,
+    market,
+    settleTraffic: createMeter(core).settle,
+  })
+  return {
+    ...core,
+    subscriptions,
+    renewals: createRenewals({ ...core, orders, market, subscriptions }),
+    refresh: prices.refresh,
+  }
+}
+
+/** The renewals. */
+export const startSubscriptions = (core: Core, prices: LivePrices): Poller =>
+  startRenewals({ ...renewalsOf(core, prices), pool: core.pool })

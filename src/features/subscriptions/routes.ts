@@ -1,0 +1,217 @@
+import { z } from 'zod'
+import { type SubscriptionQueries, type SubscriptionView, findSubscription, listSubscriptions, refusedReasonOf, subscriptionStatuses } from '../../../projections/subscriptions.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { intervals } from '../../domain/shared/billing-interval.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { fingerprintOf } from '../../kernel/digest.ts'
+import type { SubscriptionId } from '../../kernel/ids.ts'
+import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { subscriptionStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
+import { SubscriptionRecord, subscriptionExample, subscriptionRecord, viewOf } from './subscription-record.ts'
+import type { Subscriptions } from './subscription-service.ts'
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: subscriptionExample.subscriptionId } }
+
+const Body = z.strictObject({
+  product_id: z.string().meta({ description: 'A product whose `billing.subscription` is true.' }),
+  quantity: quantityField,
+  interval: z.enum(intervals).meta({ description: 'One of the `billing.intervals` of the product.' }),
+  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
+    description:
+      'Targeting of dedicated IPs, as in an order; `period_days` is 30 by the month, 365 by the year.',
+  }),
+  expected_amount_cents: guardField,
+})
+
+const none = () => refuse('not_found', 'no subscription has this id')
+
+/** Subscriptions: docs/http-api.md, "Subscriptions". */
+export const subscriptionRoutes = (deps: {
+  readonly subscriptions: Subscriptions
+  readonly catalog: { current(): Catalog }
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: SubscriptionQueries
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { subscriptions, catalog, log, reads, db, clock } = deps
+
+  /** A cancellation by another process shows too. */
+  const writtenOf = async (id: string, after: number | null): Promise<number> => {
+    const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
+    return Math.max(after ?? 0, last?.position ?? 0)
+  }
+  const rowOf = async (scope: Scope, id: string): Promise<SubscriptionView> => {
+    const row = await findSubscription(db, scope, id)
+    if (!row) throw none()
+    return row
+  }
+
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/subscriptions',
+      operationId: 'createSubscription',
+      summary: 'Start a subscription',
+      description:
+        "Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; addresses are kept, and paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription. A subscription is the account's own: with `X-Reseller-Customer-Id` it is refused (`subscription_not_available`); for a customer, order each period.",
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      customer: {
+        refused: 'subscription_not_available',
+        message:
+          'the wallet of the account pays a subscription, so it takes no X-Reseller-Customer-Id; order for the customer with POST /api/v1/orders, or leave the header out',
+      },
+      body: Body,
+      codes: {
+        body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
+      },
+      examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
+      responses: responsesUnderKey(SubscriptionRecord, subscriptionExample, {
+        made: 'The subscription, its first period paid.',
+        stood: 'The subscription that stands under this Idempotency-Key, as it is now.',
+      }),
+      errors: [
+        'unknown_product',
+        'subscription_not_available',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+      ],
+      knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
+      handler: async ({ caller, body, idempotencyKey: given, requestId }) => {
+        const started = await subscriptions.start({
+          caller,
+          requestId,
+          idempotencyKey: given,
+          fingerprint: fingerprintOf({
+            method: 'POST',
+            path: '/api/v1/subscriptions',
+            productId: catalog.current().resolve(body.product_id)?.id ?? body.product_id,
+            body,
+            customerId: null,
+          }),
+          wish: {
+            productId: body.product_id,
+            quantity: body.quantity,
+            interval: body.interval,
+            meta: body.fulfillment_meta,
+            expectedAmountCents: body.expected_amount_cents,
+          },
+        })
+        const { subscription, replayed } = started
+        const refused = replayed
+          ? await refusedReasonOf(db, subscription.terms.subscriptionId, subscription.currentPeriodEnd)
+          : null
+        const record = subscriptionRecord(viewOf(subscription, refused), clock())
+        return answerUnderKey(started, record)
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/subscriptions',
+      operationId: 'listSubscriptions',
+      summary: 'List subscriptions',
+      description: "The account's subscriptions, newest first.",
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(subscriptionStatuses, 'Only subscriptions in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of subscriptions.',
+          body: z
+            .object({ subscriptions: z.array(SubscriptionRecord), ...pageShape })
+            .meta({ id: 'SubscriptionList' }),
+          example: { subscriptions: [subscriptionExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ scope, query: { limit, offset, status }, after }) => {
+        await reads.settled(scope.accountId, after ?? 0)
+        const nowMs = clock()
+        const page = await listSubscriptions(db, scope, { limit, offset, status }, nowMs)
+        const subscriptions = page.subscriptions.map((row) => subscriptionRecord(row, nowMs))
+        return { status: 200, body: { subscriptions, total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/subscriptions/{id}',
+      operationId: 'getSubscription',
+      summary: 'Read a subscription',
+      description: 'Its status, its current period, and what the period holds.',
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples,
+      responses: {
+        200: { description: 'The subscription.', body: SubscriptionRecord, example: subscriptionExample },
+      },
+      errors: ['not_found'],
+      handler: async ({ scope, params: { id }, after }) => {
+        await reads.settled(scope.accountId, await writtenOf(id, after))
+        return { status: 200, body: subscriptionRecord(await rowOf(scope, id), clock()) }
+      },
+    }),
+
+    route({
+      method: 'DELETE',
+      path: '/api/v1/subscriptions/{id}',
+      operationId: 'cancelSubscription',
+      summary: 'Cancel a subscription',
+      description:
+        'Nothing more is charged. What is paid lasts to the end of its period, when the status becomes `canceled`; at once when the period is past due. A subscription that is over stays as it is.',
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: true,
+      customer: 'limits',
+      params,
+      examples,
+      responses: {
+        200: {
+          description: 'The subscription.',
+          body: SubscriptionRecord,
+          example: { ...subscriptionExample, cancelAtPeriodEnd: true },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, requestId }) => {
+        const { accountId, keyId } = caller
+        if (scope.customerId !== null) throw none()
+        const canceled = await subscriptions.cancel({
+          accountId,
+          subscriptionId: id as SubscriptionId,
+          actor: { kind: 'key', accountId, keyId },
+          correlationId: requestId,
+        })
+        if (!canceled) throw none()
+        const { subscription, position } = canceled
+        const refused = await refusedReasonOf(db, id, subscription.currentPeriodEnd)
+        return { status: 200, body: subscriptionRecord(viewOf(subscription, refused), clock()), position }
+      },
+    }),
+  ]
+}

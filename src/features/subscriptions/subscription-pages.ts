@@ -1,0 +1,204 @@
+import { type SubscriptionQueries, type SubscriptionStatus, findSubscription, subscriptionStatuses, subscriptionsAfter } from '../../../projections/subscriptions.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { SubscriptionId } from '../../kernel/ids.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { subscriptionStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, accountPage, goTo, show } from '../../platform/ui/page.ts'
+import { filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { afterOf, afterText, amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
+import type { Subscriptions } from './subscription-service.ts'
+
+/** What the pages of subscriptions read from and act through. */
+export type SubscriptionPagesDeps = {
+  readonly db: SubscriptionQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly catalog: { current(): Catalog }
+  readonly subscriptions: Pick<Subscriptions, 'cancel'>
+}
+
+const root = '/console/subscriptions'
+
+const looks: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad' | 'off']>> = {
+  active: ['active', 'good'],
+  past_due: ['past due', 'bad'],
+  canceled: ['canceled', 'off'],
+  expired: ['expired', 'off'],
+}
+
+const subscriptionState = ({ status, cancelAtPeriodEnd }: SubscriptionRecord): Html =>
+  status === 'active' && cancelAtPeriodEnd
+    ? stateText('ends with its period', 'warn')
+    : stateText(...looks[status])
+
+/** The subscriptions of an account. */
+export const subscriptionPages = (deps: SubscriptionPagesDeps): readonly ConsolePage[] => {
+  const productName = (id: string): string => deps.catalog.current().resolve(id)?.name ?? id
+
+  const list = async ({ account, query, nowMs }: AccountVisit) => {
+    const status = subscriptionStatuses.find((each) => each === query.get('status'))
+    const before = query.get('before')
+    const after = afterOf(before)
+    await deps.reads.settled(account.accountId)
+    const page = { status, after, limit: pageRows + 1 }
+    const found = await subscriptionsAfter(deps.db, wholeAccount(account.accountId), page, nowMs)
+    const { rows, next } = pagedOf(found, (row) => afterText(row.started_at, row.subscription_id))
+    const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
+    return show({
+      title: 'Subscriptions',
+      body: html`${filtersOf(root, [
+        {
+          name: 'status',
+          label: 'State',
+          value: status ?? '',
+          choices: [
+            { value: '', label: 'any' },
+            ...subscriptionStatuses.map((value) => ({ value, label: looks[value][0] })),
+          ],
+        },
+      ])}
+${tableOf({
+  caption: 'Subscriptions, newest first',
+  rows: rows.map((row) => subscriptionRecord(row, nowMs)),
+  empty:
+    status !== undefined || after !== null
+      ? html`<p>No subscription fits. <a href="${root}">Show all</a></p>`
+      : html`<p>Nothing is ordered again by itself.</p>`,
+  columns: [
+    {
+      title: 'Subscription',
+      head: true,
+      cell: ({ subscriptionId, productId }) =>
+        html`<a href="${root}/${subscriptionId}">${productName(productId)}</a>`,
+    },
+    { title: 'Quantity', number: true, cell: ({ quantity }) => String(quantity) },
+    { title: 'Every', cell: ({ interval }) => interval },
+    { title: 'State', cell: subscriptionState },
+    { title: 'This period, USD', number: true, cell: ({ amountCents }) => amountText(amountCents) },
+    {
+      title: 'Next charge',
+      cell: ({ status: each, cancelAtPeriodEnd, currentPeriodEnd }) =>
+        timeText(
+          (each === 'active' || each === 'past_due') && !cancelAtPeriodEnd ? currentPeriodEnd : null,
+          'none',
+        ),
+    },
+    { title: 'Since', cell: ({ startedAt }) => timeText(startedAt) },
+  ],
+})}
+${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
+      same: [
+        `curl "$API/subscriptions${status === undefined ? '' : `?status=${status}`}" -H "X-API-Key: $KEY"`,
+      ],
+    })
+  }
+
+  /** One of the account's own, with a cancellation that another process took. */
+  const own = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
+    const id = params.id ?? ''
+    const last = await deps.log.lastOf(subscriptionStream(id as SubscriptionId))
+    await deps.reads.settled(account.accountId, last?.position ?? 0)
+    const row = await findSubscription(deps.db, wholeAccount(account.accountId), id)
+    if (!row) throw refuse('not_found', 'no subscription has this id')
+    return subscriptionRecord(row, nowMs)
+  }
+
+  const isOver = ({ status }: SubscriptionRecord): boolean => status === 'canceled' || status === 'expired'
+
+  const oneView = (subscription: SubscriptionRecord) => {
+    const path = `${root}/${subscription.subscriptionId}`
+    const fact = (name: string, value: Html | string | null): Html =>
+      value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
+    return {
+      title: `Subscription to ${productName(subscription.productId)}`,
+      acts:
+        isOver(subscription) || subscription.cancelAtPeriodEnd
+          ? html`<a href="${root}">All subscriptions</a>`
+          : html`<a class="button danger" href="${path}/cancel">Cancel it</a>`,
+      body: html`<dl class="facts">
+${fact('State', subscriptionState(subscription))}
+${fact('Subscription', idText(subscription.subscriptionId))}
+${fact('Quantity', String(subscription.quantity))}
+${fact('Every', subscription.interval)}
+${fact('This period cost', dollarText(subscription.amountCents))}
+${fact('Period began', timeText(subscription.currentPeriodStart))}
+${fact('Period ends', timeText(subscription.currentPeriodEnd))}
+${fact('Paid by', html`<a href="/console/orders/${subscription.orderId}">${idText(subscription.orderId)}</a>`)}
+${fact('Plan', subscription.planId === null ? null : html`<a href="/console/plans/${subscription.planId}">${idText(subscription.planId)}</a>`)}
+${fact('Country', subscription.fulfillmentMeta?.country ?? null)}
+${fact(
+  'Addresses',
+  subscription.proxyIds.length === 0
+    ? null
+    : html`${subscription.proxyIds.map((id) => html`<a href="/console/addresses/${id}">${idText(id)}</a><br>`)}`,
+)}
+${fact('Tried again until', subscription.graceEndsAt === null ? null : timeText(subscription.graceEndsAt))}
+${fact('Why', subscription.reason?.replaceAll('_', ' ') ?? null)}
+${fact('Ended', subscription.endedAt === null ? null : timeText(subscription.endedAt))}
+${fact('Since', timeText(subscription.startedAt))}
+</dl>
+<p class="soft">The next period costs what the product costs then.</p>`,
+      same: [
+        `curl $API/subscriptions/${subscription.subscriptionId} -H "X-API-Key: $KEY"`,
+        `curl -X DELETE $API/subscriptions/${subscription.subscriptionId} -H "X-API-Key: $KEY"`,
+      ],
+    }
+  }
+
+  return [
+    accountPage({
+      path: '/console/subscriptions',
+      name: 'showSubscriptions',
+      summary: 'The subscriptions of the account',
+      nav: { label: 'Subscriptions' },
+      show: list,
+    }),
+    accountPage({
+      path: '/console/subscriptions/{id}',
+      name: 'showSubscription',
+      summary: 'One subscription and its period',
+      show: async (visit) => show(oneView(await own(visit))),
+    }),
+    accountPage({
+      path: '/console/subscriptions/{id}/cancel',
+      name: 'cancelSubscriptionPage',
+      summary: 'Cancels a subscription',
+      show: async (visit) => {
+        const subscription = await own(visit)
+        const { subscriptionId, productId, status, currentPeriodEnd } = subscription
+        const path = `${root}/${subscriptionId}`
+        return show({
+          title: `Cancel ${productName(productId)}`,
+          body: html`<p>Nothing more is charged. ${
+            status === 'past_due'
+              ? 'Its period is over: it ends at once.'
+              : html`What is paid lasts until ${timeText(currentPeriodEnd)}.`
+          }</p>
+<form method="post" action="${path}/cancel"><div class="acts"><button class="danger">Cancel the subscription</button> <a href="${path}">Keep it</a></div></form>`,
+          same: [`curl -X DELETE $API/subscriptions/${subscriptionId} -H "X-API-Key: $KEY"`],
+        })
+      },
+      act: {
+        run: async ({ account, params, cause }) => {
+          const canceled = await deps.subscriptions.cancel({
+            ...cause,
+            accountId: account.accountId,
+            subscriptionId: (params.id ?? '') as SubscriptionId,
+          })
+          if (!canceled) throw refuse('not_found', 'no subscription has this id')
+          return goTo(
+            `${root}/${params.id}`,
+            canceled.subscription.ended === null
+              ? 'Nothing more is charged: it ends with its period.'
+              : 'The subscription is over.',
+          )
+        },
+      },
+    }),
+  ]
+}

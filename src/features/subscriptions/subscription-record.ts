@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { type SubscriptionStatus, type SubscriptionView, subscriptionStatuses } from '../../../projections/subscriptions.ts'
+import { graceMs, intervals } from '../../domain/shared/billing-interval.ts'
+import type { Subscription } from '../../domain/subscriptions/fold.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { metaOf } from '../catalog/how-to.ts'
+import { fulfillmentMeta } from '../orders/order-record.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+/** A subscription (docs/http-api.md, "Subscriptions"). */
+export const SubscriptionRecord = z
+  .object({
+    subscriptionId: z.string(),
+    status: z.enum(subscriptionStatuses).meta({
+      description:
+        '`past_due`: the period is over and the payment of the next one was tried and refused; it is tried again as the wallet fills, until `graceEndsAt`. A period that was over a moment ago and was not tried yet is `active`.',
+    }),
+    productId: z.string(),
+    quantity: z.int().meta({
+      description:
+        'What was asked for. Of addresses a later period has those of `proxyIds`: one that was given back is not renewed.',
+    }),
+    interval: z.enum(intervals),
+    fulfillmentMeta,
+    orderId: z.string().meta({ description: 'The order that paid the current period.' }),
+    planId: z.string().nullable(),
+    proxyIds: z.array(z.string()),
+    amountCents: z.int().meta({
+      description: 'What the current period cost. The next one costs what the product costs then.',
+    }),
+    currency: z.literal('USD'),
+    startedAt: instant,
+    currentPeriodStart: instant,
+    currentPeriodEnd: instant,
+    cancelAtPeriodEnd: z.boolean(),
+    graceEndsAt: instant.nullable().meta({ description: 'Null unless it is past due.' }),
+    endedAt: instant.nullable(),
+    reason: z.string().nullable().meta({
+      description:
+        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`. While it is past due, the code that refused the renewal so far.',
+    }),
+  })
+  .meta({ id: 'Subscription' })
+export type SubscriptionRecord = z.infer<typeof SubscriptionRecord>
+
+/** Whether its paid period is over and it goes on: what it is then told as is no event. */
+export const isPeriodOver = (
+  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end'>,
+  nowMs: number,
+): boolean => row.ended_as === null && row.current_period_end <= isoTime(nowMs)
+
+/** Past due from the end of the paid period on, once the payment of the next one was refused. */
+export const subscriptionStatus = (
+  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end' | 'refused_reason'>,
+  nowMs: number,
+): SubscriptionStatus => {
+  if (row.ended_as !== null) return row.ended_as
+  return isPeriodOver(row, nowMs) && row.refused_reason !== null ? 'past_due' : 'active'
+}
+
+/** A subscription as its stream has it, so that what was just decided is answered without waiting for its row. */
+export const viewOf = (state: Subscription, refusedReason: string | null): SubscriptionView => ({
+  subscription_id: state.terms.subscriptionId,
+  product_id: state.terms.productId,
+  quantity: state.terms.quantity,
+  interval: state.terms.interval,
+  target: state.terms.target,
+  order_id: state.orderId,
+  plan_id: state.planId,
+  proxy_ids: state.proxyIds,
+  amount_cents: state.amountCents,
+  started_at: state.terms.startedAt,
+  current_period_start: state.currentPeriodStart,
+  current_period_end: state.currentPeriodEnd,
+  cancel_at_period_end: state.cancelScheduled,
+  ended_as: state.ended?.status ?? null,
+  ended_reason: state.ended?.reason ?? null,
+  ended_at: state.ended?.at ?? null,
+  refused_reason: refusedReason,
+})
+
+export const subscriptionRecord = (row: SubscriptionView, nowMs: number): SubscriptionRecord => {
+  const status = subscriptionStatus(row, nowMs)
+  return {
+    subscriptionId: row.subscription_id,
+    status,
+    productId: row.product_id,
+    quantity: row.quantity,
+    interval: row.interval,
+    fulfillmentMeta: row.target === null ? null : metaOf(row.target),
+    orderId: row.order_id,
+    planId: row.plan_id,
+    proxyIds: [...row.proxy_ids],
+    amountCents: row.amount_cents,
+    currency: 'USD',
+    startedAt: row.started_at,
+    currentPeriodStart: row.current_period_start,
+    currentPeriodEnd: row.current_period_end,
+    cancelAtPeriodEnd: row.cancel_at_period_end,
+    graceEndsAt: status === 'past_due' ? isoTime(Date.parse(row.current_period_end) + graceMs) : null,
+    endedAt: row.ended_at,
+    reason: status === 'past_due' ? row.refused_reason : row.ended_reason,
+  }
+}
+
+export const subscriptionExample: SubscriptionRecord = {
+  subscriptionId: 'sub_3b9d8e5f60a15c2fb1c2d3e4f5061728',
+  status: 'active',
+  productId: 'residential-premium',
+  quantity: 5,
+  interval: 'month',
+  fulfillmentMeta: null,
+  orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  planId: 'pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+  proxyIds: [],
+  amountCents: 2750,
+  currency: 'USD',
+  startedAt: '2026-11-21T02:30:00.000Z',
+  currentPeriodStart: '2026-11-21T02:30:00.000Z',
+  currentPeriodEnd: '2026-12-21T02:30:00.000Z',
+  cancelAtPeriodEnd: false,
+  graceEndsAt: null,
+  endedAt: null,
+  reason: null,
+}

@@ -1,0 +1,151 @@
+import type { Order } from '../../domain/orders/fold.ts'
+import { decideCancellation, decidePaid } from '../../domain/subscriptions/decide.ts'
+import { type Subscription, type SubscriptionState, orderIdOfPeriod, subscriptionAfter, subscriptionIdOf, subscriptionRef, subscriptionsActor } from '../../domain/subscriptions/fold.ts'
+import { decided, refused } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, type OrderId, type PlanId, type SubscriptionId, deriveId, newId } from '../../kernel/ids.ts'
+import { orderStream, subscriptionStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle, readState } from '../../platform/commands/handle.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { UnderKey } from '../../platform/http/idempotency.ts'
+import type { Beside } from '../orders/append-order.ts'
+import type { Payer } from '../orders/payer.ts'
+import type { OrderService } from '../orders/place-order.ts'
+import { refundOrder } from '../orders/refund-order.ts'
+import { type Market, type SubscriptionWish, prepareFirst } from './prepare-subscription.ts'
+
+/** `position`: of the subscription's last event. */
+export type Started = UnderKey & { readonly subscription: Subscription }
+
+export type Subscriptions = {
+  /** Whether a subscription, or its first order, of the account stands under the key. */
+  known(account: AccountId, idempotencyKey: string): Promise<boolean>
+  /**
+   * Pays the first period and starts, or answers the subscription that stands under its key.
+   * @throws ApiError: what `prepareFirst` and `OrderService.submit` refuse; CommandOverload
+   */
+  start(request: {
+    readonly caller: Payer
+    readonly requestId: string
+    readonly idempotencyKey: string | null
+    readonly fingerprint: string
+    readonly wish: SubscriptionWish
+  }): Promise<Started>
+  /** Cancels at the end of the paid period; null for an unknown one. What is over stays so. */
+  cancel(
+    request: Cause & { readonly accountId: AccountId; readonly subscriptionId: SubscriptionId },
+  ): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
+  read(subscriptionId: SubscriptionId): Promise<SubscriptionState>
+  /**
+   * Tells a subscription of an order that paid a period of it, after a crash on a log without atomic items; an order
+   * whose period is not to be paid any more is refunded whole. Doing it twice does nothing the second time.
+   */
+  finish(order: Order): Promise<void>
+  /** Decides an order with its subscription: see `Beside`. */
+  beside(subscriptionId: SubscriptionId): Beside<SubscriptionState>
+}
+
+export const createSubscriptions = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orders: OrderService
+  readonly market: Market
+  readonly settleTraffic: (planId: PlanId) => Promise<void>
+}): Subscriptions => {
+  const { log, runner, orders, market } = deps
+
+  const read: Subscriptions['read'] = (subscriptionId) =>
+    readState(
+      runner,
+      { name: 'read-subscription', actor: subscriptionsActor, correlationId: newId('run') },
+      subscriptionRef(subscriptionId),
+    )
+
+  const beside: Subscriptions['beside'] = (subscriptionId) => ({
+    ...subscriptionRef(subscriptionId),
+    decide: decidePaid,
+  })
+
+  const finish: Subscriptions['finish'] = async (order) => {
+    const { orderId, accountId, subscription } = order.details
+    // One that was refunded since is the period's all the same, as it would be had its subscription heard of it at once.
+    if (!subscription || order.fulfilledAt === null) return
+    const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
+    const recorded = await handle(
+      runner,
+      { ...cause, name: 'record-period' },
+      subscriptionRef(subscription.subscriptionId as SubscriptionId),
+      (state) => {
+        const events = decidePaid(state, order)
+        return events === null ? refused('period_not_due') : decided(...events)
+      },
+    )
+    if (recorded.outcome === 'done') return
+    const refundId = deriveId('ref', [orderId, 'subscription'])
+    await refundOrder(deps, { orderId, refundId, request: { kind: 'whole' }, ...cause })
+  }
+
+  return {
+    known: async (account, idempotencyKey) => {
+      const subscriptionId = subscriptionIdOf(account, idempotencyKey)
+      const order = orderStream(orderIdOfPeriod(subscriptionId, null))
+      return (await log.lastOf(order)) !== null
+    },
+
+    start: async ({ caller, requestId, idempotencyKey: given, fingerprint, wish }) => {
+      const idempotencyKey = given ?? newId('auto')
+      const subscriptionId = subscriptionIdOf(caller.accountId, idempotencyKey)
+      const orderId: OrderId = orderIdOfPeriod(subscriptionId, null)
+      const placed = await orders.submit({
+        caller,
+        requestId,
+        idempotencyKey: given,
+        orderId,
+        fingerprint,
+        prepare: () => prepareFirst(market, caller, wish, { subscriptionId, orderId }),
+        beside: beside(subscriptionId),
+      })
+      if (
+        placed.order.status === 'failed' ||
+        (placed.order.status === 'refunded' && placed.order.failureReason)
+      )
+        throw refuse(
+          'out_of_stock',
+          'the first order found nothing left and was refunded; send a new Idempotency-Key to try again',
+        )
+      // A crash may have left the order alone, whoever completed it since.
+      let subscription = await read(subscriptionId)
+      if (!subscription) {
+        await finish(placed.order)
+        subscription = await read(subscriptionId)
+      }
+      if (!subscription) throw new Error(`${orderId} was paid and ${subscriptionId} did not start`)
+      const last = await log.lastOf(subscriptionStream(subscriptionId))
+      return {
+        subscription,
+        replayed: placed.replayed,
+        idempotencyKey,
+        position: last?.position ?? placed.position,
+      }
+    },
+
+    cancel: async ({ accountId, subscriptionId, actor, correlationId }) => {
+      const result = await handle(
+        runner,
+        { name: 'cancel-subscription', actor, correlationId, account: accountId },
+        subscriptionRef(subscriptionId),
+        (state, { nowMs }) => {
+          if (state?.terms.accountId !== accountId) return refused('not_found')
+          const events = decideCancellation(state, nowMs)
+          return { ...decided(...events), subscription: subscriptionAfter(state, events) }
+        },
+      )
+      return result.outcome === 'refused' ? null : result
+    },
+    read,
+    finish,
+    beside,
+  }
+}

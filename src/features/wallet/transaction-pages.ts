@@ -1,0 +1,117 @@
+import { Readable } from 'node:stream'
+import { type TransactionRow, transactionsBefore } from '../../../projections/balances.ts'
+import type { CustomerDeps } from '../../app/console-pages.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type CsvValue, csvRow } from '../../kernel/csv.ts'
+import { wholeAccount } from '../../kernel/scopes.ts'
+import { html, nothing } from '../../platform/ui/html.ts'
+import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, show } from '../../platform/ui/page.ts'
+import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
+import { publicTransaction } from './transaction-record.ts'
+
+/** A position as it stands in a link; null for anything else. */
+const positionOf = (text: string | null): number | null =>
+  text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null
+
+/** What a movement was about, with a link where a page shows it. */
+const about = ({ order_id: orderId, deposit_id: depositId, reference }: TransactionRow) => {
+  if (orderId !== null) return html`<a href="/console/orders/${orderId}">${orderId}</a>`
+  if (depositId !== null) return idText(depositId)
+  return reference ?? ''
+}
+
+const list = async (deps: CustomerDeps, { account, query }: AccountVisit) => {
+  const before = positionOf(query.get('before'))
+  await deps.reads.settled(account.accountId)
+  const found = await transactionsBefore(deps.db, wholeAccount(account.accountId), {
+    before,
+    limit: pageRows + 1,
+  })
+  const { rows, next } = pagedOf(found, ({ position }) => String(position))
+  return show({
+    title: 'Transactions',
+    acts: html`<a class="button" href="/console/transactions.csv">All as CSV</a>`,
+    body: html`${tableOf({
+      caption: 'What moved the wallet, newest first',
+      rows,
+      empty: html`<p>${before === null ? 'Nothing moved the wallet yet.' : 'Nothing is older.'}</p>`,
+      columns: [
+        { title: 'When', cell: ({ created_at }) => timeText(created_at) },
+        { title: 'What', head: true, cell: ({ type }) => type },
+        { title: 'About', cell: about },
+        { title: 'Moved, USD', number: true, cell: ({ amount_micros }) => microsText(amount_micros) },
+        {
+          title: 'Balance, USD',
+          number: true,
+          cell: ({ balance_after_micros }) => microsText(balance_after_micros),
+        },
+      ],
+    })}
+${rows.length === 0 ? nothing : html`<p class="soft">${rows.length} movements of this page come to ${dollarText(rows.reduce((sum, row) => sum + publicTransaction(row).amountCents, 0))} in whole cents.</p>`}
+${pagerOf('/console/transactions', {}, { before: before === null ? null : String(before), next })}`,
+    same: ['curl "$API/wallet/transactions?limit=50" -H "X-API-Key: $KEY"'],
+  })
+}
+
+const headings = [
+  'transactionId',
+  'createdAt',
+  'type',
+  'amountCents',
+  'amountMicros',
+  'balanceAfterCents',
+  'balanceAfterMicros',
+  'customerId',
+  'orderId',
+  'depositId',
+  'reference',
+] as const
+
+const valuesOf = (row: TransactionRow): readonly CsvValue[] => {
+  const shown = publicTransaction(row)
+  return headings.map((heading) => shown[heading])
+}
+
+const rowsAtOnce = 1_000
+
+/** Every movement of the account, oldest last, read as the file goes out: its length takes no memory. */
+async function* csvOf(deps: CustomerDeps, { accountId }: ShownAccount): AsyncGenerator<string> {
+  // Spreadsheets take a file for UTF-8 by this mark.
+  yield `\ufeff${csvRow(headings)}\r\n`
+  for (let before: number | null = null; ; ) {
+    const rows: readonly TransactionRow[] = await transactionsBefore(deps.db, wholeAccount(accountId), {
+      before,
+      limit: rowsAtOnce,
+    })
+    if (rows.length > 0) yield `${rows.map((row) => csvRow(valuesOf(row))).join('\r\n')}\r\n`
+    before = rows.at(-1)?.position ?? null
+    if (before === null) return
+  }
+}
+
+/** What moved the wallet of an account, as a table and as a file. */
+export const transactionPages = (deps: CustomerDeps): readonly ConsolePage[] => [
+  accountPage({
+    path: '/console/transactions',
+    name: 'showTransactions',
+    summary: 'What moved the wallet of the account',
+    nav: { label: 'Transactions' },
+    show: (visit) => list(deps, visit),
+  }),
+  accountPage({
+    path: '/console/transactions.csv',
+    name: 'downloadTransactions',
+    summary: 'What moved the wallet of the account, as a file',
+    show: async ({ account, nowMs }) => {
+      await deps.reads.settled(account.accountId)
+      const day = isoTime(nowMs).slice(0, 10)
+      return {
+        kind: 'file',
+        name: `transactions-${day}.csv`,
+        mediaType: 'text/csv',
+        content: Readable.from(csvOf(deps, account)),
+      }
+    },
+  }),
+]

@@ -1,0 +1,211 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountRef } from '../../domain/accounts/fold.ts'
+import { type Proposal, fourEyesRef, proposalRef } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, type FourEyesAnswer, decideApproval, decideFourEyes, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
+import { type ManualAnswer, decideManual, manualStream } from '../../domain/ledger/decide-manual.ts'
+import { type LedgerState, customerPurse, ledgerRef } from '../../domain/ledger/fold.ts'
+import { type AdjustmentReason, type CustomerAdjustmentReason, type ManualMovement, type ManualMovementRecorded, manualFold } from '../../domain/ledger/manual-movements.ts'
+import type { Purse } from '../../domain/ledger/purse.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Appends, Refused } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
+import { centsToMicros } from '../../kernel/money.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { readState } from '../../platform/commands/handle.ts'
+import { type Poller, handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+
+/** Where one proposal is shown. */
+export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
+
+/** The most that one movement by hand moves, whole cents. */
+export const maxCents = 100_000_000_000
+
+type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: string }
+
+/**
+ * Finishes movements by hand that a crash left recorded: the wallet moves, or what it cannot bear is withdrawn. Several
+ * processes may run it; finishing one twice does nothing the second time.
+ */
+export const startMovementReactor = (deps: {
+  readonly pool: pg.Pool
+  readonly wallets: Wallets
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, wallets, clock, logger } = deps
+  const actor = { kind: 'system', name: 'open-movements' } as const
+  const open = worklist<OpenMovement>({
+    name: 'open-movements',
+    read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
+    values: () => [isoTime(clock() - handlersTimeMs)],
+    key: { opened_at: 'timestamptz', movement_id: 'text' },
+    limit: 100,
+    work: async ({ movement_id: movementId, movement }) => {
+      const answer = await wallets.resume(movement, { actor, correlationId: newId('run') })
+      const outcome = answer.outcome === 'refused' ? answer.refusal.code : answer.outcome
+      const fields = { movementId, accountId: movement.accountId as AccountId, outcome }
+      if (outcome === 'unconfirmed')
+        logger.error(fields, 'a movement by hand must be looked up by an operator')
+      else logger.info(fields, 'an open movement by hand was finished')
+    },
+  })
+  const intervalMs = deps.intervalMs ?? 5_000
+  return startWorklists({ name: 'open-movements', intervalMs, pool, logger, lists: [open] })
+}
+
+/** What a movement by hand is for: 1 to 200 printable characters without a space at its ends. */
+export const isReference = (text: string): boolean => /^[^\p{C}]{1,200}$/u.test(text) && text.trim() === text
+
+export type ManualCredit = {
+  readonly accountId: AccountId
+  /** Whole cents above 0. */
+  readonly amountCents: number
+  /** What it is for. The same reference moves the wallet once for ever. */
+  readonly reference: string
+}
+
+export type ManualAdjustment = ManualCredit & {
+  readonly reason: AdjustmentReason
+  /** The gateway that a chargeback takes the money from, else null. */
+  readonly gateway: string | null
+  /** The deposit whose payment went back; left out where an operator adjusts. */
+  readonly depositId?: string
+}
+
+export type ManualCustomerAdjustment = ManualCredit & {
+  readonly customerId: CustomerId
+  readonly reason: CustomerAdjustmentReason
+  /** The reseller's gateway that a chargeback takes the money from, else null. */
+  readonly gateway: string | null
+  /** As of a wallet. */
+  readonly depositId?: string
+}
+
+/** What came of a movement that an operator asked for: above the limit of four eyes it is proposed, and nothing moved. */
+export type AskedAnswer = ManualAnswer | FourEyesAnswer
+
+/** Moves wallets and the credit of resellers' customers by hand. */
+export type Wallets = {
+  /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (more than a wallet holds), `unconfirmed`. */
+  credit(credit: ManualCredit, cause: Cause): Promise<AskedAnswer>
+  /**
+   * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
+   * `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
+   */
+  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<AskedAnswer>
+  /**
+   * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
+   * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
+   */
+  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<AskedAnswer>
+  /** Carries out a movement that another operator proposed. Refusals as of `adjust`, and `ApprovalRefusal`. */
+  approve(
+    proposal: NonNullable<Proposal>,
+    movement: ManualMovement,
+    cause: Cause,
+  ): Promise<ManualAnswer | Refused<ApprovalRefusal>>
+  /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
+  resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
+  /** What each customer of the reseller has and owes, as the log has it now. */
+  customerCredit(reseller: AccountId, cause: Cause): Promise<(customerId: string) => Purse>
+  /** Available micro-dollars and open holds as the log has them now. */
+  read(
+    accountId: AccountId,
+    cause: Cause,
+  ): Promise<{
+    readonly availableMicros: number
+    readonly heldMicros: number
+    readonly receivableMicros: number
+  }>
+}
+
+const movementNames = {
+  credit: 'credit-wallet',
+  adjustment: 'adjust-wallet',
+  customer: 'adjust-customer',
+} as const satisfies Record<ManualMovement['kind'], string>
+
+/** What a decision newly moves by hand; null: nothing. */
+const movementIn = (appends: Appends): ManualMovement | null => {
+  const recorded = appends
+    .flatMap(({ events }) => events)
+    .find(({ type }) => type === 'ManualMovementRecorded')
+  return (recorded as ManualMovementRecorded | undefined)?.data ?? null
+}
+
+export const createWallets = ({ runner }: { readonly runner: CommandRunner }): Wallets => {
+  const streamsOf = (movement: ManualMovement) => ({
+    account: accountRef(movement.accountId as AccountId),
+    movement: { stream: manualStream(movement), fold: manualFold },
+    ledger: ledgerRef(movement.accountId as AccountId),
+  })
+  const commandOf = (movement: ManualMovement, { actor, correlationId }: Cause) => ({
+    name: movementNames[movement.kind],
+    actor,
+    correlationId,
+    account: movement.accountId as AccountId,
+  })
+  const ask = async (movement: ManualMovement, cause: Cause): Promise<AskedAnswer> => {
+    const { answer } = await runner.run({
+      ...commandOf(movement, cause),
+      streams: {
+        ...streamsOf(movement),
+        fourEyes: fourEyesRef,
+        proposal: proposalRef(proposalIdOf(movement)),
+      },
+      decide: (states, { nowMs }) =>
+        decideFourEyes<ManualAnswer>(
+          states,
+          { actor: cause.actor, nowMs },
+          decideManual(states, movement),
+          movementIn,
+        ),
+    })
+    return answer
+  }
+  const finish = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
+    const { answer } = await runner.run({
+      ...commandOf(movement, cause),
+      streams: streamsOf(movement),
+      decide: (states) => decideManual(states, movement),
+    })
+    return answer
+  }
+  const stateOf = (accountId: AccountId, cause: Cause): Promise<LedgerState> =>
+    readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(accountId))
+  return {
+    credit: ({ accountId, amountCents, reference }, cause) =>
+      ask({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
+    adjust: ({ amountCents, ...adjustment }, cause) =>
+      ask({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+    adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
+      ask({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+    approve: async ({ proposalId }, movement, cause) => {
+      const { answer } = await runner.run({
+        ...commandOf(movement, cause),
+        streams: { ...streamsOf(movement), proposal: proposalRef(proposalId) },
+        decide: (states, { nowMs }) =>
+          decideApproval<ManualAnswer>(
+            states.proposal,
+            { actor: cause.actor, nowMs },
+            () => decideManual(states, movement),
+            movementIn,
+          ),
+      })
+      return answer
+    },
+    resume: finish,
+    customerCredit: async (reseller, cause) => {
+      const ledger = await stateOf(reseller, cause)
+      return (customerId) => customerPurse(ledger, customerId)
+    },
+    async read(accountId, cause) {
+      const answer = await stateOf(accountId, cause)
+      const { availableMicros, heldMicros, receivableMicros } = answer
+      return { availableMicros, heldMicros, receivableMicros }
+    },
+  }
+}

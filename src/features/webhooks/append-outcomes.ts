@@ -1,0 +1,84 @@
+import { type DeliveryOutcome, type FinishedStatus, finishedStatus, outcomeTypes } from '../../domain/webhooks/events.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Actor, DomainEvent, EventMetadata } from '../../kernel/event.ts'
+import { newEventId } from '../../kernel/ids.ts'
+import { type StreamName, deliveryStream } from '../../kernel/streams.ts'
+import { encode } from '../../platform/eventstore/codec.ts'
+import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
+
+export type DeliveryPlace = {
+  readonly delivery_id: string
+  readonly endpoint_id: string
+  readonly event: string
+  readonly resource: string
+  /** Of the fact that queued it. */
+  readonly revision: number
+}
+
+/** What the log has as the outcome of deliveries whose outcome somebody else wrote first. */
+export const standingOutcomes = async (
+  log: Pick<EventLog, 'readStreams'>,
+  places: readonly DeliveryPlace[],
+): Promise<ReadonlyMap<string, FinishedStatus>> => {
+  if (places.length === 0) return new Map()
+  const streamOf = (place: DeliveryPlace) => deliveryStream(place.endpoint_id, place.event, place.resource)
+  const tails = await log.readStreams(
+    places.map((place) => ({ stream: streamOf(place), from: place.revision + 1 })),
+  )
+  return new Map(
+    places.flatMap((place) => {
+      const type = tails.get(streamOf(place))?.[0]?.type as DeliveryOutcome['type'] | undefined
+      return type === undefined || !outcomeTypes.includes(type)
+        ? []
+        : [[place.delivery_id, finishedStatus(type)] as const]
+    }),
+  )
+}
+
+/** Appends of one call; a cut that the log's own batches have too. */
+const maxItems = 200
+
+/** The outcome of a write that is looked at again after a conflict, or the error that ends the attempt. */
+const assertWritten = (outcome: ItemOutcome): void => {
+  if (outcome.status === 'landed' || outcome.status === 'conflict') return
+  throw new Error(`the log did not take a webhook event: ${outcome.status}`, { cause: outcome.cause })
+}
+
+export type WriteFact = {
+  readonly stream: StreamName
+  readonly expected: Expected
+  readonly facts: readonly DomainEvent[]
+  readonly correlationId: string
+  readonly causationId: string | null
+  /** Left out: the service itself. */
+  readonly actor?: Actor
+  /** Not before what it follows in its stream. */
+  readonly atMs: number
+}
+
+/**
+ * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
+ * @throws when the log is away; what landed before stays, and writing again conflicts there
+ */
+export const writeFacts = async (
+  log: EventLog,
+  writes: readonly WriteFact[],
+): Promise<readonly ItemOutcome[]> => {
+  const outcomes: ItemOutcome[] = []
+  for (let from = 0; from < writes.length; from += maxItems) {
+    const items = writes.slice(from, from + maxItems).map((write): AppendItem => {
+      const metadata: EventMetadata = {
+        correlationId: write.correlationId,
+        causationId: write.causationId,
+        actor: write.actor ?? { kind: 'system', name: 'webhooks' },
+        recordedAt: isoTime(write.atMs),
+      }
+      const events = write.facts.map((fact) => encode(fact, metadata, newEventId()))
+      return { appends: [{ stream: write.stream, expected: write.expected, events }] }
+    })
+    const written = await log.appendAll(items)
+    for (const outcome of written) assertWritten(outcome)
+    outcomes.push(...written)
+  }
+  return outcomes
+}

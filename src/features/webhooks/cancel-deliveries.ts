@@ -1,0 +1,183 @@
+import type pg from 'pg'
+import type { WebhookStaleRow } from '../../../projections/webhook-causes.ts'
+import type { WebhookCancellation } from '../../../projections/webhook-queue.ts'
+import { decidePublication } from '../../domain/notices/decide.ts'
+import type { DeliveryCanceled } from '../../domain/webhooks/events.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type NoticeId, deriveId } from '../../kernel/ids.ts'
+import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { type DeliveryPlace, type WriteFact, standingOutcomes, writeFacts } from './append-outcomes.ts'
+import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
+
+const hourMs = 60 * 60 * 1000
+
+const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): string => {
+  // The event whose first attempt failed happened a little before that attempt.
+  const since = isoTime(Date.parse(failingSince) - hourMs)
+  return [
+    `The webhook endpoint ${endpointId} was disabled at ${disabledAt}: every attempt to deliver to it since ${failingSince} failed.`,
+    'Nothing is sent to it any more, and what waited was canceled.',
+    `Mend the receiver, then enable the endpoint: PATCH /api/v1/webhooks/${endpointId} with {"status":"active"}.`,
+    `After that, have what it missed sent again: POST /api/v1/webhooks/${endpointId}/redeliver?since=${since} (at most 30 days back).`,
+  ].join('\n')
+}
+
+/**
+ * The notice that tells an account of its endpoint which failed for days: one a disabling, named by the fact, so that a
+ * reactor which starts over writes no second one. It drops out of the feed when nothing can be redelivered any more.
+ * None for other causes, and none for a disabling of a release that did not record since when the endpoint failed.
+ */
+export const noticeOfDisabling = (
+  { endpoint_id, account_id, failing_since, cause_id, correlation_id, caused_at }: WebhookCancellation,
+  nowMs: number,
+): readonly WriteFact[] => {
+  if (failing_since === null) return []
+  const disabledMs = Date.parse(caused_at)
+  const noticeId = deriveId<NoticeId>('ntc', ['notice', 'endpoint-disabled', endpoint_id, cause_id])
+  const draft = {
+    noticeId,
+    title: 'A webhook endpoint was disabled',
+    body: bodyOf(endpoint_id, failing_since, caused_at),
+    kind: 'ACTION_REQUIRED',
+    audience: 'DEVELOPERS',
+    accountId: account_id,
+    expiresAt: isoTime(disabledMs + retentionMs),
+    linkHref: null,
+    linkLabel: null,
+  } as const
+  const decision = decidePublication(null, draft, disabledMs)
+  if (decision.outcome === 'refused')
+    throw new Error('the notice of a disabled endpoint breaks a rule', { cause: decision.refusal })
+  return [
+    {
+      stream: noticeStream(noticeId),
+      expected: 'noStream',
+      facts: decision.events,
+      correlationId: correlation_id,
+      causationId: cause_id,
+      atMs: Math.max(nowMs, disabledMs),
+    },
+  ]
+}
+
+/** Deliveries of one round trip. */
+const chunk = 500
+
+type Cancelable = DeliveryPlace & { readonly attempts: number; readonly queued_at: string }
+
+const cancelWrite = (
+  row: Cancelable,
+  cause: Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id'>,
+  nowMs: number,
+): WriteFact => ({
+  stream: deliveryStream(row.endpoint_id, row.event, row.resource),
+  expected: row.revision,
+  facts: [
+    {
+      type: 'DeliveryCanceled',
+      data: {
+        deliveryId: row.delivery_id,
+        endpointId: row.endpoint_id,
+        attempts: row.attempts,
+        reason: cause.reason,
+      },
+    } satisfies DeliveryCanceled,
+  ],
+  correlationId: cause.correlation_id,
+  causationId: cause.cause_id,
+  atMs: Math.max(nowMs, Date.parse(row.queued_at)),
+})
+
+type Deps = { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock }
+
+/**
+ * Cancels the deliveries of an endpoint that were queued before a position and still wait. The outcome is written first, so
+ * that after a crash in between it can be done again.
+ */
+const cancelPending = async (
+  { pool, log }: Deps,
+  cause: WebhookCancellation,
+  nowMs: number,
+): Promise<void> => {
+  let since: string | null = null
+  for (;;) {
+    const { rows }: pg.QueryResult<Cancelable & { readonly due_at: string }> = await pool.query({
+      name: 'webhooks-cancelable',
+      text: `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at, due_at
+               from work.webhook_deliveries
+              where endpoint_id = $1::text and status = 'pending' and position < $2::bigint
+                and due_at >= coalesce($3::timestamptz,
+                      (select next_due_at from work.queue_owners where queue = 'webhooks' and owner = $1::text), '-infinity')
+              order by due_at limit ${chunk}`,
+      values: [cause.endpoint_id, cause.position, since],
+    })
+    if (rows.length === 0) return
+    const outcomes = await writeFacts(
+      log,
+      rows.map((row) => cancelWrite(row, cause, nowMs)),
+    )
+    const others = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
+    // A worker that wrote its outcome just before counts.
+    const standing = await standingOutcomes(log, others)
+    await pool.query({
+      name: 'webhooks-canceled',
+      text: `update work.webhook_deliveries d set status = s.status, finished_at = $3::timestamptz
+               from unnest($1::text[], $2::text[]) as s (delivery_id, status)
+              where d.delivery_id = s.delivery_id and d.status = 'pending'`,
+      values: [
+        rows.map(({ delivery_id }) => delivery_id),
+        rows.map(({ delivery_id }) => standing.get(delivery_id) ?? 'canceled'),
+        isoTime(nowMs),
+      ],
+    })
+    since = rows.at(-1)!.due_at
+  }
+}
+
+/**
+ * Cancels what was enqueued when its endpoint was disabled or removed already, which whoever enqueued it did not know yet.
+ * One that has another outcome by now keeps it.
+ */
+export const openStale = ({ pool, log, clock }: Deps): (() => Promise<boolean>) => {
+  let after = 0
+  return async () => {
+    const { rows } = await pool.query<WebhookStaleRow>({
+      name: 'webhooks-stale',
+      text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
+      values: [after],
+    })
+    await writeFacts(
+      log,
+      rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
+    )
+    after = rows.at(-1)?.position ?? after
+    return rows.length === chunk
+  }
+}
+
+/**
+ * Works off what became of endpoints: cancels what waits, erases the URL and secrets of one that was removed, and tells the
+ * account of one that failed for days. Each call does one; it gives whether there may be more.
+ */
+export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
+  const { pool, log, clock } = deps
+  return async () => {
+    const { rows } = await pool.query<WebhookCancellation>({
+      name: 'webhooks-cancellations',
+      text: 'select * from work.webhook_cancellations order by position limit 1',
+    })
+    const [next] = rows
+    if (!next) return false
+    const isRemoved = next.reason === 'endpoint_removed'
+    if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
+    await cancelPending(deps, next, clock())
+    await writeFacts(log, noticeOfDisabling(next, clock()))
+    if (isRemoved)
+      await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
+        next.endpoint_id,
+      ])
+    await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [next.position])
+    return true
+  }
+}

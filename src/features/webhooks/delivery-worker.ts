@@ -1,0 +1,93 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Disabling } from '../../domain/webhooks/events.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import type { OwnerLease, QueueLimits, RunningQueue } from '../../platform/work/queue.ts'
+import { type Standing, afterAttempt, canceledResult, createAttempt, holdMs, hopelessSince, isProven, postponedResult, unknownStanding } from './deliver.ts'
+import { type DueDelivery, type Endpoint, createDestinations, deliveryQueue } from './delivery-queue.ts'
+import { type Result, createSettle } from './settle-delivery.ts'
+import type { Sender } from './webhook-sender.ts'
+import type { WebhookValues } from './webhook-vault.ts'
+
+const defaultLimits: QueueLimits = {
+  active: 64,
+  slow: 2_000,
+  slowAfterMs: 500,
+  perOwner: 4,
+  perLease: 32,
+}
+
+export type WorkerDeps = {
+  readonly workers: Workers
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly values: WebhookValues
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly random: () => number
+  readonly logger: Logger
+  /** The receiver answered 410, or every attempt of days failed: its endpoint is to be disabled. */
+  readonly onDead: (delivery: DueDelivery, why: Disabling) => Promise<void>
+  readonly onAttempt?: (result: Result) => void
+  readonly limits?: Partial<QueueLimits>
+}
+
+type EndpointLease = OwnerLease<Standing, Endpoint>
+
+const outcomeOf = ({ next }: Result): 'done' | 'again' | 'dead' => {
+  if ('dueMs' in next) return 'again'
+  return next.outcome.type === 'DeliveryAbandoned' ? 'dead' : 'done'
+}
+
+/**
+ * Sends what is due, to an endpoint one attempt at a time while its last one failed, or until its URL answered once. Any
+ * number of processes may do it.
+ */
+export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
+  const { workers, clock, onAttempt, onDead } = deps
+  const limits = { ...defaultLimits, ...deps.limits }
+  const attempt = createAttempt(deps)
+  const settle = createSettle(deps)
+  const standingOf = ({ memory }: EndpointLease): Standing => memory ?? unknownStanding
+
+  const send = async (delivery: DueDelivery, lease: EndpointLease): Promise<Result> => {
+    const { destination, urlId } = lease.context
+    if (destination === 'unreadable') return postponedResult(delivery, clock())
+    if (destination === 'removed') return canceledResult(delivery, clock())
+    const result = await attempt(delivery, destination)
+    const status = result.attempt?.status ?? 0
+    const acknowledged = status >= 200 && status < 300
+    const standing = afterAttempt(standingOf(lease), { urlId, acknowledged, nowMs: result.atMs })
+    lease.memory = standing
+    const hold = holdMs(standing, urlId)
+    lease.holdUntilMs = hold === 0 ? null : result.atMs + hold
+    onAttempt?.(result)
+    return result
+  }
+
+  return workers.startBatched<DueDelivery, Result, Standing, Endpoint>({
+    queue: deliveryQueue,
+    limits,
+    longestMs: 20_000,
+    pollMs: 500,
+    prepare: createDestinations(deps),
+    atOnce: (lease) => {
+      const { destination, urlId } = lease.context
+      const standing = standingOf(lease)
+      const trusted = standing.failures === 0 && isProven(standing, urlId)
+      return trusted || typeof destination !== 'object' ? limits.perOwner : 1
+    },
+    work: send,
+    settle: (settled) => settle(settled.map(({ result }) => result)),
+    outcomeOf,
+    settled: async (delivery, { attempt, atMs }, lease) => {
+      if (attempt === null) return
+      if (attempt.status === 410) return onDead(delivery, { reason: 'gone' })
+      const failingSince = hopelessSince(standingOf(lease), atMs)
+      if (failingSince !== null) await onDead(delivery, { reason: 'failing', failingSince })
+    },
+  })
+}

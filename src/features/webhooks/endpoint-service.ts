@@ -1,0 +1,177 @@
+import { type EndpointDecision, type EndpointRefusal, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation, previousSecretMs } from '../../domain/webhooks/decide.ts'
+import type { DeliveryEvent, Disabling, Subscription } from '../../domain/webhooks/events.ts'
+import { type DeliveryState, type EndpointStatus, type EndpointsState, deliveryFold, endpointsFold } from '../../domain/webhooks/fold.ts'
+import { decided, refused } from '../../kernel/decider.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import { deliveryStream, webhooksStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { type Result, handle } from '../../platform/commands/handle.ts'
+import { deliveryIdOf } from './enqueue-deliveries.ts'
+import { newSecret } from './webhook-signature.ts'
+import type { KeptValue, WebhookValues } from './webhook-vault.ts'
+
+export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
+
+export type Place = { readonly accountId: AccountId; readonly endpointId: string }
+
+/** What is left out stays as it is. */
+export type EndpointUpdate = {
+  readonly url?: string | undefined
+  readonly events?: Subscription | undefined
+  readonly status?: EndpointStatus | undefined
+}
+
+/**
+ * Endpoints and what is asked for by hand. Values of the vault are kept first and make nothing exist; the account's
+ * stream decides, so that ten is ten under any race. Rejects as the command runner does.
+ */
+export type Webhooks = {
+  /** The secret is shown this once. Refusal: `webhook_limit_reached`. */
+  register(
+    endpoint: { readonly accountId: AccountId; readonly url: string; readonly events: Subscription },
+    cause: Cause,
+  ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
+  /** Refusals: `not_found`, `webhook_limit_reached`. */
+  change(place: Place, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
+  /** Nothing is sent to it any more once this resolved, but for what is on the wire. Refusal: `not_found`. */
+  remove(place: Place, cause: Cause): Promise<WebhookResult>
+  /** The former secret signs beside the new one for 24 hours. Refusal: `not_found`. */
+  rotateSecret(
+    place: Place,
+    cause: Cause,
+  ): Promise<WebhookResult<{ readonly secret: string; readonly previousUntilMs: number }>>
+  /** Queues a `ping`, whatever the subscription. Refusal: `not_found`. */
+  ping(place: Place, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
+  /** Sends a finished delivery again; one on its way stays as it is. Refusal: `not_found`. */
+  redeliver(
+    place: Place,
+    delivery: { readonly event: string; readonly resource: string },
+    cause: Cause,
+  ): Promise<WebhookResult>
+  /** The receiver is gone, or answers nothing but errors. Does nothing for an endpoint that is not active. */
+  disable(place: Place, why: Disabling, cause: Cause): Promise<void>
+}
+
+const urlIn = ({ valueId, commitment }: KeptValue) => ({ urlId: valueId, urlCommitment: commitment })
+const secretIn = ({ valueId, commitment }: KeptValue) => ({
+  secretId: valueId,
+  secretCommitment: commitment,
+})
+
+export const createWebhooks = (deps: {
+  readonly runner: CommandRunner
+  readonly values: WebhookValues
+}): Webhooks => {
+  const { runner, values } = deps
+
+  const decideOn = (
+    name: string,
+    { accountId }: Pick<Place, 'accountId'>,
+    cause: Cause,
+    decide: (state: EndpointsState, nowMs: number) => EndpointDecision,
+  ): Promise<WebhookResult> => {
+    const endpoints = { stream: webhooksStream(accountId), fold: endpointsFold }
+    return handle(runner, { ...cause, name, account: accountId }, endpoints, (state, { nowMs }) =>
+      decide(state, nowMs),
+    )
+  }
+
+  /** Decides with values that were kept for it, and drops them when it was refused. */
+  const withValues = async <Made>(
+    endpointId: string,
+    texts: readonly string[],
+    use: (kept: readonly KeptValue[]) => Promise<WebhookResult<Made>>,
+  ): Promise<WebhookResult<Made>> => {
+    const kept = texts.length === 0 ? [] : await values.keep(endpointId, texts)
+    const result = await use(kept)
+    if (result.outcome === 'refused' && kept.length > 0) await values.drop(kept.map(({ valueId }) => valueId))
+    return result
+  }
+
+  const onDelivery = (
+    name: string,
+    { accountId, endpointId }: Place,
+    { event, resource }: { readonly event: string; readonly resource: string },
+    cause: Cause,
+    decide: (state: DeliveryState) => readonly DeliveryEvent[],
+    fresh: boolean,
+  ): Promise<WebhookResult> => {
+    const delivery = {
+      stream: deliveryStream(endpointId, event, resource),
+      fold: deliveryFold,
+      ...(fresh && { assume: 'absent' as const }),
+      others: { endpoints: { stream: webhooksStream(accountId), fold: endpointsFold } },
+    }
+    return handle(runner, { ...cause, name, account: accountId }, delivery, (state, { others }) =>
+      others.endpoints.has(endpointId) ? decided(...decide(state)) : refused<EndpointRefusal>('not_found'),
+    )
+  }
+
+  return {
+    register: async ({ accountId, url, events }, cause) => {
+      const endpointId = newId<string>('whs', accountId)
+      const secret = newSecret()
+      const result = await withValues(endpointId, [url, secret], ([keptUrl, keptSecret]) =>
+        decideOn('register-webhook', { accountId }, cause, (state) =>
+          decideRegistration(state, {
+            endpointId,
+            accountId,
+            events,
+            ...urlIn(keptUrl!),
+            ...secretIn(keptSecret!),
+          }),
+        ),
+      )
+      return result.outcome === 'done' ? { ...result, endpointId, secret } : result
+    },
+
+    change: (place, { url, events, status }, cause) =>
+      withValues(place.endpointId, url === undefined ? [] : [url], ([kept]) =>
+        decideOn('change-webhook', place, cause, (state) =>
+          decideChange(state, place, { events, status, ...(kept && urlIn(kept)) }),
+        ),
+      ),
+
+    remove: async (place, cause) => {
+      const result = await decideOn('remove-webhook', place, cause, (state) => decideRemoval(state, place))
+      if (result.outcome === 'done') await values.erase(place.endpointId)
+      return result
+    },
+
+    rotateSecret: async (place, cause) => {
+      const secret = newSecret()
+      const result = await withValues(place.endpointId, [secret], ([kept]) =>
+        decideOn('rotate-webhook-secret', place, cause, (state, nowMs) =>
+          decideRotation(state, { ...place, ...secretIn(kept!) }, nowMs),
+        ),
+      )
+      if (result.outcome === 'refused') return result
+      return { ...result, secret, previousUntilMs: result.atMs + previousSecretMs }
+    },
+
+    ping: async (place, cause) => {
+      const { endpointId, accountId } = place
+      const resource = newId<string>('ping')
+      const deliveryId = deliveryIdOf(endpointId, 'ping', resource)
+      const data = { webhookId: endpointId, message: 'This is a test of your webhook endpoint.' }
+      const enqueued = { deliveryId, endpointId, accountId, event: 'ping', resource, data } as const
+      const result = await onDelivery(
+        'test-webhook',
+        place,
+        enqueued,
+        cause,
+        (state) => decideEnqueue(state, enqueued),
+        true,
+      )
+      return result.outcome === 'done' ? { ...result, deliveryId } : result
+    },
+
+    redeliver: (place, delivery, cause) =>
+      onDelivery('redeliver-webhook', place, delivery, cause, decideRedelivery, false),
+
+    disable: async (place, why, cause) => {
+      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place, why))
+    },
+  }
+}

@@ -1,0 +1,156 @@
+import type pg from 'pg'
+import type { OrderEvent } from '../../domain/orders/events.ts'
+import { orderAfter } from '../../domain/orders/fold.ts'
+import type { DeliveryCanceled, WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { type OrderId, deriveId } from '../../kernel/ids.ts'
+import { type StreamName, deliveryStream, orderStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { orderRecord } from '../orders/order-record.ts'
+import { type WriteFact, writeFacts } from './append-outcomes.ts'
+import { enqueuingSince } from './enqueue-state.ts'
+
+/** One event that one endpoint is to be told of, as the read tables have it. */
+export type DueEvent = {
+  readonly endpoint_id: string
+  readonly account_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  /** The payload as JSON text; null: the order `resource` as of `order_revision`. */
+  readonly data: string | null
+  readonly order_revision: number | null
+  readonly cause_id: string
+  readonly correlation_id: string
+  readonly caused_at: string
+  /** Why it goes to nobody any more; null while the endpoint is active. */
+  readonly stale: DeliveryCanceled['data']['reason'] | null
+}
+
+/**
+ * SQL of `stale`: what a late look finds for an endpoint that is disabled or removed by now is put on record and canceled.
+ * `e` names the row with `endpoint_id`, `a` the account's row of `read.webhook_accounts`.
+ */
+export const staleSql = `
+  case when exists (select from read.webhook_subscriptions o
+                     where o.endpoint_id = e.endpoint_id and o.until_position is null) then null
+       when a.endpoints @> jsonb_build_array(jsonb_build_object('endpointId', e.endpoint_id))
+       then 'endpoint_disabled' else 'endpoint_removed' end`
+
+/** The one delivery of an event and resource to an endpoint; also what receivers de-duplicate on as `webhook-id`. */
+export const deliveryIdOf = (endpointId: string, event: string, resource: string): string =>
+  deriveId('dlv', [endpointId, event, resource])
+
+/** The payload of `order.*`: the order as it was right after the fact. */
+const orderData = (
+  event: WebhookEventName,
+  throughRevision: number,
+  stored: readonly StoredEvent[],
+): Readonly<Record<string, unknown>> => {
+  const facts = stored
+    .filter(({ revision }) => revision <= throughRevision)
+    .map((each) => decode(each) as unknown as OrderEvent)
+  const record = orderRecord(orderAfter(null, facts), false)
+  return {
+    orderId: record.orderId,
+    status: record.status,
+    productId: record.productId,
+    quantity: record.quantity,
+    amountCents: record.amountCents,
+    currency: record.currency,
+    createdAt: record.createdAt,
+    fulfilledAt: record.fulfilledAt,
+    ...(event === 'order.failed' && { failureReason: record.failureReason }),
+    ...(event === 'order.refunded' && {
+      refundedAt: record.refundedAt,
+      refundCents: record.refundedCents,
+    }),
+  }
+}
+
+const streamOf = ({ resource }: DueEvent): StreamName => orderStream(resource as OrderId)
+
+const ordersOf = async (
+  log: EventLog,
+  due: readonly DueEvent[],
+): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
+  const streams = new Set(due.filter(({ data }) => data === null).map(streamOf))
+  if (streams.size === 0) return new Map()
+  return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
+}
+
+/** Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. */
+export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
+  if (due.length === 0) return
+  const orders = await ordersOf(log, due)
+  await writeFacts(
+    log,
+    due.map((each): WriteFact => {
+      const { endpoint_id: endpointId, account_id: accountId, event, resource, stale } = each
+      const deliveryId = deliveryIdOf(endpointId, event, resource)
+      const data =
+        each.data === null
+          ? orderData(event, each.order_revision ?? 0, orders.get(streamOf(each)) ?? [])
+          : JSON.parse(each.data)
+      const enqueued: WebhookEnqueued = {
+        type: 'WebhookEnqueued',
+        data: { deliveryId, endpointId, accountId, event, resource, data },
+      }
+      const canceled = (reason: DeliveryCanceled['data']['reason']): DeliveryCanceled => ({
+        type: 'DeliveryCanceled',
+        data: { deliveryId, endpointId, attempts: 0, reason },
+      })
+      return {
+        stream: deliveryStream(endpointId, event, resource),
+        expected: 'noStream',
+        facts: stale === null ? [enqueued] : [enqueued, canceled(stale)],
+        correlationId: each.correlation_id,
+        causationId: each.cause_id,
+        atMs: Math.max(nowMs, Date.parse(each.caused_at)),
+      }
+    }),
+  )
+}
+
+/** Events of one append. */
+const page = 200
+
+type DueRow = DueEvent & { readonly position: number }
+
+const dueSql = `
+  select e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id,
+         e.caused_at, e.position, ${staleSql} as stale
+    from (select * from read.webhooks_due
+           where not enqueued and (position, endpoint_id, resource) > ($1::bigint, $2::text, $3::text)
+           order by position, endpoint_id, resource limit ${page}) e
+    left join read.webhook_accounts a on a.account_id = e.account_id
+   order by e.position, e.endpoint_id, e.resource`
+
+/**
+ * Enqueues what is due for accounts, a page at a time in the order of the causes. A row stands until its event is folded,
+ * so what this process has enqueued is passed over by its position; whoever starts anew enqueues it again and changes
+ * nothing. Each call gives whether there may be more.
+ */
+export const openDueEvents = async (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+  readonly onEnqueued: () => void
+}): Promise<() => Promise<boolean>> => {
+  const { pool, log, clock, onEnqueued } = deps
+  const { dueAfter } = await enqueuingSince(pool)
+  let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
+  return async () => {
+    const { rows } = await pool.query<DueRow>({
+      name: 'webhooks-due-events',
+      text: dueSql,
+      values: [after.position, after.endpoint_id, after.resource],
+    })
+    const last = rows.at(-1)
+    if (last === undefined) return false
+    await enqueue(log, rows, clock())
+    onEnqueued()
+    after = last
+    return rows.length === page
+  }
+}

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { WebhookAnnouncementRow } from '../../../projections/webhook-causes.ts'
+import type { Audience } from '../../domain/notices/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { type DueEvent, enqueue, staleSql } from './enqueue-deliveries.ts'
+import { enqueuingSince, saveAnnounced } from './enqueue-state.ts'
+
+/** Who belongs to an audience, asked of `read.webhook_subscriptions` (src/outbound/notices/notice.ts says it of a caller). */
+const members: Readonly<Record<Audience, string>> = {
+  ALL: 'true',
+  CUSTOMERS: 'not e.reseller',
+  PARTNERS: 'e.reseller',
+  DEVELOPERS: 'e.developer',
+}
+
+/** SQL: whether a subscription `e` is told of an announcement `n`, by what it was at the announcement's position. */
+export const toldSql = `
+  e.since_position <= n.position and (e.until_position is null or e.until_position > n.position)
+    and (e.events is null or n.event = any (e.events))
+    and case n.audience ${Object.entries(members)
+      .map(([audience, condition]) => `when '${audience}' then ${condition}`)
+      .join(' ')} end`
+
+/** Endpoints that are read at once. */
+const page = 400
+/**
+ * Deliveries of one append: so few that an order which shares its commit does not notice them. Pieces are at least
+ * `pieceEveryMs` apart, and further when an append takes long: the log belongs to orders first. A list grows no faster
+ * than it is sent, so that what orders tell is never behind a hundred thousand announcements.
+ */
+const piece = 10
+const pieceEveryMs = 25
+const restFactor = 4
+
+const pageSql = `
+  select e.endpoint_id, e.account_id, n.event, n.resource, n.data, null as order_revision, n.cause_id,
+         n.correlation_id, n.caused_at, ${staleSql} as stale
+    from read.webhook_announcements n
+    join read.webhook_subscriptions e on e.endpoint_id > $2::text and ${toldSql}
+    left join read.webhook_accounts a on a.account_id = e.account_id
+   where n.position = $1::bigint
+   order by e.endpoint_id limit ${page}`
+
+type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'cause_id'>
+
+/**
+ * Tells announcements to the endpoints of their audiences, as of each announcement, one after the other: a page by the ids
+ * of the endpoints, enqueued piece by piece. Killed in between, a page is enqueued again and changes nothing, since each
+ * delivery has a stream of its own. Each call tells one announcement; it gives whether there may be more.
+ */
+export const openFanOuts = async (
+  deps: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
+  signal: AbortSignal,
+): Promise<() => Promise<boolean>> => {
+  const { pool, log, clock } = deps
+  let { announced } = await enqueuingSince(pool)
+
+  /** Tells of each piece, so that starting over after an error begins behind what it came to. */
+  const enqueuePage = async (due: readonly DueEvent[], onPiece: (last: DueEvent) => void): Promise<void> => {
+    for (let done = 0; done < due.length && !signal.aborted; done += piece) {
+      const startedMs = performance.now()
+      const part = due.slice(done, done + piece)
+      await enqueue(log, part, clock())
+      onPiece(part.at(-1) as DueEvent)
+      const tookMs = performance.now() - startedMs
+      await sleep(Math.max(pieceEveryMs - tookMs, tookMs * restFactor), undefined, { signal }).catch(
+        () => undefined,
+      )
+    }
+  }
+
+  /** @param save where the announcement stands, after a page or an error; null at its end */
+  const tell = async (
+    { position }: Announcement,
+    from: string,
+    save: (endpoint: string | null) => Promise<void>,
+  ): Promise<void> => {
+    let after = from
+    let isEnd = false
+    while (!isEnd && !signal.aborted) {
+      const { rows } = await pool.query<DueEvent>({
+        name: 'webhooks-fan-out',
+        text: pageSql,
+        values: [position, after],
+      })
+      try {
+        await enqueuePage(rows, (last) => {
+          after = last.endpoint_id
+        })
+      } finally {
+        isEnd = rows.length < page && after === (rows.at(-1)?.endpoint_id ?? after)
+        await save(isEnd ? null : after)
+      }
+    }
+  }
+
+  /** Of an older release, which kept lists of its own and had not come to their end. */
+  const findLeft = async (): Promise<Announcement | undefined> => {
+    const { rows } = await pool.query<Announcement>(
+      `select n.position, n.cause_id from work.webhook_fan_outs_left l
+         join read.webhook_announcements n on n.cause_id = l.cause_id order by n.position limit 1`,
+    )
+    return rows[0]
+  }
+  for (let left = await findLeft(); left && !signal.aborted; left = await findLeft()) {
+    const { cause_id } = left
+    await tell(left, '', async (endpoint) => {
+      if (endpoint === null)
+        await pool.query('delete from work.webhook_fan_outs_left where cause_id = $1::text', [cause_id])
+    })
+  }
+
+  return async () => {
+    const { position, endpoint } = announced
+    const { rows } = await pool.query<Announcement>({
+      name: 'webhooks-announcements',
+      text: `select position, cause_id from read.webhook_announcements where position >= $1::bigint
+              order by position limit 1`,
+      values: [endpoint === null ? position + 1 : position],
+    })
+    const [next] = rows
+    if (!next) return false
+    await tell(next, next.position === position ? (endpoint ?? '') : '', async (to) => {
+      await saveAnnounced(pool, { position: next.position, endpoint: to })
+      announced = { position: next.position, endpoint: to }
+    })
+    return true
+  }
+}

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Registry } from 'prom-client'
+import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Core, Projecting } from '../../platform/feature/core.ts'
+import { type TargetRules, createResolve } from '../../platform/outgoing/target.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import { type Poller, startPoller } from '../../platform/work/worklist.ts'
+import { forgetAllowances } from './allowance.ts'
+import { startDeliveryWorker } from './delivery-worker.ts'
+import { createWebhooks } from './endpoint-service.ts'
+import { onWebhooks, startEnqueuer } from './enqueue-worker.ts'
+import { createWebhookMetrics } from './metrics.ts'
+import { createSender } from './webhook-sender.ts'
+import { createWebhookValues, eraseSuperseded, forgetOldDeliveries } from './webhook-vault.ts'
+
+const retentionEveryMs = 60_000
+
+const waitMs = 500
+
+/**
+ * Resolves once the read tables say what is due and the queue holds all outcomes that the log has now: a queue that is
+ * filled from an older place shows as pending what was sent long ago. False when stopped before.
+ */
+const filled = async (
+  { log, logger }: Core,
+  { progress }: Pick<Projecting, 'progress'>,
+  stopping: AbortSignal,
+): Promise<boolean> => {
+  let head: number | null = null
+  while (!stopping.aborted)
+    try {
+      head ??= await log.head()
+      if (
+        (await progress.reached(webhookDue.name, 0, waitMs)) &&
+        (await progress.reached(webhookDeliveries.name, head, waitMs))
+      )
+        return true
+    } catch (error) {
+      logger.error({ err: error, reactor: 'webhooks' }, 'webhooks cannot start yet')
+      await sleep(waitMs, undefined, { signal: stopping }).catch(() => undefined)
+    }
+  return false
+}
+
+type Parts = {
+  readonly projecting: Projecting
+  readonly rules: TargetRules
+  readonly monotonicMs: MonotonicClock
+  readonly registry: Registry
+  readonly workers: Workers
+}
+
+/** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
+const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'> => {
+  const { pool, log, clock, logger, runner } = core
+  const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
+  const webhooks = createWebhooks({ runner, values })
+  const sender = createSender({ resolve: createResolve(), rules: parts.rules })
+  const worker = startDeliveryWorker({
+    workers: parts.workers,
+    pool,
+    log,
+    values,
+    sender,
+    clock,
+    monotonicMs: parts.monotonicMs,
+    random: Math.random,
+    logger,
+    onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
+    onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
+        actor: { kind: 'system', name: 'webhooks' },
+        correlationId: delivery_id,
+      }),
+  })
+  const enqueuer = startEnqueuer({ pool, log, clock, logger })
+  const forget = onWebhooks(projecting.progress, {
+    due: enqueuer.wake,
+    queued: () => {
+      worker.wake()
+      enqueuer.wake()
+    },
+  })
+  const retention = startPoller({
+    name: 'webhook-retention',
+    intervalMs: retentionEveryMs,
+    work: async () => {
+      await forgetOldDeliveries(pool, clock())
+      await eraseSuperseded(pool, clock())
+      await forgetAllowances(pool, clock())
+    },
+    logger,
+  })
+  return {
+    stop: async () => {
+      await retention.stop()
+      forget()
+      await enqueuer.stop()
+      await worker.stop()
+      await sender.close()
+    },
+  }
+}
+
+/** Webhooks of one process, once they may be sent. */
+export const startWebhooks = (core: Core, parts: Parts): Pick<Poller, 'stop'> => {
+  const stopping = new AbortController()
+  const started = filled(core, parts.projecting, stopping.signal).then((ready) =>
+    ready ? start(core, parts) : null,
+  )
+  return {
+    stop: async () => {
+      stopping.abort()
+      await (await started)?.stop()
+    },
+  }
+}

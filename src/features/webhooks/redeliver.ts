@@ -1,0 +1,182 @@
+import type pg from 'pg'
+import { decideRedelivery } from '../../domain/webhooks/decide.ts'
+import type { DeliveryEvent, DeliveryStatus } from '../../domain/webhooks/events.ts'
+import { type DeliveryState, deliveryFold } from '../../domain/webhooks/fold.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause, RecordedEvent } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { deliveryStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { type WriteFact, writeFacts } from './append-outcomes.ts'
+import type { Webhooks } from './endpoint-service.ts'
+
+/**
+ * A delivery waits when it is due later than this: one that is due within a second is as good as on its way. So two calls
+ * at once, whose instants are not the same, take each delivery once.
+ */
+export const waitsAfter = (now: string): string => `${now}::timestamptz + interval '1 second'`
+
+/**
+ * Deliveries that wait for their next attempt are due now; what is under way or finished stays as it is. One whose row is
+ * locked is being put on record just now and is left alone. Gives how many there were.
+ *
+ * Due times are rows and no facts, so nothing is appended: the attempt that follows is the next of its round.
+ */
+export const hasten = async (
+  pool: pg.Pool,
+  endpointId: string,
+  deliveryIds: readonly string[],
+  nowMs: number,
+): Promise<number> => {
+  const { rows } = await pool.query<{ hastened: number }>({
+    name: 'webhooks-hasten',
+    text: `with waiting as (
+             select delivery_id from work.webhook_deliveries
+              where delivery_id = any ($2::text[]) and endpoint_id = $1::text
+                and status = 'pending' and due_at > ${waitsAfter('$3')}
+              order by delivery_id for update skip locked
+           ), due as (
+             update work.webhook_deliveries d set due_at = $3::timestamptz
+               from waiting where d.delivery_id = waiting.delivery_id returning d.delivery_id
+           )
+           select count(*) as hastened from due`,
+    values: [endpointId, deliveryIds, isoTime(nowMs)],
+  })
+  return rows[0]?.hastened ?? 0
+}
+
+/** Deliveries of one call. */
+export const maxRedelivered = 1_000
+
+export type Redelivered = {
+  /** How many are sent now. */
+  readonly count: number
+  /** There are more of them: call again. */
+  readonly more: boolean
+}
+
+type Candidate = {
+  readonly delivery_id: string
+  readonly event: string
+  readonly resource: string
+  readonly status: DeliveryStatus
+}
+
+/** What was not delivered and is not under way, the oldest event first; one more than is taken. */
+const findUndelivered = async (
+  pool: pg.Pool,
+  endpointId: string,
+  sinceMs: number,
+  nowMs: number,
+): Promise<readonly Candidate[]> => {
+  const { rows } = await pool.query<Candidate>({
+    name: 'webhooks-undelivered',
+    text: `select delivery_id, event, resource, status from work.webhook_deliveries
+            where endpoint_id = $1::text and queued_at >= $2::timestamptz
+              and (status in ('abandoned', 'canceled') or status = 'pending' and due_at > ${waitsAfter('$3')})
+            order by queued_at, delivery_id limit ${maxRedelivered + 1}`,
+    values: [endpointId, isoTime(sinceMs), isoTime(nowMs)],
+  })
+  return rows
+}
+
+const stateOf = (stored: readonly StoredEvent[]): DeliveryState =>
+  stored.reduce<DeliveryState>((state, each) => {
+    const event = decode(each) as RecordedEvent<DeliveryEvent>
+    return deliveryFold.evolve(state, { ...event, recordedAtMs: Date.parse(event.metadata.recordedAt) })
+  }, deliveryFold.initial)
+
+/**
+ * Sends now what an endpoint did not get since an instant: finished deliveries that failed or were canceled are queued
+ * once more, those that wait are due at once. All are due at the same instant, and what waits is touched once the others
+ * can be sent, so they leave in the order of their events (worker/delivery-queue.ts). Called twice it doubles nothing: what was queued again is on its way, by the word of its stream.
+ */
+export const createRedeliverSince = (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+}) => {
+  const { pool, log, clock } = deps
+
+  /** How many were queued again. */
+  const requeue = async (
+    endpointId: string,
+    finished: readonly Candidate[],
+    { actor, correlationId }: Cause,
+    nowMs: number,
+  ): Promise<number> => {
+    const places = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
+    const streams = await log.readStreams(places.map((stream) => ({ stream, from: 0 })))
+    const writes = places.flatMap((stream): WriteFact[] => {
+      const stored = streams.get(stream) ?? []
+      const last = stored.at(-1)
+      const [fact] = last ? decideRedelivery(stateOf(stored)) : []
+      if (!last || !fact) return []
+      const atMs = Math.max(nowMs, Date.parse(decode(last).metadata.recordedAt))
+      return [
+        { stream, expected: last.revision, facts: [fact], actor, correlationId, causationId: null, atMs },
+      ]
+    })
+    const outcomes = await writeFacts(log, writes)
+    return outcomes.filter(({ status }) => status === 'landed').length
+  }
+
+  /** @param sendable resolves once what was queued up to a position can be sent */
+  return async (
+    endpointId: string,
+    sinceMs: number,
+    cause: Cause,
+    sendable: (position: number) => Promise<void>,
+  ): Promise<Redelivered> => {
+    const nowMs = clock()
+    const found = await findUndelivered(pool, endpointId, sinceMs, nowMs)
+    const taken = found.slice(0, maxRedelivered)
+    const waiting = taken.filter(({ status }) => status === 'pending')
+    const finished = taken.filter(({ status }) => status !== 'pending')
+    const requeued = finished.length === 0 ? 0 : await requeue(endpointId, finished, cause, nowMs)
+    // Another call may have queued them again just before: then they are not sendable yet either.
+    if (finished.length > 0 && waiting.length > 0) await sendable(await log.head())
+    // Due with the others, or after those that the other call queued.
+    const dueMs = requeued === finished.length ? nowMs : clock()
+    const waitingIds = waiting.map(({ delivery_id }) => delivery_id)
+    const hastened = waiting.length === 0 ? 0 : await hasten(pool, endpointId, waitingIds, dueMs)
+    return { count: requeued + hastened, more: found.length > maxRedelivered }
+  }
+}
+
+export type RedeliverSince = ReturnType<typeof createRedeliverSince>
+
+/** Deliveries of one call. */
+const maxAtOnce = 1_000
+
+type Abandoned = {
+  readonly endpoint_id: string
+  readonly account_id: AccountId
+  readonly event: string
+  readonly resource: string
+}
+
+/**
+ * Sends deliveries again that were given up, as their owners can: an event of each queues it once more.
+ * @param deliveryIds null: all of them, the oldest thousand
+ * @returns how many; those of an endpoint that is no more are left out
+ */
+export const retryDeliveries = async (
+  { pool, webhooks }: { readonly pool: pg.Pool; readonly webhooks: Pick<Webhooks, 'redeliver'> },
+  deliveryIds: readonly string[] | null,
+  cause: Cause,
+): Promise<number> => {
+  const { rows } = await pool.query<Abandoned>(
+    `select endpoint_id, account_id, event, resource from work.webhook_deliveries
+      where status = 'abandoned' and ($1::text[] is null or delivery_id = any ($1::text[]))
+      order by queued_at, delivery_id limit ${maxAtOnce}`,
+    [deliveryIds],
+  )
+  let count = 0
+  for (const { endpoint_id: endpointId, account_id: accountId, event, resource } of rows) {
+    const { outcome } = await webhooks.redeliver({ accountId, endpointId }, { event, resource }, cause)
+    if (outcome === 'done') count += 1
+  }
+  return count
+}

@@ -1,0 +1,93 @@
+import type pg from 'pg'
+import { type DeliveryOutcome, type FinishedStatus, finishedStatus } from '../../domain/webhooks/events.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { deliveryStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/array-parameters.ts'
+import { standingOutcomes, writeFacts } from './append-outcomes.ts'
+import type { DueDelivery } from './delivery-queue.ts'
+import type { Attempted } from './webhook-sender.ts'
+
+/** What one attempt (or none, for an endpoint that was removed) leads to. */
+export type Result = {
+  readonly delivery: DueDelivery
+  readonly attempt: (Attempted & { readonly startedMs: number; readonly latencyMs: number }) | null
+  /** When the attempt was over, by the service's clock. */
+  readonly atMs: number
+  /** The outcome to put on record, or when to try again. */
+  readonly next: { readonly outcome: DeliveryOutcome } | { readonly dueMs: number }
+}
+
+/**
+ * Puts results on record: outcomes into the log, then rows and attempts into the work tables, each batch in one write.
+ * Killed in between, the delivery is sent once more, and its second outcome finds the first one in the log.
+ */
+export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly log: EventLog }) => {
+  const writeOutcomes = async (results: readonly Result[]): Promise<ReadonlyMap<string, FinishedStatus>> => {
+    const finished = results.flatMap(({ delivery, next, atMs }) =>
+      'outcome' in next ? [{ delivery, outcome: next.outcome, atMs }] : [],
+    )
+    if (finished.length === 0) return new Map()
+    const written = await writeFacts(
+      log,
+      finished.map(({ delivery, outcome, atMs }) => ({
+        stream: deliveryStream(delivery.endpoint_id, delivery.event, delivery.resource),
+        expected: delivery.revision,
+        facts: [outcome],
+        correlationId: delivery.delivery_id,
+        causationId: null,
+        atMs: Math.max(atMs, Date.parse(delivery.queued_at)),
+      })),
+    )
+    const others = finished.filter((_, index) => written[index]?.status === 'conflict')
+    const standing = await standingOutcomes(
+      log,
+      others.map(({ delivery }) => delivery),
+    )
+    return new Map(
+      finished.map(({ delivery, outcome }) => [
+        delivery.delivery_id,
+        standing.get(delivery.delivery_id) ?? finishedStatus(outcome.type),
+      ]),
+    )
+  }
+
+  return async (results: readonly Result[]): Promise<void> => {
+    const statuses = await writeOutcomes(results)
+    const of = <Value>(pick: (result: Result) => Value): Value[] => results.map(pick)
+    await pool.query({
+      name: 'webhooks-settle',
+      text: `with results as materialized (
+               select * from unnest($1::text[], $2::integer[], $3::integer[], $4::text[], $5::timestamptz[],
+                 $6::timestamptz[], $7::integer[], $8::integer[], $9::text[], $10::text[], $11::timestamptz[])
+                 as r (delivery_id, round, attempts, outcome, due_at, started_at, status, latency_ms, error, answer, at)
+             ), logged as (
+               insert into work.webhook_attempts (delivery_id, round, attempt, at, status, latency_ms, error, answer)
+               select delivery_id, round, attempts, started_at, status, latency_ms, error, answer
+                 from results where started_at is not null
+               on conflict do nothing
+             )
+             update work.webhook_deliveries d
+                set status = coalesce(r.outcome, 'pending'), attempts = r.attempts,
+                    due_at = coalesce(r.due_at, d.due_at),
+                    finished_at = case when r.outcome is not null then r.at end
+               from results r
+              where d.delivery_id = r.delivery_id and d.round = r.round and d.status = 'pending'`,
+      values: [
+        textArray(of(({ delivery }) => delivery.delivery_id)),
+        int4Array(of(({ delivery }) => delivery.round)),
+        int4Array(of(({ delivery, attempt }) => delivery.attempts + (attempt === null ? 0 : 1))),
+        textArray(of(({ delivery }) => statuses.get(delivery.delivery_id) ?? null)),
+        timestamptzArray(of(({ next }) => ('dueMs' in next ? isoTime(next.dueMs) : null))),
+        timestamptzArray(of(({ attempt }) => (attempt === null ? null : isoTime(attempt.startedMs)))),
+        int4Array(of(({ attempt }) => attempt?.status ?? null)),
+        int4Array(of(({ attempt }) => attempt?.latencyMs ?? 0)),
+        textArray(of(({ attempt }) => attempt?.error ?? null)),
+        textArray(of(({ attempt }) => attempt?.answer ?? '')),
+        timestamptzArray(of(({ atMs }) => isoTime(atMs))),
+      ],
+    })
+  }
+}
+
+export type Settle = ReturnType<typeof createSettle>

@@ -1,0 +1,61 @@
+import type { Command } from 'commander'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { type WebhookEndpointRow, findEndpoint, listEndpoints } from '../../../projections/webhooks.ts'
+import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
+import { createWebhookValues } from './webhook-vault.ts'
+
+/** The endpoints as the API shows them. A URL that was erased a moment ago is empty. */
+const recordsOf = async (
+  { pool, keys }: CliContext,
+  rows: readonly WebhookEndpointRow[],
+): Promise<readonly WebhookRecord[]> => {
+  const values = createWebhookValues({ pool, vault: createVault(keys.master) })
+  const urls = await values.read(rows.map((row) => row.url_id))
+  return rows.map((row) => webhookRecord(row, urls.get(row.url_id) ?? ''))
+}
+
+const webhooks: Listed<WebhookRecord> = {
+  name: 'webhooks',
+  one: 'webhook',
+  exampleId: 'whs_…',
+  owner: { table: 'read.webhook_endpoints', id: 'endpoint_id' },
+  reads: (context) => {
+    const db = createKysely<ReadDatabase>(context.pool)
+    return {
+      list: async (account, page) => {
+        const found = await listEndpoints(db, account, page)
+        return { rows: await recordsOf(context, found.endpoints), total: found.total }
+      },
+      find: async (account, id) => {
+        const found = await findEndpoint(db, account, id)
+        return found ? ((await recordsOf(context, [found]))[0] ?? null) : null
+      },
+    }
+  },
+  columns: [
+    { title: 'webhook', value: (row) => row.id },
+    { title: 'created', value: (row) => row.createdAt },
+    { title: 'status', value: (row) => row.status },
+    { title: 'url', value: (row) => row.url },
+  ],
+  show: (row) => ({
+    webhook: row.id,
+    status: row.status,
+    'disabled because': row.disabledReason,
+    url: row.url,
+    events: row.events.join(' '),
+    'created at': row.createdAt,
+  }),
+}
+
+/** `webhooks list|show`; secrets are not shown. */
+export const registerWebhooks = (program: Command, cli: Cli): void =>
+  registerListed(
+    program.command('webhooks').description('list webhook endpoints and look at them, without secrets'),
+    cli,
+    webhooks,
+  )

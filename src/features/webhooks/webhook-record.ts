@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import type { DeliveryRow, WebhookEndpointRow } from '../../../projections/webhooks.ts'
+import { usualEvents, webhookEvents } from '../../domain/webhooks/events.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+const endpointShape = {
+  id: z.string(),
+  url: z.string(),
+  events: z.array(z.enum(webhookEvents)).meta({ description: 'What the endpoint is told of.' }),
+  status: z.enum(['active', 'disabled']),
+  disabledReason: z.enum(['gone', 'failing']).nullable().meta({
+    description:
+      '`gone`: the receiver answered 410. `failing`: every attempt failed for five days. Null while active, or when you disabled it.',
+  }),
+  createdAt: instant,
+}
+
+/** A webhook endpoint (docs/http-api.md, "Webhooks and notices"); the secret is never in it. */
+export const WebhookRecord = z.object(endpointShape).meta({ id: 'Webhook' })
+export type WebhookRecord = z.infer<typeof WebhookRecord>
+
+const secret = z.string().meta({
+  description: 'The signing secret, shown this once: `whsec_` and the base64 of 32 bytes.',
+})
+
+export const NewWebhook = z.object({ ...endpointShape, secret }).meta({ id: 'NewWebhook' })
+
+export const RotatedSecret = z
+  .object({
+    id: z.string(),
+    secret,
+    previousSecretExpiresAt: instant.meta({
+      description: 'Until then deliveries are signed with the former secret too.',
+    }),
+  })
+  .meta({ id: 'RotatedSecret' })
+
+export const Queued = z.object({ id: z.string(), deliveryId: z.string() }).meta({ id: 'QueuedDelivery' })
+
+export const RedeliveredMany = z
+  .object({
+    id: z.string(),
+    count: z.int().meta({ description: 'How many deliveries are sent now.' }),
+    more: z.boolean().meta({ description: 'There are more than one call takes: call again.' }),
+  })
+  .meta({ id: 'RedeliveredMany' })
+
+export const deliveryStatuses = ['pending', 'succeeded', 'abandoned', 'canceled'] as const
+
+const Attempt = z
+  .object({
+    round: z.int().meta({ description: '1, and one more for each redelivery.' }),
+    attempt: z.int().meta({ description: 'From 1 in each round.' }),
+    at: instant,
+    status: z.int().nullable().meta({ description: 'The HTTP status; null when there was no answer.' }),
+    latencyMs: z.int(),
+    error: z.string().nullable().meta({ description: 'Why there was no answer.' }),
+    answer: z.string().meta({ description: 'The first kilobyte of the answer.' }),
+  })
+  .meta({ id: 'WebhookAttempt' })
+
+/** One delivery and what was tried. */
+export const DeliveryRecord = z
+  .object({
+    id: z.string().meta({ description: 'Also the header `webhook-id` of every attempt.' }),
+    event: z.enum(webhookEvents),
+    resource: z.string(),
+    status: z.enum(deliveryStatuses),
+    attempts: z.array(Attempt),
+    nextAttemptAt: instant.nullable(),
+    createdAt: instant,
+    finishedAt: instant.nullable(),
+  })
+  .meta({ id: 'WebhookDelivery' })
+export type DeliveryRecord = z.infer<typeof DeliveryRecord>
+
+export const webhookRecord = (row: WebhookEndpointRow, url: string): WebhookRecord => ({
+  id: row.endpoint_id,
+  url,
+  events: [...(row.events ?? usualEvents)],
+  status: row.status,
+  disabledReason: row.disabled_reason,
+  createdAt: row.created_at,
+})
+
+export const deliveryRecord = (row: DeliveryRow): DeliveryRecord => ({
+  id: row.delivery_id,
+  event: row.event,
+  resource: row.resource,
+  status: row.status,
+  attempts: row.log.map(({ latency_ms, round, attempt, at, status, error, answer }) => ({
+    round,
+    attempt,
+    at,
+    status,
+    latencyMs: latency_ms,
+    error,
+    answer,
+  })),
+  nextAttemptAt: row.status === 'pending' ? row.due_at : null,
+  createdAt: row.queued_at,
+  finishedAt: row.finished_at,
+})
+
+export const webhookExample: WebhookRecord = {
+  id: 'whs_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+  url: 'https://example.com/hooks/farebox',
+  events: ['order.fulfilled', 'plan.low_traffic'],
+  status: 'active',
+  disabledReason: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+}
+
+export const secretExample = `whsec_${Buffer.from('an example of thirty-two bytes..').toString('base64')}`
+
+export const queuedExample = { id: webhookExample.id, deliveryId: 'dlv_5f3c2a1b9d8e5f60a1b2c3d4e5f60718' }
+
+export const deliveryExample: DeliveryRecord = {
+  id: queuedExample.deliveryId,
+  event: 'order.fulfilled',
+  resource: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  status: 'succeeded',
+  attempts: [
+    {
+      round: 1,
+      attempt: 1,
+      at: '2026-11-21T02:30:01.000Z',
+      status: 200,
+      latencyMs: 41,
+      error: null,
+      answer: 'ok',
+    },
+  ],
+  nextAttemptAt: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+  finishedAt: '2026-11-21T02:30:01.041Z',
+}

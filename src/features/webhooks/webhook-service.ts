@@ -1,0 +1,195 @@
+import type { Kysely } from 'kysely'
+import type pg from 'pg'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { webhookDeliveries } from '../../../projections/groups.ts'
+import { type WebhookEndpointRow, findDelivery, findEndpoint, listEndpoints } from '../../../projections/webhooks.ts'
+import type { Subscription } from '../../domain/webhooks/events.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { webhooksStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { TargetRefused } from '../../platform/outgoing/target.ts'
+import type { Progress } from '../../platform/projections/progress.ts'
+import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
+import { createAllowance } from './allowance.ts'
+import type { EndpointUpdate, Place, Webhooks } from './endpoint-service.ts'
+import { createRedeliverSince, hasten } from './redeliver.ts'
+import { done, notFound } from './route-fields.ts'
+import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
+import type { WebhookValues } from './webhook-vault.ts'
+
+type Owner = { readonly accountId: AccountId }
+
+/** An account's endpoints as its requests see them: its own writes first, whichever process took them. */
+export type EndpointReads = {
+  /** What any process wrote of the account's endpoints, and what the client has seen, is readable from here on. */
+  settled(owner: Owner, after: number | null): Promise<void>
+  /** @throws not_found for an absent and a foreign one alike */
+  endpointOf(owner: Owner, id: string, after: number | null): Promise<WebhookEndpointRow>
+  /** @throws not_found */
+  recordOf(owner: Owner, id: string, after: number | null): Promise<WebhookRecord>
+}
+
+export const createEndpointReads = (deps: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly values: Pick<WebhookValues, 'read'>
+  readonly db: Kysely<ReadDatabase>
+}): EndpointReads => {
+  const { reads, log, values, db } = deps
+
+  const settled: EndpointReads['settled'] = async ({ accountId }, after) => {
+    const last = await log.lastOf(webhooksStream(accountId))
+    await reads.settled(accountId, Math.max(after ?? 0, last?.position ?? 0))
+  }
+
+  const endpointOf: EndpointReads['endpointOf'] = async (owner, id, after) => {
+    await settled(owner, after)
+    const row = await findEndpoint(db, owner.accountId, id)
+    if (!row) throw notFound()
+    return row
+  }
+
+  return {
+    settled,
+    endpointOf,
+    recordOf: async (owner, id, after) => {
+      const row = await endpointOf(owner, id, after)
+      const url = (await values.read([row.url_id])).get(row.url_id)
+      // Erased a moment ago: it is being removed.
+      if (url === undefined) throw notFound()
+      return webhookRecord(row, url)
+    },
+  }
+}
+
+export type WebhookDeskDeps = {
+  readonly webhooks: Webhooks
+  readonly values: WebhookValues
+  /** @throws TargetRefused */
+  readonly checkTarget: (url: string) => Promise<URL>
+  readonly progress: Pick<Progress, 'reached'>
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: EventLog
+  readonly clock: Clock
+  readonly db: Kysely<ReadDatabase>
+  readonly pool: pg.Pool
+  /** Whether what is asked for by hand is limited. */
+  readonly limited: boolean
+}
+
+/** How long a reader of deliveries waits for their queue. */
+const queueWaitMs = 2_000
+
+/**
+ * Webhook endpoints and their deliveries as an account works them, over HTTP and in the console alike: limits first, then
+ * URLs, then the account's stream. Everything here throws what the API answers. `after` is what the client has seen of the log.
+ */
+export const createWebhookDesk = (deps: WebhookDeskDeps) => {
+  const { webhooks, values, progress, log, clock, db, pool } = deps
+  const endpoints = createEndpointReads(deps)
+  const takeAllowance = createAllowance(deps)
+  const redeliverSince = createRedeliverSince(deps)
+
+  const checkedUrl = async (url: string): Promise<string> => {
+    try {
+      return (await deps.checkTarget(url)).href
+    } catch (error) {
+      if (error instanceof TargetRefused) throw refuse('invalid_url', `url ${error.message}`)
+      throw error
+    }
+  }
+
+  /** A delivery stands in the table once the queue was filled past its fact. */
+  const queued = async (position?: number): Promise<void> => {
+    if (!(await progress.reached(webhookDeliveries.name, position ?? (await log.head()), queueWaitMs)))
+      throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
+  }
+
+  return {
+    /** A page of the account's endpoints, newest first. */
+    list: async (
+      accountId: AccountId,
+      page: { readonly limit: number; readonly offset: number },
+      after: number | null,
+    ): Promise<{ readonly webhooks: readonly WebhookRecord[]; readonly total: number }> => {
+      await endpoints.settled({ accountId }, after)
+      const found = await listEndpoints(db, accountId, page)
+      const urls = await values.read(found.endpoints.map(({ url_id }) => url_id))
+      const records = found.endpoints.flatMap((row) => {
+        const url = urls.get(row.url_id)
+        return url === undefined ? [] : [webhookRecord(row, url)]
+      })
+      return { webhooks: records, total: found.total }
+    },
+
+    find: ({ accountId, endpointId }: Place, after: number | null): Promise<WebhookRecord> =>
+      endpoints.recordOf({ accountId }, endpointId, after),
+
+    /** The secret is shown this once. */
+    register: async (
+      accountId: AccountId,
+      asked: { readonly url: string; readonly events: Subscription },
+      cause: Cause,
+    ) => {
+      await takeAllowance('registration', accountId, null)
+      const url = await checkedUrl(asked.url)
+      const made = done(await webhooks.register({ accountId, url, events: asked.events }, cause))
+      return { ...made, url }
+    },
+
+    change: async (place: Place, change: EndpointUpdate, cause: Cause, after: number | null) => {
+      const url = change.url === undefined ? undefined : await checkedUrl(change.url)
+      // A URL of an endpoint that is not there must not be kept.
+      await endpoints.endpointOf(place, place.endpointId, after)
+      return done(await webhooks.change(place, { ...change, url }, cause))
+    },
+
+    remove: async (place: Place, cause: Cause) => done(await webhooks.remove(place, cause)),
+
+    /** The new secret is shown this once. */
+    rotateSecret: async (place: Place, cause: Cause, after: number | null) => {
+      await endpoints.endpointOf(place, place.endpointId, after)
+      return done(await webhooks.rotateSecret(place, cause))
+    },
+
+    ping: async (place: Place, cause: Cause) => {
+      await takeAllowance('test', place.accountId, place.endpointId)
+      return done(await webhooks.ping(place, cause))
+    },
+
+    /** What was queued until now is in `listDeliveries` and `deliveriesAfter` once this resolved. */
+    deliveriesReady: async (place: Place, after: number | null): Promise<void> => {
+      await endpoints.endpointOf(place, place.endpointId, after)
+      await queued()
+    },
+
+    /** @returns the position of the fact; null when it was on its way and nothing was written */
+    redeliver: async (place: Place, deliveryId: string, cause: Cause, after: number | null) => {
+      const { accountId, endpointId } = place
+      await endpoints.endpointOf(place, endpointId, after)
+      const delivery = await findDelivery(pool, endpointId, deliveryId)
+      if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
+      await takeAllowance('redelivery', accountId, endpointId)
+      const { position } = done(await webhooks.redeliver(place, delivery, cause))
+      // Nothing was written: it is on its way, and may wait for its next attempt.
+      if (position === null) await hasten(pool, endpointId, [deliveryId], clock())
+      return position
+    },
+
+    /** @param sinceMs events that happened at or after it */
+    redeliverSince: async (place: Place, sinceMs: number, cause: Cause, after: number | null) => {
+      await endpoints.endpointOf(place, place.endpointId, after)
+      await takeAllowance('outage', place.accountId, place.endpointId)
+      await queued()
+      return redeliverSince(place.endpointId, sinceMs, cause, async (position) => {
+        await endpoints.settled(place, position)
+        await queued(position)
+      })
+    },
+  }
+}
+
+export type WebhookDesk = ReturnType<typeof createWebhookDesk>

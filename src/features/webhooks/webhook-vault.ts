@@ -1,0 +1,101 @@
+import type pg from 'pg'
+import { isoTime } from '../../kernel/clock.ts'
+import { newId } from '../../kernel/ids.ts'
+import { type Vault, commitmentOf } from '../../platform/vault/seal.ts'
+
+/** How long deliveries and their attempts can be read and sent again. */
+export const retentionMs = 30 * 24 * 60 * 60 * 1000
+
+/** Rows of one statement, so that it never holds anything up for long. */
+const chunk = 1_000
+
+/** Erases URLs that were replaced and secrets whose overlap is over. */
+export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-erase-superseded',
+    text: `with due as (
+             delete from work.webhook_superseded_values where erase_at <= $1::timestamptz returning value_id
+           )
+           delete from vault.webhook_values v using due where v.value_id = due.value_id`,
+    values: [isoTime(nowMs)],
+  })
+}
+
+/** Forgets deliveries whose outcome is older than the retention, with their attempts. The log keeps what became of them. */
+export const forgetOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+  for (;;) {
+    const { rowCount } = await pool.query({
+      name: 'webhooks-forget',
+      text: `with old as (
+               select delivery_id from work.webhook_deliveries
+                where queued_at < $1::timestamptz and finished_at < $1::timestamptz
+                order by queued_at limit ${chunk} for update skip locked
+             ), attempts as (
+               delete from work.webhook_attempts a using old where a.delivery_id = old.delivery_id
+             )
+             delete from work.webhook_deliveries d using old where d.delivery_id = old.delivery_id`,
+      values: [isoTime(nowMs - retentionMs)],
+    })
+    if ((rowCount ?? 0) < chunk) return
+  }
+}
+
+/** A value that was kept: its id, and what commits to it as it is sealed. */
+export type KeptValue = { readonly valueId: string; readonly commitment: string }
+
+/** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
+export type WebhookValues = {
+  /** Keeps values of an endpoint and gives their ids, in order. They make nothing exist: the log says which ones count. */
+  keep(endpointId: string, values: readonly string[]): Promise<readonly KeptValue[]>
+  /** The texts by id; erased ones are missing. */
+  read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
+  open(valueId: string, sealed: Buffer): string
+  drop(valueIds: readonly string[]): Promise<void>
+  /** Everything of an endpoint: from now on nothing can be sent to it. */
+  erase(endpointId: string): Promise<void>
+}
+
+const contextOf = (valueId: string): string => `webhook value ${valueId}`
+
+export const createWebhookValues = ({
+  pool,
+  vault,
+}: {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+}): WebhookValues => {
+  const open: WebhookValues['open'] = (valueId, sealed) => vault.open(sealed, contextOf(valueId)).toString()
+  return {
+    open,
+    keep: async (endpointId, values) => {
+      const ids = values.map(() => newId('whv'))
+      const sealed = values.map((value, index) => vault.seal(Buffer.from(value), contextOf(ids[index]!)))
+      await pool.query({
+        name: 'keep-webhook-values',
+        text: `insert into vault.webhook_values (value_id, endpoint_id, sealed)
+               select value_id, $1::text, sealed from unnest($2::text[], $3::bytea[]) as v (value_id, sealed)`,
+        values: [endpointId, ids, sealed],
+      })
+      return ids.map((id, index) => ({
+        valueId: id,
+        commitment: commitmentOf({ what: 'webhook-value', id, owner: endpointId }, sealed[index]!),
+      }))
+    },
+    read: async (valueIds) => {
+      const { rows } = await pool.query<{ value_id: string; sealed: Buffer }>({
+        name: 'read-webhook-values',
+        text: 'select value_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
+        values: [valueIds],
+      })
+      return new Map(rows.map(({ value_id, sealed }) => [value_id, open(value_id, sealed)]))
+    },
+    drop: async (valueIds) => {
+      await pool.query('delete from vault.webhook_values where value_id = any ($1::text[])', [valueIds])
+    },
+    erase: (endpointId) => eraseEndpoint(pool, endpointId),
+  }
+}
+
+export const eraseEndpoint = async (db: Pick<pg.Pool, 'query'>, endpointId: string): Promise<void> => {
+  await db.query('delete from vault.webhook_values where endpoint_id = $1::text', [endpointId])
+}

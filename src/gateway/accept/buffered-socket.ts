@@ -1,0 +1,276 @@
+import type { OnReadOpts, Socket } from 'node:net'
+import { type OnFault, asError } from '../refusals.ts'
+
+/** Idle tunnels are many, so they hold little; a fat flow asks for more with its first reads. */
+const firstBytes = 4_096
+const growth = 4
+const maxBytes = 262_144
+/** A read of less than this share of the buffer is a small one, */
+const smallShare = 1 / 16
+/** and so many of them one after another give memory back. */
+const smallReads = 8
+
+/**
+ * The memory that one socket reads into: its own, since memory that several sockets read into is overwritten while the
+ * write of another is still queued. It is used again as soon as what was read last has gone out, which saves an
+ * allocation for each chunk, and grows from 4 KiB to 256 KiB with the flow.
+ */
+export type ReadBuffer = {
+  /** So many bytes came. */
+  filled(bytes: number): void
+  /** Where the next bytes go. */
+  next(): Buffer
+}
+
+/** @param reader says whether a chunk of the buffer is still in use */
+export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
+  let size = firstBytes
+  let buffer = Buffer.allocUnsafeSlow(size)
+  let small = 0
+  return {
+    filled: (bytes) => {
+      if (bytes === buffer.length) size = Math.min(size * growth, maxBytes)
+      small = bytes < size * smallShare ? small + 1 : 0
+      if (small < smallReads || size === firstBytes) return
+      size /= growth
+      small = 0
+    },
+    next: () => {
+      if (size !== buffer.length || reader.holds()) buffer = Buffer.allocUnsafeSlow(size)
+      return buffer
+    },
+  }
+}
+
+/** What handles the bytes of a connection at the moment: one for each phase of it. */
+export type Hand = {
+  /** @returns whether to read on; if not, reading goes on with `resume` */
+  bytes(chunk: Buffer): boolean
+  /** The other side sends no more. */
+  end(): void
+  /** What was written has left the queue. */
+  drain(): void
+  /** The connection is over; null: without a fault. */
+  closed(fault: Error | null): void
+  /** Whether memory of a chunk is still in use: it is then not read into again. */
+  holds(): boolean
+}
+
+/** A socket whose bytes always go to exactly one hand, and wait, bounded, while there is none. */
+export type Wire = {
+  readonly socket: Socket
+  /** From now on `hand` gets what comes; first what waited. Reading goes on. */
+  use(hand: Hand): void
+  /** Nobody reads for a while: bytes wait. `left` is called when the other side ends without any, or the connection is over. */
+  rest(left: () => void): void
+  /** Gives back the rest of a chunk, for the next hand. */
+  unread(rest: Buffer): void
+  resume(): void
+}
+
+/** What still comes is read and thrown away: closing on it would reset the connection and lose what was sent last. */
+export const discarding: Hand = {
+  bytes: () => true,
+  end: () => undefined,
+  drain: () => undefined,
+  closed: () => undefined,
+  holds: () => false,
+}
+
+/** How much waits while nobody reads; more stays with the kernel and so with the sender. */
+const waitingBytes = 16_384
+
+/**
+ * The reading side of one socket. A class, since a process has thousands: its functions are there once, not once for each.
+ */
+export class Reading implements Wire {
+  #socket!: Socket
+  /** Whether a chunk's memory belongs to the reader, so that what waits has to be copied. */
+  readonly #copies: boolean
+  readonly #onFault: OnFault
+  #waiting: Buffer[] | null = null
+  #hand: Hand | null = null
+  #left: () => void = () => undefined
+  #paused = false
+  #ended = false
+  #endTold = false
+  #fault: Error | null = null
+  #over = false
+  #overTold = false
+  #flushing = false
+
+  /** @param onFault told of what a hand throws, which ends this connection alone */
+  constructor(copies: boolean, onFault: OnFault) {
+    this.#copies = copies
+    this.#onFault = onFault
+  }
+
+  /** Begins: to be called once, before anything of the socket is heard. */
+  of(socket: Socket): Wire {
+    this.#socket = socket
+    socket.on('end', () => this.#sideEnded())
+    socket.on('drain', () => this.#contained(() => this.#hand?.drain()))
+    socket.on('error', (error) => {
+      this.#fault = error
+    })
+    socket.on('close', () => {
+      this.#over = true
+      this.#tellOver()
+    })
+    return this
+  }
+
+  get socket(): Socket {
+    return this.#socket
+  }
+
+  /** @returns whether to read on */
+  arrived(chunk: Buffer): boolean {
+    if (this.#hand !== null && this.#waiting === null) this.#give(this.#hand, chunk)
+    else {
+      this.#waiting ??= []
+      this.#waiting.push(this.#copies ? Buffer.from(chunk) : chunk)
+      this.#paused ||= this.#waitingLength() >= waitingBytes
+    }
+    return !this.#paused
+  }
+
+  holds(): boolean {
+    return this.#hand?.holds() ?? false
+  }
+
+  use(next: Hand): void {
+    this.#hand = next
+    this.#paused = false
+    this.#flush()
+    this.#goOn()
+  }
+
+  rest(whenLeft: () => void): void {
+    this.#hand = null
+    this.#left = whenLeft
+    this.#paused = this.#waitingLength() >= waitingBytes
+    if (this.#over) this.#contained(whenLeft)
+    else this.#goOn()
+  }
+
+  unread(rest: Buffer): void {
+    if (rest.length === 0) return
+    this.#waiting ??= []
+    this.#waiting.unshift(this.#copies ? Buffer.from(rest) : rest)
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#flush()
+    this.#goOn()
+  }
+
+  #waitingLength(): number {
+    return this.#waiting?.reduce((sum, { length }) => sum + length, 0) ?? 0
+  }
+
+  #sideEnded(): void {
+    this.#ended = true
+    this.#tellEnd()
+    if (this.#hand === null && this.#waiting === null) this.#contained(this.#left)
+  }
+
+  #tellEnd(): void {
+    if (!this.#ended || this.#endTold || this.#hand === null || this.#waiting !== null) return
+    this.#endTold = true
+    const hand = this.#hand
+    this.#contained(() => hand.end())
+  }
+
+  /** A fault is told at once; bytes that waited come before an end without one. */
+  #tellOver(): void {
+    const hand = this.#hand
+    if (!this.#over || this.#overTold) return
+    if (hand !== null && this.#waiting !== null && this.#fault === null) return
+    if (hand === null) this.#contained(this.#left)
+    else {
+      this.#overTold = true
+      this.#contained(() => hand.closed(this.#fault))
+    }
+  }
+
+  #give(to: Hand, chunk: Buffer): void {
+    try {
+      const goOn = to.bytes(chunk)
+      if (this.#hand === to) this.#paused = !goOn
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #contained(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #broken(error: unknown): void {
+    this.#paused = true
+    this.#waiting = null
+    this.#fault ??= asError(error)
+    this.#onFault(error)
+    reset(this.#socket)
+  }
+
+  #takeWaiting(): Buffer | null {
+    const first = this.#waiting?.shift() ?? null
+    if (this.#waiting?.length === 0) this.#waiting = null
+    return first
+  }
+
+  /** What waited, in its order, as long as its reader wants it. */
+  #flush(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    while (this.#hand !== null && !this.#paused && this.#waiting !== null)
+      this.#give(this.#hand, this.#takeWaiting()!)
+    this.#flushing = false
+    this.#tellEnd()
+    this.#tellOver()
+  }
+
+  #goOn(): void {
+    if (this.#paused || this.#socket.destroyed) return
+    // A socket with a buffer of its own does not say that it is paused.
+    if (this.#copies || this.#socket.isPaused()) this.#socket.resume()
+  }
+}
+
+/** The wire of a socket that is open already: that of a client. */
+export const incomingWire = (socket: Socket, onFault: OnFault): Wire => {
+  const reading = new Reading(false, onFault)
+  reading.of(socket)
+  socket.on('data', (chunk: Buffer) => {
+    if (!reading.arrived(chunk)) socket.pause()
+  })
+  return reading
+}
+
+/** Ends a connection so that the other side sees that something is missing. */
+export const reset = (socket: Socket): void => {
+  // Only plain TCP has a reset of its own. By itself it waits for what is queued, which a side that does not read never takes.
+  if (!('encrypted' in socket || socket.connecting)) socket.resetAndDestroy()
+  socket.destroy()
+}
+
+/** The wire of a socket that we open: it reads into memory of its own that is used again. */
+export const outgoingWire = (connect: (onread: OnReadOpts) => Socket, onFault: OnFault): Wire => {
+  const reading = new Reading(true, onFault)
+  const memory = createReadBuffer(reading)
+  const socket = connect({
+    buffer: memory.next,
+    callback: (bytes, buffer) => {
+      memory.filled(bytes)
+      return reading.arrived((buffer as Buffer).subarray(0, bytes))
+    },
+  })
+  return reading.of(socket)
+}

@@ -1,0 +1,69 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { Deadlines } from '../../platform/work/deadlines.ts'
+import type { Dial } from '../dial/dial.ts'
+import type { Access, Exits, GatewayLogger, ProxyMetrics } from '../gateway-ports.ts'
+import type { OnFault } from '../refusals.ts'
+import type { Cuts } from '../relay/cuts.ts'
+import type { Resolve } from '../targets/resolve.ts'
+import type { TargetRules } from '../targets/targets.ts'
+
+/** What every connection of a gateway shares. */
+export type Context = {
+  readonly access: Access
+  readonly exits: Exits
+  readonly dial: Dial
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  readonly limits: Limits
+  readonly metrics: ProxyMetrics
+  readonly logger: GatewayLogger
+  readonly clock: MonotonicClock
+  readonly deadlines: Deadlines
+  readonly cuts: Cuts
+  readonly onFault: OnFault
+}
+
+/** Bounds of a gateway process; times are milliseconds. */
+export type Limits = {
+  /** Open client connections; one more is answered 503. */
+  readonly connections: number
+  /** Connections of one source address that have not said yet who they are; one more is closed. */
+  readonly strangersPerSource: number
+  /** Of a request's head. */
+  readonly headBytes: number
+  readonly headMs: number
+  /** Of a response's head: some targets send many cookies. */
+  readonly responseHeadBytes: number
+  /** Without a byte in either direction. */
+  readonly idleMs: number
+  /** From choosing an exit until the target answers through it, all tries together. */
+  readonly dialMs: number
+  /** Exits that are tried for one connection. */
+  readonly exitTries: number
+  /** How long a connection that is being ended may take its last bytes. */
+  readonly lingerMs: number
+  /** What running connections get when the gateway closes. */
+  readonly drainMs: number
+  /** How exactly the times above are held. */
+  readonly sweepMs: number
+  /** Hosts that one UDP association may talk to. */
+  readonly udpPeers: number
+  /** Datagrams of one UDP association that wait for the address of a name; more are lost. */
+  readonly udpWaiting: number
+}
+
+export const defaultLimits: Limits = {
+  connections: 20_000,
+  strangersPerSource: 1_000,
+  headBytes: 16_384,
+  headMs: 10_000,
+  responseHeadBytes: 65_536,
+  idleMs: 120_000,
+  dialMs: 15_000,
+  exitTries: 3,
+  lingerMs: 2_000,
+  drainMs: 10_000,
+  sweepMs: 500,
+  udpPeers: 256,
+  udpWaiting: 64,
+}

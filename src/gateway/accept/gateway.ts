@@ -1,0 +1,199 @@
+import { once } from 'node:events'
+import { type AddressInfo, type Server, type Socket, createServer } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { addressSubject, peerAddress } from '../../platform/http/client-address.ts'
+import { createDeadlines } from '../../platform/work/deadlines.ts'
+import { createDial } from '../dial/dial.ts'
+import { type Access, type Exits, type GatewayLogger, type ProxyMetrics, noMetrics } from '../gateway-ports.ts'
+import { serveHttp } from '../http/http-session.ts'
+import { answerAndEnd } from '../http/own-answer.ts'
+import { createOnFault, full } from '../refusals.ts'
+import { createCuts } from '../relay/cuts.ts'
+import { serveSocks } from '../socks/socks-session.ts'
+import { type Lookup, askDns, cachedResolve } from '../targets/resolve.ts'
+import { type TargetPolicy, createTargetRules, ownAddresses, usualPolicy } from '../targets/targets.ts'
+import { discarding } from './buffered-socket.ts'
+import { type Client, type ClientConnection, createClient } from './client-connection.ts'
+import { type Context, type Limits, defaultLimits } from './gateway-context.ts'
+
+const socks5 = 0x05
+/** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */
+const noMethod = Buffer.of(5, 0xff)
+
+/** Tells by the first byte what a client speaks, and serves it. @param crowded all connections are taken */
+export const serve = (context: Context, client: Client, crowded: boolean): void => {
+  const { limits } = context
+  const { wire, watch } = client
+  const { socket } = wire
+  watch.within(limits.headMs, () => socket.destroy())
+  wire.use({
+    bytes: (chunk) => {
+      wire.unread(chunk)
+      const isSocks = chunk[0] === socks5
+      if (!crowded) (isSocks ? serveSocks : serveHttp)(context, client)
+      else if (isSocks) {
+        client.refused(503, full().error)
+        watch.within(limits.lingerMs, () => socket.destroy())
+        wire.use(discarding)
+        socket.end(noMethod)
+      } else answerAndEnd(client, full(), limits.lingerMs)
+      return false
+    },
+    end: () => socket.end(),
+    drain: () => undefined,
+    closed: () => undefined,
+    holds: () => false,
+  })
+}
+
+export type GatewayOptions = {
+  readonly access: Access
+  readonly exits: Exits
+  readonly clock: MonotonicClock
+  readonly logger: GatewayLogger
+  readonly policy?: TargetPolicy
+  readonly limits?: Partial<Limits>
+  readonly metrics?: ProxyMetrics
+  readonly lookup?: Lookup
+  /** Development only: this machine's loopback is a legal target of every exit. */
+  readonly allowLoopback?: boolean
+  /** Authorities (PEM) trusted for `https` exits in place of the system's. */
+  readonly exitAuthorities?: string
+}
+
+export type ListenOptions = {
+  readonly host: string
+  /** 0: any. */
+  readonly port: number
+  /** Other processes may listen there too, each taking its share of the connections. */
+  readonly shared?: boolean
+  /** Makes it an HTTPS proxy: PEM. */
+  readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer }
+}
+
+export type Gateway = {
+  /** Takes connections on one more address. @returns the port */
+  listen(options: ListenOptions): Promise<number>
+  /** Takes no more connections on this address; those that are open go on. */
+  unlisten(at: { readonly host: string; readonly port: number }): void
+  /** Open client connections. */
+  readonly connections: number
+  /** Takes no more connections, lets what runs end within `drainMs`, and cuts the rest. */
+  close(): Promise<void>
+}
+
+/** What is beyond this share of the connections is closed unanswered. */
+const hardShare = 1.1
+
+/** The data plane: takes connections and passes on bytes. It decides nothing by itself: the ports do. */
+export const createGateway = (options: GatewayOptions): Gateway => {
+  const { access, exits, clock, logger } = options
+  const limits: Limits = { ...defaultLimits, ...options.limits }
+  const metrics = options.metrics ?? noMetrics
+  const onFault = createOnFault({ logger, metrics })
+  const ports = new Set<number>()
+  const resolve = cachedResolve(options.lookup ?? askDns(), clock)
+  const rules = createTargetRules(
+    options.policy ?? usualPolicy,
+    ownAddresses(clock, ports),
+    options.allowLoopback ?? false,
+  )
+  const context: Context = {
+    access,
+    exits,
+    resolve,
+    rules,
+    limits,
+    metrics,
+    logger,
+    clock,
+    dial: createDial({ resolve, rules, ca: options.exitAuthorities ?? null, clock, onFault }),
+    deadlines: createDeadlines(clock, limits.sweepMs),
+    cuts: createCuts(onFault),
+    onFault,
+  }
+  const servers = new Map<string, Server>()
+  const placeOf = (host: string, port: number): string => `${host} ${port}`
+  const open = new Set<ClientConnection>()
+  const strangers = new Map<string, number>()
+  let allGone = (): void => undefined
+
+  const leaveStrangers = (subject: string): void => {
+    const left = (strangers.get(subject) ?? 1) - 1
+    if (left === 0) strangers.delete(subject)
+    else strangers.set(subject, left)
+  }
+  const take = (socket: Socket): void => {
+    socket.on('error', () => undefined) // its wire tells whoever handles it
+    const subject = addressSubject(peerAddress(socket))
+    const unknown = strangers.get(subject) ?? 0
+    if (unknown >= limits.strangersPerSource || open.size >= limits.connections * hardShare) {
+      metrics.refused(503, 'gateway_full')
+      socket.destroy()
+      return
+    }
+    strangers.set(subject, unknown + 1)
+    let stranger = true
+    const known = (): void => {
+      if (stranger) leaveStrangers(subject)
+      stranger = false
+    }
+    const connection = createClient(context, socket, known)
+    open.add(connection)
+    metrics.connected()
+    socket.once('close', () => {
+      known()
+      open.delete(connection)
+      metrics.disconnected()
+      if (open.size === 0) allGone()
+    })
+    try {
+      serve(context, connection.client, open.size > limits.connections)
+    } catch (error) {
+      onFault(error)
+      socket.destroy()
+    }
+  }
+  const serverFor = ({ tls }: ListenOptions): Server => {
+    const common = { allowHalfOpen: true, noDelay: true }
+    if (tls === undefined) return createServer(common, take)
+    return createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs }, take)
+  }
+  return {
+    listen: async (at) => {
+      const server = serverFor(at)
+      server.listen({ port: at.port, host: at.host, reusePort: at.shared ?? false })
+      await once(server, 'listening')
+      // One connection that cannot be taken, such as for want of file descriptors, ends no process.
+      server.on('error', (err) => logger.error({ err }, 'a connection could not be taken'))
+      server.maxConnections = Math.ceil(limits.connections * hardShare)
+      const { port } = server.address() as AddressInfo
+      servers.set(placeOf(at.host, port), server)
+      ports.add(port)
+      return port
+    },
+    unlisten: ({ host, port }) => {
+      servers.get(placeOf(host, port))?.close()
+      servers.delete(placeOf(host, port))
+    },
+    get connections() {
+      return open.size
+    },
+    close: async () => {
+      for (const server of servers.values()) server.close()
+      if (open.size > 0) {
+        const gone = new Promise<void>((resolveGone) => {
+          allGone = resolveGone
+        })
+        for (const each of open) each.drain()
+        const cut = setTimeout(() => {
+          for (const each of open) each.destroy()
+        }, limits.drainMs)
+        await gone
+        clearTimeout(cut)
+      }
+      context.deadlines.stop()
+    },
+  }
+}

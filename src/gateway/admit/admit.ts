@@ -1,0 +1,352 @@
+import type { Logger } from 'pino'
+import { type Line, type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { baseOf, parseUsername } from '../../domain/exits/username.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { PlanId, ProxyId } from '../../kernel/ids.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { Throttle } from '../authenticate/credential-cache.ts'
+import { accountBlocked, booksAway, credentialRotated, noCredentials, planEnded, rentalEnded, tokenRefused, tooManyConnections, wrongCredentials } from '../authenticate/denials.ts'
+import { type Logins, type Passwords, rotationGraceMs } from '../authenticate/login-directory.ts'
+import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
+import type { Rental, Rentals } from '../authenticate/rentals.ts'
+import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
+import type { Access, Admission, Denied, Exit, Knock, Spending } from '../gateway-ports.ts'
+import type { Budgets } from './budgets.ts'
+import { type Tunnel, createOpenTunnels, createTunnel } from './open-tunnels.ts'
+import type { Usage } from './record-usage.ts'
+import type { SessionCap, SessionCaps } from './session-caps.ts'
+
+/** What each part of a targeting is called among the abilities of a product. */
+const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[] => {
+  const { country, state, city, isp, asn, os, strict, udp, not } = targeting
+  const excludes = not.countries.length + not.states.length + not.cities.length + not.asns.length > 0
+  return [
+    ['country', country !== null],
+    ['state', state !== null],
+    ['city', city !== null],
+    ['isp', isp !== null],
+    ['asn', asn !== null],
+    ['os', os !== null],
+    ['strict', !strict],
+    ['udp', udp],
+    ['exclude', excludes],
+  ]
+}
+
+/** Refuses a line that asks for what its product does not have; null for one that does not. */
+export const refuseBeyond = (line: Line, sold: ReadonlySet<string>): Denied | null => {
+  const beyond = abilities(line.targeting).find(([name, wanted]) => wanted && !sold.has(name))
+  return beyond === undefined
+    ? null
+    : tokenRefused(beyond[0], `lines of this plan take ${[...sold].join(', ') || 'no targeting'}`)
+}
+
+export type AccessParts = {
+  readonly logins: Logins
+  /** Made by `directory`, which is told what to do with each plan that it reads. */
+  readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
+  readonly rentals: Rentals
+  readonly credentials: Credentials
+  readonly passwords: Passwords
+  readonly throttle: Throttle
+  readonly budgets: Budgets
+  readonly sessionCaps: SessionCaps
+  readonly usage: Usage
+  /** The plan that an address may use without credentials, and where it goes out; null: none. */
+  readonly whitelisted: (source: string) => Promise<Whitelisted | null>
+  /** The targeting that a `-set-` token names; null: none, or another plan's. */
+  readonly targetingOfSet: (planId: PlanId, set: string) => Promise<Targeting | null>
+  /** The way out of a rented address. */
+  readonly exitOf: (rental: Rental) => Promise<Exit>
+  /** Tunnels that one plan may have open in this process. */
+  readonly maxTunnels: number
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Pick<Logger, 'warn'>
+}
+
+/** Whose knock it is. */
+type Found = {
+  readonly plan: KnownPlan
+  readonly generation: number
+  /** Of an address on a whitelist that came without credentials; else the username says it. */
+  readonly targeting: Targeting | null
+}
+
+const refreshMs = 500
+const bytesPerMegabyte = 1_000_000
+const minuteMs = 60_000
+
+const denied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
+
+/** Who may connect, and with what; watches over those who did. */
+export const startAccess = (
+  parts: AccessParts,
+): Access & {
+  /** Writes what was noted until now. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+} => {
+  const { credentials, passwords, budgets, clock, logger } = parts
+  const open = createOpenTunnels()
+  const stopping = new AbortController()
+  /** Rentals that tunnels are open on, by their id. */
+  const openRentals = new Map<ProxyId, { readonly ip: string; tunnels: number }>()
+
+  const ofPlan = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
+    if (blocked) return accountBlocked
+    return expiresAtMs !== null && expiresAtMs <= clock() ? planEnded : null
+  }
+
+  /** What a plan's new state means for its open tunnels. */
+  const watch = (plan: KnownPlan): void => {
+    const over = ofPlan(plan)
+    if (over) budgets.deny(plan.planId, over)
+    const { generation, rotatedAtMs } = plan
+    const graceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
+    const oldest = graceOver ? generation : generation - 1
+    open.cut(plan.planId, (of) => of < oldest, credentialRotated)
+  }
+  const directory = parts.directory(watch)
+
+  const wrong = async (source: string): Promise<Denied> => {
+    await parts.throttle.wrong(source, stopping.signal)
+    return wrongCredentials
+  }
+
+  /**
+   * The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing.
+   * @param planId what its username names; null: no plan
+   */
+  const planOf = async (knock: Knock, planId: PlanId | null): Promise<Found | Denied> => {
+    const { credentials: given, source } = knock
+    if (given === null) {
+      const listed = await parts.whitelisted(source)
+      const plan = listed && (await directory.find(listed.planId))
+      if (!plan) return noCredentials
+      return { plan, generation: plan.generation, targeting: listed.targeting }
+    }
+    const plan = planId && (await directory.find(planId))
+    if (!plan) {
+      passwords.nobody(given.password)
+      return wrong(source)
+    }
+    const generation = passwords.generationOf({ ...plan, id: plan.planId }, given.password, clock())
+    return generation === null ? wrong(source) : { plan, generation, targeting: null }
+  }
+
+  const lineOf = async (knock: Knock, { plan, targeting: listed }: Found): Promise<Line | Denied> => {
+    const base = credentials.of(plan.planId, 0).username
+    if (listed !== null) {
+      const line: Line = { base, targeting: listed, session: null, limitMegabytes: null, set: null }
+      return refuseBeyond(line, plan.targeting) ?? line
+    }
+    const parsed = parseUsername(knock.credentials?.username ?? base)
+    if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
+    const { line } = parsed
+    if (line.set === null) return refuseBeyond(line, plan.targeting) ?? line
+    const targeting = await parts.targetingOfSet(plan.planId, line.set)
+    if (targeting === null)
+      return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
+    const whole = { ...line, targeting }
+    return refuseBeyond(whole, plan.targeting) ?? whole
+  }
+
+  const capOf = async (line: Line, planId: PlanId): Promise<SessionCap | null> => {
+    if (line.limitMegabytes === null || line.session === null) return null
+    return parts.sessionCaps.open({
+      planId,
+      sessionId: line.session.id,
+      limitBytes: line.limitMegabytes * bytesPerMegabyte,
+      lifetimeMs: line.session.lifetimeMinutes * minuteMs,
+    })
+  }
+
+  /** Adds a tunnel of a plan to those that are open. @param leave gives its part of the budget back */
+  const letIn = (
+    { planId, accountId, family, countsHosts }: KnownPlan,
+    generation: number,
+    line: Line,
+    tunnel: Tunnel,
+    leave: () => void,
+  ): Admission => {
+    open.add(planId, generation, tunnel)
+    let closed = false
+    return {
+      denied: false,
+      holder: planId,
+      accountId,
+      line,
+      dedicated: null,
+      spending: tunnel.spending,
+      ...(family !== null && { family }),
+      close: ({ error, host }) => {
+        if (closed) return
+        closed = true
+        open.remove(planId, tunnel)
+        leave()
+        const { up, down } = tunnel.passed()
+        if (up + down !== 0) parts.usage.traffic(planId, up, down)
+        parts.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
+      },
+    }
+  }
+
+  const admitToPlan = async (knock: Knock, named: PlanId | null): Promise<Admission | Denied> => {
+    const found = await planOf(knock, named)
+    if (denied(found)) return found
+    const { plan, generation } = found
+    const { planId } = plan
+    const over = ofPlan(plan)
+    if (over) return over
+    const fail = (answer: Denied): Denied => {
+      parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
+      return answer
+    }
+    const line = await lineOf(knock, found)
+    if (denied(line)) return fail(line)
+    const unclaim = open.claim(planId, parts.maxTunnels)
+    if (unclaim === null) return fail(tooManyConnections(parts.maxTunnels))
+    try {
+      const cap = await capOf(line, planId)
+      const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
+      if (entered.denied) return fail(entered)
+      const tunnel = createTunnel(entered.spending, cap)
+      if (cap?.left() === 0) {
+        entered.leave()
+        return fail((await tunnel.spending.more()) ?? booksAway)
+      }
+      return letIn(plan, generation, line, tunnel, entered.leave)
+    } finally {
+      unclaim()
+    }
+  }
+
+  const ofRental = ({ blocked, expiresAtMs }: Rental): Denied | null => {
+    if (blocked) return accountBlocked
+    return expiresAtMs <= clock() ? rentalEnded : null
+  }
+
+  const admitToRental = async (knock: Knock, rental: Rental): Promise<Admission | Denied> => {
+    const { proxyId, ip } = rental
+    const { credentials: given, source } = knock
+    if (given === null) return noCredentials
+    const { username } = credentials.of(proxyId, 0)
+    const right = passwords.generationOf(
+      { id: proxyId, generation: 0, rotatedAtMs: null },
+      given.password,
+      clock(),
+    )
+    if (right === null || given.username !== username) return wrong(source)
+    const over = ofRental(rental)
+    if (over) return over
+    const unclaim = open.claim(proxyId, parts.maxTunnels)
+    if (unclaim === null) return tooManyConnections(parts.maxTunnels)
+    const tunnel = createTunnel(unmetered(), null)
+    let exit: Exit
+    try {
+      exit = await parts.exitOf(rental)
+      open.add(proxyId, 0, tunnel)
+    } finally {
+      unclaim()
+    }
+    const among = openRentals.get(proxyId) ?? { ip, tunnels: 0 }
+    among.tunnels += 1
+    openRentals.set(proxyId, among)
+    let closed = false
+    return {
+      denied: false,
+      holder: proxyId,
+      accountId: rental.accountId,
+      line: { base: username, targeting: anywhere, session: null, limitMegabytes: null, set: null },
+      dedicated: exit,
+      spending: tunnel.spending,
+      close: () => {
+        if (closed) return
+        closed = true
+        open.remove(proxyId, tunnel)
+        among.tunnels -= 1
+        if (among.tunnels === 0) openRentals.delete(proxyId)
+      },
+    }
+  }
+
+  /** The address that was dialled names a rental, or, at the gateway's own, the username names a plan or a rental. */
+  const admit = async (knock: Knock): Promise<Admission | Denied> => {
+    const { credentials: given, dialled } = knock
+    const dialledRental = await parts.rentals.at(dialled)
+    if (dialledRental !== null) return admitToRental(knock, dialledRental)
+    const owner = given && (await parts.logins.of(baseOf(given.username)))
+    if (owner?.kind !== 'rental') return admitToPlan(knock, owner?.planId ?? null)
+    const rental = await parts.rentals.find(owner.proxyId)
+    return rental === null ? admitToPlan(knock, null) : admitToRental(knock, rental)
+  }
+
+  /** Cuts the tunnels of rentals that are over. */
+  const watchRentals = async (): Promise<void> => {
+    for (const [proxyId, { ip }] of openRentals) {
+      const rental = await parts.rentals.find(proxyId)
+      // Another address took the place of this one.
+      const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
+      if (over) open.cut(proxyId, () => true, over)
+    }
+  }
+
+  const round = async (): Promise<void> => {
+    open.tell(parts.usage)
+    const works = [
+      directory.refresh(budgets.open()),
+      watchRentals(),
+      parts.sessionCaps.flush(),
+      parts.usage.flush(),
+    ]
+    const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  let failing = false
+  const failed = (err: unknown): void => {
+    if (!failing)
+      logger.warn(
+        { err },
+        'plans and rentals cannot be read: what was known half a minute ago is used until then',
+      )
+    failing = true
+  }
+  let running: Promise<void> | null = null
+  const timer = setInterval(() => {
+    running ??= round()
+      .then(() => {
+        failing = false
+      }, failed)
+      .finally(() => {
+        running = null
+      })
+  }, refreshMs)
+
+  return {
+    admit: async (knock) => {
+      try {
+        return await admit(knock)
+      } catch (err) {
+        failed(err)
+        return booksAway
+      }
+    },
+    flush: round,
+    stop: async () => {
+      stopping.abort()
+      clearInterval(timer)
+      await running
+      await round().catch((err) => logger.warn({ err }, 'the last statistics of this process are lost'))
+    },
+  }
+}
+
+/** A dedicated address passes what it likes. */
+const unmetered = (): Spending => ({
+  take: (wanted) => wanted,
+  giveBack: () => undefined,
+  more: async () => null,
+  ended: new AbortController().signal,
+})

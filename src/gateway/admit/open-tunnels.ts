@@ -1,0 +1,114 @@
+import { sessionLimitReached } from '../authenticate/denials.ts'
+import type { Denied, Spending } from '../gateway-ports.ts'
+import { createCuts } from '../relay/cuts.ts'
+import type { Usage } from './record-usage.ts'
+import type { SessionCap } from './session-caps.ts'
+
+/** One tunnel that was let in. */
+export type Tunnel = {
+  /** The plan's spending; it ends when this tunnel is cut, and while it is open also when the plan's does. */
+  readonly spending: Spending
+  /** The plan's own end. */
+  readonly planEnded: AbortSignal
+  /** Cuts this tunnel. */
+  cut(denied: Denied): void
+  /** What it passed since it was last asked. */
+  passed(): { readonly up: number; readonly down: number }
+  /** All that it passed. */
+  total(): number
+}
+
+/** Counts what one tunnel passes, and holds it to the cap of its session. */
+export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel => {
+  const own = new AbortController()
+  const fresh = { up: 0, down: 0 }
+  let total = 0
+  const count = (bytes: number, direction: 'up' | 'down'): void => {
+    fresh[direction] += bytes
+    total += bytes
+  }
+  return {
+    planEnded: spending.ended,
+    cut: (denied) => own.abort(denied),
+    passed: () => {
+      const { up, down } = fresh
+      fresh.up = 0
+      fresh.down = 0
+      return { up, down }
+    },
+    total: () => total,
+    spending: {
+      ended: own.signal,
+      take: (wanted, direction) => {
+        const allowed = cap === null ? wanted : cap.take(wanted)
+        const bytes = spending.take(allowed, direction)
+        if (cap !== null && bytes < allowed) cap.giveBack(allowed - bytes)
+        count(bytes, direction)
+        return bytes
+      },
+      giveBack: (bytes, direction) => {
+        cap?.giveBack(bytes)
+        spending.giveBack(bytes, direction)
+        count(-bytes, direction)
+      },
+      more: async (wanted = 1, least = 1) =>
+        cap !== null && cap.left() < Math.max(1, least) ? sessionLimitReached : spending.more(wanted, least),
+    },
+  }
+}
+
+/** The tunnels of this process that are open, by their plan. */
+export type OpenTunnels = {
+  /**
+   * Holds a place for a tunnel that is about to open, so that many that come at once do not all find the last one free.
+   * @returns what gives it back, once the tunnel is added or does not come about; null: so many are open or about to
+   */
+  claim(planId: string, most: number): (() => void) | null
+  add(planId: string, generation: number, tunnel: Tunnel): void
+  remove(planId: string, tunnel: Tunnel): void
+  /** Cuts those of a plan whose credential's generation the test accepts. */
+  cut(planId: string, which: (generation: number) => boolean, denied: Denied): void
+  /** Tells the statistics what passed since the last time. */
+  tell(usage: Pick<Usage, 'traffic'>): void
+}
+
+export const createOpenTunnels = (): OpenTunnels => {
+  const plans = new Map<string, Map<Tunnel, number>>()
+  const claims = new Map<string, number>()
+  const claimed = (planId: string): number => claims.get(planId) ?? 0
+  const cuts = createCuts()
+  // `AbortSignal.any` would leave a kilobyte of each tunnel with the signal of its plan for good.
+  const uncuts = new WeakMap<Tunnel, () => void>()
+  return {
+    claim: (planId, most) => {
+      if ((plans.get(planId)?.size ?? 0) + claimed(planId) >= most) return null
+      claims.set(planId, claimed(planId) + 1)
+      return () => {
+        const left = claimed(planId) - 1
+        if (left === 0) claims.delete(planId)
+        else claims.set(planId, left)
+      }
+    },
+    add: (planId, generation, tunnel) => {
+      const open = plans.get(planId) ?? new Map<Tunnel, number>()
+      plans.set(planId, open.set(tunnel, generation))
+      uncuts.set(tunnel, cuts.on(tunnel.planEnded, tunnel.cut))
+    },
+    remove: (planId, tunnel) => {
+      const open = plans.get(planId)
+      open?.delete(tunnel)
+      uncuts.get(tunnel)?.()
+      if (open?.size === 0) plans.delete(planId)
+    },
+    cut: (planId, which, denied) => {
+      for (const [tunnel, generation] of plans.get(planId) ?? []) if (which(generation)) tunnel.cut(denied)
+    },
+    tell: (usage) => {
+      for (const [planId, open] of plans)
+        for (const tunnel of open.keys()) {
+          const { up, down } = tunnel.passed()
+          if (up + down !== 0) usage.traffic(planId, up, down)
+        }
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import type pg from 'pg'
+import type { Failure } from '../../domain/exits/connection-failures.ts'
+import type { Clock } from '../../kernel/clock.ts'
+
+/** How one connection ended, for the statistics of its plan. */
+export type Outcome = {
+  readonly planId: string
+  /** The word of what went wrong; null: nothing did. */
+  readonly error: Failure | null
+  /** Null: the plan's owner does not want hosts to be counted, or none was reached. */
+  readonly host: string | null
+  /** All that it passed, in both directions. */
+  readonly bytes: number
+}
+
+/** Counts what each plan did by the hour, and its hosts by the day. Statistics only: nobody is charged by them. */
+export type Usage = {
+  /** A connection passed this much since it was last noted. */
+  traffic(planId: string, up: number, down: number): void
+  ended(outcome: Outcome): void
+  /** Writes what was noted; each batch is counted once, however often it must be sent. */
+  flush(): Promise<void>
+}
+
+type Hour = { up: number; down: number; connections: number }
+type Host = { bytes: number; connections: number }
+type Batch = {
+  readonly sequence: number
+  readonly hours: ReadonlyMap<string, Hour>
+  readonly failures: ReadonlyMap<string, number>
+  readonly hosts: ReadonlyMap<string, Host>
+}
+
+/** Of one process between two flushes; beyond that, a host counts among the others of its plan. */
+const maxHosts = 20_000
+export const otherHosts = '*'
+const maxHostLength = 253
+
+const hourOf = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 13)}:00:00.000Z`
+const keyOf = (...parts: readonly string[]): string => parts.join('\n')
+
+export const createUsage = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  /** Names this process once and for all. */
+  readonly worker: string
+}): Usage => {
+  const { pool, clock, worker } = deps
+  let hours = new Map<string, Hour>()
+  let failures = new Map<string, number>()
+  let hosts = new Map<string, Host>()
+  let sequence = 0
+  let unanswered: Batch | null = null
+
+  const write = async (batch: Batch): Promise<void> => {
+    const hourRows = [...batch.hours].map(([key, row]) => ({ key: key.split('\n'), row }))
+    const failureRows = [...batch.failures].map(([key, count]) => ({ key: key.split('\n'), count }))
+    const hostRows = [...batch.hosts].map(([key, row]) => ({ key: key.split('\n'), row }))
+    await pool.query({
+      name: 'gateway-usage',
+      text: `
+        with taken as (
+          insert into work.traffic_reporters as known (reporter, sequence, reported_at) values ($1::text, $2::bigint, $3::timestamptz)
+          on conflict (reporter) do update set sequence = excluded.sequence, reported_at = excluded.reported_at
+            where known.sequence < excluded.sequence
+          returning reporter),
+        hours as (
+          insert into work.plan_hours as known (plan_id, hour, bytes_up, bytes_down, connections)
+          select given.* from unnest($4::text[], $5::timestamptz[], $6::bigint[], $7::bigint[], $8::bigint[]) given
+           where exists (select from taken)
+           order by 1, 2
+          on conflict (plan_id, hour) do update
+            set bytes_up = known.bytes_up + excluded.bytes_up, bytes_down = known.bytes_down + excluded.bytes_down,
+                connections = known.connections + excluded.connections),
+        failures as (
+          insert into work.plan_failures as known (plan_id, hour, error, count)
+          select given.* from unnest($9::text[], $10::timestamptz[], $11::text[], $12::bigint[]) given
+           where exists (select from taken)
+           order by 1, 2, 3
+          on conflict (plan_id, hour, error) do update set count = known.count + excluded.count)
+        insert into work.plan_hosts as known (plan_id, day, host, bytes, connections)
+        select given.* from unnest($13::text[], $14::date[], $15::text[], $16::bigint[], $17::bigint[]) given
+         where exists (select from taken)
+         order by 1, 2, 3
+        on conflict (plan_id, day, host) do update
+          set bytes = known.bytes + excluded.bytes, connections = known.connections + excluded.connections`,
+      values: [
+        `${worker}/usage`,
+        batch.sequence,
+        new Date(clock()).toISOString(),
+        hourRows.map(({ key }) => key[0]),
+        hourRows.map(({ key }) => key[1]),
+        hourRows.map(({ row }) => row.up),
+        hourRows.map(({ row }) => row.down),
+        hourRows.map(({ row }) => row.connections),
+        failureRows.map(({ key }) => key[0]),
+        failureRows.map(({ key }) => key[1]),
+        failureRows.map(({ key }) => key[2]),
+        failureRows.map(({ count }) => count),
+        hostRows.map(({ key }) => key[0]),
+        hostRows.map(({ key }) => key[1]?.slice(0, 10)),
+        hostRows.map(({ key }) => key[2]),
+        hostRows.map(({ row }) => row.bytes),
+        hostRows.map(({ row }) => row.connections),
+      ],
+    })
+  }
+
+  const hourOfPlan = (planId: string): Hour => {
+    const key = keyOf(planId, hourOf(clock()))
+    const counted = hours.get(key) ?? { up: 0, down: 0, connections: 0 }
+    hours.set(key, counted)
+    return counted
+  }
+
+  return {
+    traffic: (planId, up, down) => {
+      const counted = hourOfPlan(planId)
+      counted.up += up
+      counted.down += down
+    },
+    ended: ({ planId, error, host, bytes }) => {
+      const hour = hourOf(clock())
+      hourOfPlan(planId).connections += 1
+      if (error !== null) {
+        const key = keyOf(planId, hour, error)
+        failures.set(key, (failures.get(key) ?? 0) + 1)
+      }
+      if (host === null) return
+      const day = hour.slice(0, 10)
+      const own = keyOf(planId, day, host.toLowerCase().slice(0, maxHostLength))
+      const key = hosts.has(own) || hosts.size < maxHosts ? own : keyOf(planId, day, otherHosts)
+      const total = hosts.get(key) ?? { bytes: 0, connections: 0 }
+      total.bytes += bytes
+      total.connections += 1
+      hosts.set(key, total)
+    },
+    flush: async () => {
+      if (unanswered === null) {
+        if (hours.size === 0) return
+        sequence += 1
+        unanswered = { sequence, hours, failures, hosts }
+        hours = new Map()
+        failures = new Map()
+        hosts = new Map()
+      }
+      await write(unanswered)
+      unanswered = null
+    },
+  }
+}

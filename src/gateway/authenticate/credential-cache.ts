@@ -1,0 +1,88 @@
+import { LRUCache } from 'lru-cache'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+
+/** What Postgres says of something, held for a moment, and for longer while it does not answer. */
+export type LookUp<Key extends string, Value> = {
+  /**
+   * As of at most a second ago, or of half a minute while Postgres does not answer; null: there is none. Rejects when it
+   * does not answer and nothing is held. Look-ups of one key that come at once share a query.
+   */
+  find(key: Key): Promise<Value | null>
+  /** Holds what was read; `askedMs` is when, by the monotonic clock. */
+  hold(key: Key, value: Value | null, askedMs: number): void
+}
+
+const freshMs = 1_000
+/** The leases of a gateway without Postgres last as long. */
+const staleMs = 30_000
+
+export const createLookUp = <Key extends string, Value extends object>(deps: {
+  readonly read: (key: Key) => Promise<Value | null>
+  readonly max: number
+  readonly monotonicMs: MonotonicClock
+}): LookUp<Key, Value> => {
+  const { read, monotonicMs } = deps
+  const held = new LRUCache<Key, { readonly value: Value | null; readonly askedMs: number }>({
+    max: deps.max,
+  })
+  const reading = new Map<Key, Promise<Value | null>>()
+
+  const hold = (key: Key, value: Value | null, askedMs: number): void => {
+    held.set(key, { value, askedMs })
+  }
+
+  const ask = async (key: Key): Promise<Value | null> => {
+    const askedMs = monotonicMs()
+    const value = await read(key)
+    hold(key, value, askedMs)
+    return value
+  }
+
+  return {
+    hold,
+    find: async (key) => {
+      const found = held.get(key)
+      const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY
+      if (found && ageMs < freshMs) return found.value
+      const running = reading.get(key) ?? ask(key).finally(() => reading.delete(key))
+      reading.set(key, running)
+      try {
+        return await running
+      } catch (error) {
+        if (found && ageMs < staleMs) return found.value
+        throw error
+      }
+    },
+  }
+}
+
+/** Slows down whoever tries credentials, by the address that they come from; right ones are never slowed down. */
+export type Throttle = {
+  /**
+   * Counts a wrong attempt and resolves when it may be answered.
+   * @param signal ends the wait, when the gateway stops
+   */
+  wrong(source: string, signal: AbortSignal): Promise<void>
+}
+
+/** So many wrong attempts of one address are answered at once, then one a second. */
+const rate = { burst: 20, perSecond: 1 }
+const longestWaitMs = 10_000
+/** Answers that wait, in all: beyond that the answer comes at once, since memory is bounded. */
+const maxWaiting = 2_000
+
+export const createThrottle = (monotonicMs: MonotonicClock): Throttle => {
+  const limiter = createRateLimiter(rate, monotonicMs)
+  let waiting = 0
+  return {
+    wrong: async (source, signal) => {
+      const waitMs = Math.min(longestWaitMs, limiter.take(source) * 1_000)
+      if (waitMs === 0 || waiting >= maxWaiting) return
+      waiting += 1
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined) // the gateway stops: the answer goes out now
+      waiting -= 1
+    },
+  }
+}

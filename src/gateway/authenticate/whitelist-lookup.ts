@@ -1,0 +1,88 @@
+import ipaddr from 'ipaddr.js'
+import { LRUCache } from 'lru-cache'
+import type pg from 'pg'
+import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import { widest } from '../../features/lines/whitelist.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+
+/** How long an address may still connect that was taken off, and how soon one may that was put on. */
+const heldMs = 1_000
+/** What is known of an address while Postgres does not answer: as long as leases last. */
+const staleMs = 30_000
+const maxAddresses = 50_000
+const noteEveryMs = 60_000
+
+/** What an address gets without credentials. */
+export type Whitelisted = {
+  readonly planId: PlanId
+  /** Where its connections go out; null: anywhere. */
+  readonly targeting: Targeting | null
+}
+
+export type WhitelistLookup = {
+  /**
+   * What an address gets, by the narrowest network; null: nothing. As of at most a second ago, or of half a minute while
+   * Postgres does not answer.
+   */
+  find(source: string): Promise<Whitelisted | null>
+}
+
+/** For gateways: what was looked up is held for a second, and a use is noted once a minute. */
+export const createWhitelistLookup = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly onError: (error: unknown) => void
+}): WhitelistLookup => {
+  const { pool, clock, onError } = deps
+  const held = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
+    max: maxAddresses,
+  })
+  const noted = new LRUCache<string, number>({ max: maxAddresses })
+
+  const note = (entryId: string): void => {
+    if (clock() - (noted.get(entryId) ?? Number.NEGATIVE_INFINITY) < noteEveryMs) return
+    noted.set(entryId, clock())
+    pool
+      .query('update vault.whitelist set last_used_at = $2::timestamptz where entry_id = $1::text', [
+        entryId,
+        isoTime(clock()),
+      ])
+      .catch(onError)
+  }
+
+  const read = async (source: string): Promise<Whitelisted | null> => {
+    const { rows } = await pool.query<{ entry_id: string; plan_id: PlanId; targeting: Targeting | null }>({
+      name: 'whitelisted',
+      // Networks are at most so wide: each is looked up by the unique index.
+      text: `select entry_id, plan_id, targeting from vault.whitelist
+              where network = any (array(
+                select network(set_masklen($1::inet, bits))
+                  from generate_series(case family($1::inet) when 4 then ${widest.ipv4} else ${widest.ipv6} end,
+                                       case family($1::inet) when 4 then 32 else 128 end) bits))
+              order by masklen(network) desc limit 1`,
+      values: [source],
+    })
+    const [row] = rows
+    if (row === undefined) return null
+    note(row.entry_id)
+    return { planId: row.plan_id, targeting: row.targeting }
+  }
+
+  return {
+    find: async (source) => {
+      const known = held.get(source)
+      const ageMs = known ? clock() - known.atMs : Number.POSITIVE_INFINITY
+      if (known && ageMs < heldMs) return known.found
+      if (!ipaddr.isValid(source)) return null
+      try {
+        const found = await read(source)
+        held.set(source, { found, atMs: clock() })
+        return found
+      } catch (error) {
+        if (known && ageMs < staleMs) return known.found
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,81 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { Exit } from '../gateway-ports.ts'
+import type { OnFault } from '../refusals.ts'
+import type { Resolve } from '../targets/resolve.ts'
+import type { Target, TargetRules } from '../targets/targets.ts'
+import { type Dialled, byExit, byTarget, targetTimeout } from './dial-result.ts'
+import { dialDirect } from './direct.ts'
+import { type Endpoint, openEndpoint } from './exit-connection.ts'
+import { RaceTimeout } from './race.ts'
+import { addressIn, tunnelByHttp, tunnelBySocks } from './via-exit.ts'
+
+export type DialParts = {
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  readonly ca: string | null
+  readonly clock: MonotonicClock
+  readonly onFault: OnFault
+}
+
+export type DialRequest = {
+  readonly exit: Exit
+  readonly target: Target
+  /** What keeps its address of a prefix; null: another one each time. */
+  readonly session: string | null
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export type Dial = (request: DialRequest) => Promise<Dialled>
+
+/** How long an exit may take to accept a connection to itself. */
+const endpointMs = 5_000
+
+const throughEndpoint = async (
+  parts: DialParts,
+  endpoint: Endpoint,
+  request: DialRequest,
+): Promise<Dialled> => {
+  const { exit, target, timeoutMs, signal } = request
+  const refused =
+    target.family === 0
+      ? parts.rules.refusedName(target.host, exit.sandbox)
+      : parts.rules.refusedAddress(target.host, target.port, exit.sandbox)
+  if (refused) return byTarget(refused)
+  const startedMs = parts.clock()
+  try {
+    const wire = await openEndpoint(parts, endpoint, { timeoutMs: Math.min(timeoutMs, endpointMs), signal })
+    const limits = { timeoutMs: Math.max(timeoutMs - (parts.clock() - startedMs), 1), signal }
+    try {
+      const tunnel = endpoint.kind === 'socks5' ? tunnelBySocks : tunnelByHttp
+      return await tunnel(wire, endpoint, target, limits)
+    } catch (error) {
+      // The exit took the connection and then waits for the target: it is the target that is slow.
+      if (error instanceof RaceTimeout) return byTarget(targetTimeout())
+      return byExit('The exit broke the connection off.')
+    }
+  } catch {
+    return byExit('The exit does not answer.')
+  }
+}
+
+/** Connects to a target through an exit. Never rejects. */
+export const createDial =
+  (parts: DialParts): Dial =>
+  (request) => {
+    const { via, sandbox, places } = request.exit
+    const direct = (localAddress: string | null): Promise<Dialled> =>
+      dialDirect(parts, { ...request, localAddress, loopback: sandbox, ...(places && { places }) })
+    switch (via.kind) {
+      case 'direct':
+        return direct(via.localAddress)
+      case 'prefix':
+        return direct(addressIn(via.prefix, request.session))
+      case 'http':
+      case 'https':
+      case 'socks5':
+        return throughEndpoint(parts, via, request)
+      default:
+        return via satisfies never
+    }
+  }

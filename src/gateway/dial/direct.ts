@@ -1,0 +1,75 @@
+import { isIP } from 'node:net'
+import type { Denied, Exit } from '../gateway-ports.ts'
+import type { OnFault } from '../refusals.ts'
+import type { Resolve } from '../targets/resolve.ts'
+import type { Target, TargetRules } from '../targets/targets.ts'
+import { type Dialled, byExit, byTarget, dnsTimeout, hostNotFound, isOwnFault, targetFault, targetTimeout, targetUnreachable } from './dial-result.ts'
+import { RaceTimeout, inTurns, raceTo } from './race.ts'
+
+export type DirectParts = { readonly resolve: Resolve; readonly rules: TargetRules }
+
+export type DirectRequest = {
+  readonly target: Target
+  readonly localAddress: string | null
+  readonly loopback: boolean
+  /** As of an exit. */
+  readonly places?: Exit['places']
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+const dnsFault = (error: unknown): Denied => {
+  const { code } = error as { code?: unknown }
+  return code === 'ETIMEOUT' || code === 'ECANCELLED' || code === 'ESERVFAIL' ? dnsTimeout() : hostNotFound()
+}
+
+/** The addresses of a target that may be dialled, or why none may. One that may not refuses the whole name. */
+export const targetAddresses = async (
+  { resolve, rules }: DirectParts,
+  { target, localAddress, loopback }: Pick<DirectRequest, 'target' | 'localAddress' | 'loopback'>,
+): Promise<readonly string[] | Denied> => {
+  let all: readonly string[] = [target.host]
+  if (target.family === 0) {
+    const refused = rules.refusedName(target.host, loopback)
+    if (refused) return refused
+    try {
+      all = await resolve(target.host)
+    } catch (error) {
+      return dnsFault(error)
+    }
+    if (all.length === 0) return hostNotFound()
+  }
+  for (const address of all) {
+    const refused = rules.refusedAddress(address, target.port, loopback)
+    if (refused) return refused
+  }
+  const family = localAddress === null ? 0 : isIP(localAddress)
+  const reachable = family === 0 ? all : all.filter((address) => isIP(address) === family)
+  return reachable.length === 0 ? targetUnreachable() : reachable
+}
+
+/** From this machine, checked on the address that is dialled. */
+export const dialDirect = async (
+  parts: DirectParts & { readonly onFault: OnFault },
+  request: DirectRequest,
+): Promise<Dialled> => {
+  const { target, localAddress, places, timeoutMs, signal } = request
+  const place = places?.[`${target.host}:${target.port}`]
+  const found = place ? [place.host] : await targetAddresses(parts, request)
+  if ('denied' in found) return byTarget(found)
+  try {
+    const wire = await raceTo({
+      onFault: parts.onFault,
+      addresses: inTurns(found),
+      port: place?.port ?? target.port,
+      localAddress,
+      timeoutMs,
+      signal,
+    })
+    return { denied: false, wire }
+  } catch (error) {
+    if (error instanceof RaceTimeout) return byTarget(targetTimeout())
+    if (isOwnFault(error as NodeJS.ErrnoException)) return byExit('The exit has no address to connect from.')
+    return byTarget(targetFault(error as NodeJS.ErrnoException))
+  }
+}

@@ -1,0 +1,112 @@
+import type { Wire } from '../accept/buffered-socket.ts'
+import type { Client } from '../accept/client-connection.ts'
+import type { Context } from '../accept/gateway-context.ts'
+import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
+import { sessionFailed, unavailable } from '../refusals.ts'
+import type { Target } from '../targets/targets.ts'
+import type { Dialled } from './dial-result.ts'
+
+/** A connection to the target, and what the client is told of the way. */
+export type Opened = {
+  readonly denied: false
+  readonly wire: Wire
+  readonly fallback: boolean
+  readonly stickyMinutesLeft: number | null
+}
+
+const dedicatedRoute = (exit: Exit): Route => ({
+  denied: false,
+  exit,
+  fallback: false,
+  stickyMinutesLeft: null,
+  done: () => undefined,
+  close: () => undefined,
+})
+
+/** The exit of an admission: its own address, or one of the pool. */
+export const routeOf = async (
+  { exits, logger }: Pick<Context, 'exits' | 'logger'>,
+  { dedicated, holder, line, family }: Admission,
+  udp: boolean,
+): Promise<Route | Denied> => {
+  if (dedicated !== null) return dedicatedRoute(dedicated)
+  try {
+    return await exits.route({ holder, line, udp, family: family ?? null })
+  } catch (err) {
+    logger.error({ err }, 'choosing an exit failed')
+    return unavailable()
+  }
+}
+
+/** What keeps its address of a prefix where the route names nothing; null: another one each time. */
+export const sessionOf = ({ holder, line }: Admission): string | null =>
+  line.session === null ? null : `${holder} ${line.session.id}`
+
+const outcomeOf = (dialled: Dialled): 'connected' | 'exit_failed' | 'target_failed' => {
+  if (!dialled.denied) return 'connected'
+  return dialled.fault === 'exit' ? 'exit_failed' : 'target_failed'
+}
+
+/**
+ * Connects to a target through an exit of the admission. Where an exit itself fails, the next one is tried; a session has only
+ * one, which is tried again. Never rejects.
+ * @returns 464, 465, 502, 503, 504 or 568 when it does not come about
+ */
+export const openRoute = async (
+  context: Context,
+  client: Pick<Client, 'gone'>,
+  admission: Admission,
+  target: Target,
+): Promise<Opened | Denied> => {
+  const { rules, limits, dial, clock, metrics } = context
+  const refused = rules.refused(target)
+  if (refused) return refused
+  const { dedicated } = admission
+  const session = sessionOf(admission)
+  const deadlineMs = clock() + limits.dialMs
+  let why: Denied = unavailable()
+  for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
+    const route = await routeOf(context, admission, false)
+    if (route.denied) return route
+    const startedMs = clock()
+    const timeoutMs = deadlineMs - startedMs
+    if (client.gone.aborted || timeoutMs <= 0) {
+      route.done('unused', 0)
+      route.close()
+      return why
+    }
+    const dialled = await dial({
+      exit: route.exit,
+      target,
+      session: route.sessionName ?? session,
+      timeoutMs,
+      signal: client.gone,
+    })
+    const ms = clock() - startedMs
+    const isExits = dialled.denied && dialled.fault === 'exit' && !client.gone.aborted
+    // A target that may not be dialled says nothing about the exit.
+    const unused = dialled.denied && dialled.why.status === 464
+    // Its place is given back first, whatever throws afterwards.
+    if (dialled.denied || dialled.wire.socket.closed) route.close()
+    else dialled.wire.socket.once('close', route.close)
+    try {
+      route.done(isExits ? 'failed' : unused ? 'unused' : 'connected', ms)
+      metrics.dialled(route.exit.via.kind, outcomeOf(dialled), ms)
+    } catch (error) {
+      if (!dialled.denied) dialled.wire.socket.destroy()
+      throw error
+    }
+    if (!dialled.denied) {
+      const { fallback, stickyMinutesLeft } = route
+      return { denied: false, wire: dialled.wire, fallback, stickyMinutesLeft }
+    }
+    why = dialled.why
+    if (!isExits) return why
+  }
+  return session === null || dedicated !== null ? why : sessionFailed()
+}
+
+/** Header lines about the way that was taken, each with its line end. */
+export const toldOf = ({ fallback, stickyMinutesLeft }: Opened): string =>
+  (fallback ? 'X-Proxy-Fallback: country\r\n' : '') +
+  (stickyMinutesLeft === null ? '' : `X-Proxy-Session-Minutes: ${stickyMinutesLeft}\r\n`)

@@ -1,0 +1,313 @@
+import { LRUCache } from 'lru-cache'
+import { createHash } from 'node:crypto'
+import { type Line, type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { writeTargeting } from '../../domain/exits/username.ts'
+import { type Candidate, type Need, countryOnly, fits, hash32, mix32 } from '../../features/exits/candidates.ts'
+import { type ExitHealth, isLocal } from '../../features/exits/exit-health.ts'
+import type { LiveExits } from '../../features/exits/live-exits.ts'
+import { type Pin, type Proposal, type SessionRef, type StickySessions, sessionRef } from '../../features/exits/sticky-sessions.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Denied, Exit, Exits, Route } from '../gateway-ports.ts'
+import { refuse } from '../refusals.ts'
+
+export type ExitPool = Exits & {
+  /** An exit by its id, for an address that has one of its own; null when there is none that takes connections. */
+  find(exitId: string): Exit | null
+  /** The live exits of a carrier's line, for mobile rentals that rotate. */
+  ofCarrier(carrierId: string): readonly Exit[]
+}
+
+/** Candidates that fit and live, with the running sum of their weights. */
+type Choice = {
+  readonly candidates: readonly Candidate[]
+  readonly sums: readonly number[]
+  readonly placeOf: ReadonlyMap<string, number>
+  readonly fallback: boolean
+}
+
+const failuresToEnd = 3
+const maxChoices = 5_000
+const maxLast = 100_000
+
+const asked = (targeting: Targeting): string =>
+  writeTargeting(targeting)
+    .slice(1)
+    .replaceAll(/-(?=[a-z.]+-)/g, ' ') || 'this line'
+
+const noExit = (targeting: Targeting, need: Need): Denied =>
+  refuse(
+    465,
+    'no_exit',
+    targeting.strict && targeting.country !== null
+      ? `no free exit matches ${asked(targeting)}${need.udp ? ' over UDP' : ''}: widen the targeting, or add strict-off to fall back to the country`
+      : `no free exit matches ${asked(targeting)}${need.udp ? ' over UDP' : ''}: widen the targeting`,
+  )
+
+const sessionOver = (why: string): Denied =>
+  refuse(
+    568,
+    'session_failed',
+    `the exit of this session ${why}: use another session id, or release the session`,
+  )
+
+const full = refuse(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
+
+/** The id that a supplier sees of a session: none of ours, and another one each time that the session moves. */
+const supplierSession = (key: string, round: number): string =>
+  createHash('sha256').update(`${key} ${round}`).digest('hex').slice(0, 16)
+
+/** Chooses exits for connections, by what this process has in memory. */
+export const createExitPool = (deps: {
+  readonly live: Pick<LiveExits, 'index' | 'version'>
+  readonly health: ExitHealth
+  readonly sticky: StickySessions
+  /** Targets on this machine are legal through the sandbox's exits (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
+  readonly allowLoopback: boolean
+  /** Processes that share the exits' capacities. */
+  readonly workers: number
+  /** The service's clock. */
+  readonly clock: Clock
+  /** From 0 up to, but not including, 1. */
+  readonly random: () => number
+  /** Told how long an exit took to be dialled. */
+  readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
+}): ExitPool => {
+  const { live, health, sticky, allowLoopback, workers, clock, random, onDialled } = deps
+  let choices = new Map<string, Choice>()
+  let choicesOf = ''
+  const inUse = new Map<string, number>()
+  const last = new LRUCache<string, string>({ max: maxLast })
+  /** Dials of a session that failed in a row. */
+  const failures = new LRUCache<string, number>({ max: maxLast })
+
+  const aliveOf = (targeting: Targeting, need: Need): readonly Candidate[] =>
+    live
+      .index()
+      .fitting(targeting, need)
+      .filter(({ exitId }) => health.isAlive(exitId))
+
+  const choiceFor = (targeting: Targeting, need: Need): Choice => {
+    const version = live.version()
+    if (choicesOf !== version || choices.size >= maxChoices) choices = new Map()
+    choicesOf = version
+    const key = `${writeTargeting(targeting)} ${need.udp} ${need.family}`
+    const known = choices.get(key)
+    if (known) return known
+    const exact = aliveOf(targeting, need)
+    const fallback = exact.length === 0 && !targeting.strict && targeting.country !== null
+    const candidates = fallback ? aliveOf(countryOnly(targeting), need) : exact
+    let sum = 0
+    const sums = candidates.map(({ terms }) => {
+      sum += terms.weight
+      return sum
+    })
+    const placeOf = new Map(candidates.map(({ key: of }, at) => [of, at]))
+    const choice = { candidates, sums, placeOf, fallback: fallback && candidates.length > 0 }
+    choices.set(key, choice)
+    return choice
+  }
+
+  const isFree = ({ exitId, terms: { capacity } }: Candidate): boolean =>
+    capacity === null || (inUse.get(exitId) ?? 0) < Math.max(1, Math.floor(capacity / workers))
+
+  /** By weight among the free; not the one before where there is another. */
+  const drawn = ({ candidates, sums, placeOf }: Choice, before: string | undefined): Candidate | null => {
+    const skipped = candidates.length > 1 && before !== undefined ? placeOf.get(before) : undefined
+    const gapEnd = skipped === undefined ? 0 : (sums[skipped] ?? 0)
+    const gap = skipped === undefined ? 0 : (candidates[skipped]?.terms.weight ?? 0)
+    const total = (sums.at(-1) ?? 0) - gap
+    for (let attempt = 0; attempt < 8; attempt += 1) {
+      const point = random() * total
+      const wanted = skipped !== undefined && point >= gapEnd - gap ? point + gap : point
+      let low = 0
+      let high = sums.length - 1
+      while (low < high) {
+        const middle = (low + high) >> 1
+        if ((sums[middle] ?? 0) > wanted) high = middle
+        else low = middle + 1
+      }
+      const candidate = candidates[low]
+      if (candidate && isFree(candidate)) return candidate
+    }
+    const free = candidates.filter(isFree)
+    return free.find(({ key }) => key !== before) ?? free[0] ?? null
+  }
+
+  /** Weighted rendezvous: the same for the same candidates in every process, and most stay where they are when some go. */
+  const rendezvous = (choice: Choice, session: SessionRef, round: number, before: string | null) => {
+    const seed = hash32(session.key, mix32(round + 1))
+    const others = choice.candidates.filter(({ key }) => key !== before)
+    let best: Candidate | null = null
+    let bestScore = Number.NEGATIVE_INFINITY
+    for (const candidate of others.length > 0 ? others : choice.candidates) {
+      const unit = (mix32(candidate.hash ^ seed) + 1) / 0x1_0000_0001
+      const score = -candidate.terms.weight / Math.log(unit)
+      if (score > bestScore) {
+        best = candidate
+        bestScore = score
+      }
+    }
+    return best
+  }
+
+  const exitOf = (
+    { exitId, terms, login, template, cover, sandbox }: Candidate,
+    targeting: Targeting,
+    session: { readonly id: string; readonly minutes: number } | null,
+  ): Exit => {
+    const { via, udp } = terms
+    const common = { exitId, sandbox: sandbox && allowLoopback, udp }
+    if (via.kind === 'direct' || via.kind === 'prefix') return { ...common, via }
+    const { host, port } = via
+    if (via.kind !== 'template') {
+      const { username = null, password = null } = login ?? {}
+      return { ...common, via: { kind: via.kind, host, port, username, password } }
+    }
+    const { state, city, isp, asn, os } = targeting
+    const given = {
+      country: cover.country,
+      COUNTRY: cover.country.toUpperCase(),
+      state,
+      city,
+      isp,
+      asn: asn === null ? null : String(asn),
+      os,
+      session: session?.id ?? null,
+      lifetime: session === null ? null : String(session.minutes),
+    }
+    const values = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+    return {
+      ...common,
+      via: {
+        kind: via.protocol,
+        host,
+        port,
+        username: template?.username.fill(values) ?? null,
+        password: template?.password.fill(values) ?? null,
+      },
+    }
+  }
+
+  const routeTo = (
+    candidate: Candidate,
+    exit: Exit,
+    rest: {
+      readonly fallback: boolean
+      readonly minutesLeft: number | null
+      readonly session: SessionRef | null
+      readonly sessionName: string | null
+    },
+  ): Route => {
+    const { exitId } = candidate
+    const { session } = rest
+    let open = true
+    inUse.set(exitId, (inUse.get(exitId) ?? 0) + 1)
+    return {
+      denied: false,
+      exit,
+      fallback: rest.fallback,
+      stickyMinutesLeft: rest.minutesLeft,
+      sessionName: rest.sessionName,
+      done: (outcome, latencyMs) => {
+        if (outcome === 'unused') return
+        onDialled?.(exitId, outcome, latencyMs)
+        if (outcome === 'connected') {
+          health.connected(exitId)
+          if (session) failures.delete(session.key)
+          return
+        }
+        health.failed(exitId, isLocal(candidate.terms.via))
+        if (!session) return
+        const count = (failures.get(session.key) ?? 0) + 1
+        failures.set(session.key, count)
+        if (count >= failuresToEnd) sticky.fail(session)
+      },
+      close: () => {
+        if (!open) return
+        open = false
+        const left = (inUse.get(exitId) ?? 1) - 1
+        if (left > 0) inUse.set(exitId, left)
+        else inUse.delete(exitId)
+      },
+    }
+  }
+
+  const rotating = (line: Line, holder: string, need: Need): Route | Denied => {
+    const choice = choiceFor(line.targeting, need)
+    if (choice.candidates.length === 0) return noExit(line.targeting, need)
+    const of = `${holder}${writeTargeting(line.targeting)}`
+    const candidate = drawn(choice, last.get(of))
+    if (candidate === null) return full
+    last.set(of, candidate.key)
+    const targeting = choice.fallback ? countryOnly(line.targeting) : line.targeting
+    return routeTo(candidate, exitOf(candidate, targeting, null), {
+      fallback: choice.fallback,
+      minutesLeft: null,
+      session: null,
+      sessionName: null,
+    })
+  }
+
+  const pinned = async (
+    line: Line,
+    lifetimeMinutes: number,
+    session: SessionRef,
+    need: Need,
+  ): Promise<Route | Denied> => {
+    const { targeting } = line
+    const propose = (former: Pin | null): Proposal | null => {
+      const round = former === null ? 0 : former.round + 1
+      const candidate = rendezvous(choiceFor(targeting, need), session, round, former?.exitKey ?? null)
+      if (candidate === null) return null
+      failures.delete(session.key)
+      const startedAtMs = clock()
+      return {
+        exitKey: candidate.key,
+        round,
+        startedAtMs,
+        expiresAtMs: startedAtMs + lifetimeMinutes * 60_000,
+      }
+    }
+    const pin = await sticky.pin(session, propose)
+    if (pin === null) return noExit(targeting, need)
+    if (pin.failed) return sessionOver('failed')
+    const candidate = live.index().byKey.get(pin.exitKey)
+    if (candidate === undefined) {
+      sticky.fail(session)
+      return sessionOver('is gone')
+    }
+    if (!health.isAlive(candidate.exitId)) return sessionOver('does not answer')
+    if (need.udp && !candidate.terms.udp) return noExit(targeting, need)
+    if (!isFree(candidate)) return full
+    const fallback = !fits(candidate, targeting)
+    const minutesLeft = Math.max(1, Math.ceil((pin.expiresAtMs - clock()) / 60_000))
+    const supplier = { id: supplierSession(session.key, pin.round), minutes: minutesLeft }
+    return routeTo(candidate, exitOf(candidate, fallback ? countryOnly(targeting) : targeting, supplier), {
+      fallback,
+      minutesLeft,
+      session,
+      sessionName: supplier.id,
+    })
+  }
+
+  return {
+    route: async ({ holder, line, udp, family = null }) => {
+      const { targeting, session } = line
+      const need: Need = { udp: udp || targeting.udp, family }
+      const unknown = live.index().unknownPlace(targeting)
+      if (unknown) return refuse(403, 'bad_targeting', `${unknown.token}: ${unknown.detail}`)
+      return session === null
+        ? rotating(line, holder, need)
+        : pinned(line, session.lifetimeMinutes, sessionRef(holder, session.id, targeting), need)
+    },
+    find: (exitId) => {
+      const candidate = live.index().byExit.get(exitId)?.[0]
+      return candidate && health.isAlive(exitId) ? exitOf(candidate, anywhere, null) : null
+    },
+    ofCarrier: (carrierId) =>
+      live
+        .index()
+        .serving.filter(({ terms, exitId }) => terms.carrier === carrierId && health.isAlive(exitId))
+        .map((candidate) => exitOf(candidate, anywhere, null)),
+  }
+}

@@ -1,0 +1,119 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Candidate } from '../../features/exits/candidates.ts'
+import { type ExitHealth, type HealthChange, type HealthTable, type MachineHealth, isLocal } from '../../features/exits/exit-health.ts'
+import type { LiveExits } from '../../features/exits/live-exits.ts'
+import { type probe, probeKey } from '../../features/exits/probe-exit.ts'
+import { forgetSessions } from '../../features/exits/sticky-sessions.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { lockKeys } from '../../platform/postgres/locks.ts'
+import { type Session, openSession } from '../../platform/postgres/postgres-session.ts'
+import { type Poller, startPoller } from '../../platform/work/worklist.ts'
+
+const everyMs = 2_000
+const atOnce = 128
+/** How often a process that does not look asks whether it may. */
+const askEveryMs = 10_000
+const forgetEveryMs = 60 * 60_000
+
+/** Looks at an exit, and once more at once before it counts as dead. */
+const lookAt = async (look: Look, { terms: { via }, login }: Candidate) => {
+  const first = await look({ via, login })
+  return first.ok ? first : look({ via, login })
+}
+
+/** How an exit is looked at. */
+export type Look = typeof probe
+
+const inParallel = async <Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<void>,
+): Promise<void> => {
+  const waiting = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of waiting) await work(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+}
+
+/**
+ * Looks at every endpoint of the exits every two seconds and tells all processes what changed. One process at a time does
+ * it; when it ends, another one goes on. What lies on a machine each process looks at by itself, for another machine's
+ * answer says nothing of its own. A dead exit is found within 7 seconds: 2 to the next look, 2.5 for each of two
+ * attempts that nobody answers.
+ */
+export const startProbes = (deps: {
+  readonly pool: pg.Pool
+  readonly live: Pick<LiveExits, 'index'>
+  readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
+  readonly table: Pick<HealthTable, 'probed'>
+  readonly machine: MachineHealth
+  readonly look: Look
+  readonly clock: Clock
+  readonly logger: Logger
+}): Poller => {
+  const { pool, live, health, table, machine, look, clock, logger } = deps
+  let session: Session | null = null
+  let forgotAtMs = Number.NEGATIVE_INFINITY
+  let askedAtMs = Number.NEGATIVE_INFINITY
+
+  /** Whether this process is the one that looks. */
+  const leads = async (): Promise<boolean> => {
+    if (session && !session.ended.aborted) return true
+    // Each attempt is a connection.
+    if (clock() - askedAtMs < askEveryMs) return false
+    askedAtMs = clock()
+    const fresh = await openSession(pool, 'farebox-exit-probes')
+    const { rows } = await fresh.client.query<{ taken: boolean }>(
+      'select pg_try_advisory_lock($1::bigint) as taken',
+      [lockKeys.probing],
+    )
+    if (rows[0]?.taken === true) session = fresh
+    else await fresh.close()
+    return rows[0]?.taken === true
+  }
+
+  const found = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
+    const places = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
+    const changes: HealthChange[] = []
+    await inParallel([...places.values()], async (same) => {
+      const { ok, problem } = await lookAt(look, same[0]!)
+      for (const { exitId } of same)
+        if (health.isAlive(exitId) !== ok) changes.push({ exitId, alive: ok, problem })
+    })
+    for (const change of changes) logger.debug(change, 'an exit changed')
+    return changes
+  }
+  const exitsOf = (local: boolean): readonly Candidate[] =>
+    [...live.index().byExit.values()].flatMap(([candidate]) =>
+      candidate && isLocal(candidate.terms.via) === local ? [candidate] : [],
+    )
+  /** What this machine has; told only where there is any. */
+  const roundHere = async (): Promise<void> => {
+    const exits = exitsOf(true)
+    if (exits.length === 0) return
+    health.learn(await found(exits))
+    await machine.tell(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
+  }
+
+  const poller = startPoller({
+    name: 'exit-probes',
+    intervalMs: everyMs,
+    logger,
+    work: async () => {
+      await roundHere()
+      if (!(await leads())) return
+      await table.probed(await found(exitsOf(false)))
+      if (clock() - forgotAtMs < forgetEveryMs) return
+      forgotAtMs = clock()
+      await forgetSessions(pool, clock())
+    },
+  })
+  return {
+    ...poller,
+    stop: async () => {
+      await poller.stop()
+      await session?.close()
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { hostname } from 'node:os'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { createExitHealth, createHealthTable, createMachineHealth } from '../../features/exits/exit-health.ts'
+import { createExitLogins } from '../../features/exits/exit-logins.ts'
+import { type LiveExits, createLiveExits } from '../../features/exits/live-exits.ts'
+import { probe } from '../../features/exits/probe-exit.ts'
+import { createStickySessions } from '../../features/exits/sticky-sessions.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { StartRefused } from '../../platform/postgres/errors.ts'
+import type { Vault } from '../../platform/vault/seal.ts'
+import { type ExitPool, createExitPool } from './exit-pool.ts'
+import { type Look, startProbes } from './exit-probes.ts'
+
+export type ExitParts = {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+  /** Whether the sandbox's exits serve while there are no others. */
+  readonly sandbox: boolean
+  /** Targets on this machine are legal through the sandbox's exits. */
+  readonly allowLoopback: boolean
+  /** Processes that share the exits' capacities. */
+  readonly workers: number
+  readonly clock: Clock
+  /** From 0 up to, but not including, 1. */
+  readonly random: () => number
+  readonly logger: Logger
+  /** Names the machine that this process runs on; left out: its host name. */
+  readonly machine?: string
+  /** How exits are looked at; left out: by their endpoint, or by the address of this machine. */
+  readonly look?: Look
+  readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
+}
+
+/** Released sessions and dead exits are known to every gateway within this time. */
+const lookEveryMs = 500
+
+/** The exits of one gateway process. */
+export type OpenedExits = {
+  readonly exits: ExitPool
+  readonly live: LiveExits
+  /** For the measurements: exits that take connections, and those of them that are dead. */
+  counts(): { readonly serving: number; readonly dead: number }
+  stop(): Promise<void>
+}
+
+/**
+ * Takes the exits into memory, follows them, and takes its turn at probing them. The read tables must be made.
+ * Rejects when Postgres does not answer.
+ * @throws StartRefused for `allowLoopback` beside exits that are not the sandbox's
+ */
+export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
+  const { pool, vault, sandbox, clock, logger } = parts
+  const table = createHealthTable(pool)
+  const onError = (error: unknown): void =>
+    logger.warn({ err: error }, 'Postgres did not take or tell what is known of exits: going on without')
+  const health = createExitHealth({ table, onError })
+  const sticky = createStickySessions({ pool, clock, onError })
+  const logins = createExitLogins({ pool, vault })
+  const live = createLiveExits({ pool, logins, health, sticky, sandbox, lookEveryMs, logger })
+  await live.start()
+  if (parts.allowLoopback && live.hasOwn()) {
+    await live.stop()
+    throw new StartRefused(
+      "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
+    )
+  }
+  const probes = startProbes({
+    pool,
+    live,
+    health,
+    table,
+    machine: createMachineHealth(pool, parts.machine ?? hostname()),
+    look: parts.look ?? probe,
+    clock,
+    logger,
+  })
+  return {
+    exits: createExitPool({ ...parts, live, health, sticky }),
+    live,
+    counts: () => {
+      const serving = new Set(live.index().serving.map(({ exitId }) => exitId))
+      return { serving: serving.size, dead: [...serving].filter((id) => !health.isAlive(id)).length }
+    },
+    stop: async () => {
+      await probes.stop()
+      await live.stop()
+      await Promise.all([health.told(), sticky.told()])
+    },
+  }
+}

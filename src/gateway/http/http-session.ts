@@ -1,0 +1,141 @@
+import type { Client } from '../accept/client-connection.ts'
+import type { Context } from '../accept/gateway-context.ts'
+import { openRoute, toldOf } from '../dial/open-route.ts'
+import { blocked } from '../refusals.ts'
+import { tunnelOf } from '../relay/tunnel.ts'
+import { type Forwarding, createForwarding } from './forward.ts'
+import { BadMessage, type Head, createHeadCollector } from './message-head.ts'
+import { type OwnAnswer, answerAndEnd } from './own-answer.ts'
+import { type ConnectRequest, SchemeRefused, credentialsOf, parseRequest } from './parse-request.ts'
+
+/** CONNECT: admits, connects, answers, and passes on bytes. */
+export const serveConnect = async (
+  context: Context,
+  client: Client,
+  { target, authorization }: ConnectRequest,
+): Promise<void> => {
+  const { limits } = context
+  client.rest('tunnel')
+  const admission = await client.admit('connect', credentialsOf(authorization))
+  if (admission.denied) return answerAndEnd(client, admission, limits.lingerMs)
+  const opened = await openRoute(context, client, admission, target)
+  if (opened.denied) {
+    admission.close({ error: opened.error, host: target.host })
+    return answerAndEnd(client, opened, limits.lingerMs)
+  }
+  client.wire.socket.write(`HTTP/1.1 200 Connection established\r\n${toldOf(opened)}\r\n`, 'latin1')
+  tunnelOf(context, client, opened.wire, admission, 'connect', (error) =>
+    admission.close({ error, host: target.host }),
+  )
+}
+
+const badRequest = ({ status, message }: BadMessage): OwnAnswer => ({
+  status,
+  error: status === 431 ? 'head_too_large' : status === 505 ? 'version_not_supported' : 'bad_request',
+  detail: `Bad request: ${message}.`,
+})
+const headTimeout = (ms: number): OwnAnswer => ({
+  status: 408,
+  error: 'head_timeout',
+  detail: `The head of the request did not come within ${ms / 1_000} seconds.`,
+})
+
+const cr = 0x0d
+const lf = 0x0a
+/** Some clients send an empty line behind a body (RFC 9112 section 2.2). */
+const withoutEmptyLine = (chunk: Buffer): Buffer =>
+  chunk[0] === cr && chunk[1] === lf ? chunk.subarray(2) : chunk
+
+/** Speaks HTTP/1 with one client: CONNECT, or requests in absolute form one after another. */
+export const serveHttp = (context: Context, client: Client): void => {
+  const { limits } = context
+  const { wire, watch } = client
+  const heads = createHeadCollector(limits.headBytes)
+  let forwarding: Forwarding | null = null
+  let draining = false
+  let between = false
+
+  /** Made with the first plain request: a client that wants a tunnel needs none. */
+  const forwarder = (): Forwarding => {
+    if (forwarding === null) {
+      forwarding = createForwarding(context, client)
+      if (draining) forwarding.drain()
+    }
+    return forwarding
+  }
+
+  const end = (answer: OwnAnswer): void => {
+    forwarding?.close()
+    answerAndEnd(client, answer, limits.lingerMs)
+  }
+  /** A scheme that is not forwarded is told only to those who may ask. */
+  const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
+    client.rest('answer')
+    forwarding?.close()
+    const admission = await client.admit('http', credentialsOf(authorization))
+    const why = admission.denied
+      ? admission
+      : blocked('Only http:// is forwarded; everything else goes through CONNECT.')
+    if (!admission.denied) admission.close({ error: why.error, host: null })
+    answerAndEnd(client, why, limits.lingerMs)
+  }
+  const serve = (head: Head): void => {
+    between = false
+    const request = parseRequest(head)
+    if (request.kind === 'forward') {
+      forwarder().forward(request, readNext)
+      return
+    }
+    forwarding?.close()
+    client.contain(serveConnect(context, client, request))
+  }
+  const refused = (error: unknown): void => {
+    if (error instanceof SchemeRefused) client.contain(refuseScheme(error))
+    else if (error instanceof BadMessage) end(badRequest(error))
+    else throw error
+  }
+  const bytes = (chunk: Buffer): boolean => {
+    try {
+      const rest = heads.begun ? chunk : withoutEmptyLine(chunk)
+      if (rest.length === 0) return true
+      if (!heads.begun && between) watch.within(limits.headMs, late)
+      const found = heads.add(rest)
+      if (found === null) return true
+      wire.unread(found.rest)
+      serve(found.head)
+    } catch (error) {
+      refused(error)
+    }
+    return false
+  }
+  const late = (): void => {
+    if (between && !heads.begun) {
+      forwarding?.close()
+      wire.socket.destroySoon()
+    } else end(headTimeout(limits.headMs))
+  }
+  const gone = (): void => forwarding?.close()
+  const read = (): void =>
+    wire.use({
+      bytes,
+      end: () => {
+        gone()
+        wire.socket.end()
+      },
+      drain: () => undefined,
+      closed: gone,
+      holds: () => false,
+    })
+  const readNext = (): void => {
+    between = true
+    watch.within(limits.idleMs, late)
+    read()
+  }
+  client.onDrain(() => {
+    draining = true
+    forwarding?.drain()
+    if (between && !heads.begun) late()
+  })
+  watch.within(limits.headMs, late)
+  read()
+}

@@ -1,0 +1,68 @@
+import type { Failure } from '../../domain/exits/connection-failures.ts'
+import { discarding } from '../accept/buffered-socket.ts'
+import type { Client } from '../accept/client-connection.ts'
+import type { Denied } from '../gateway-ports.ts'
+import { reasonOf } from '../refusals.ts'
+
+/** What the gateway answers itself; the connection ends with it. */
+export type OwnAnswer = {
+  readonly status: number
+  readonly error: Failure
+  readonly detail: string
+  readonly retryAfterSeconds?: number
+}
+
+/** What may stand in a header line. */
+const headerText = (text: string): string => text.replace(/\P{ASCII}|\p{Cc}/gu, '?')
+
+const answerBytes = (
+  { status, error, detail, retryAfterSeconds }: OwnAnswer,
+  requestId: string,
+  withBody: boolean,
+): string => {
+  const body = `${JSON.stringify({ error: detail, requestId })}\n`
+  return [
+    `HTTP/1.1 ${status} ${reasonOf(status)}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `X-Proxy-Error: ${headerText(error)}`,
+    `X-Proxy-Detail: ${headerText(detail)}`,
+    `X-Request-Id: ${requestId}`,
+    ...(status === 407 ? ['Proxy-Authenticate: Basic realm="proxy", charset="UTF-8"'] : []),
+    ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${Math.ceil(retryAfterSeconds)}`]),
+    'Connection: close',
+    'Proxy-Connection: close',
+    '',
+    withBody ? body : '',
+  ].join('\r\n')
+}
+
+/** More than this of what a refused client still sends is not read: it gets a reset. */
+const lingerBytes = 262_144
+
+/**
+ * Answers and ends the connection. What the client is still sending is read for a while and thrown away: closing at once
+ * would reset the connection, and the client would never see the answer.
+ */
+export const answerAndEnd = (
+  client: Client,
+  answer: OwnAnswer | Denied,
+  lingerMs: number,
+  withBody = true,
+): void => {
+  const { wire, watch } = client
+  const { socket } = wire
+  const requestId = client.refused(answer.status, answer.error)
+  watch.within(lingerMs, () => socket.destroy())
+  let read = 0
+  wire.use({
+    ...discarding,
+    bytes: ({ length }) => {
+      read += length
+      if (read > lingerBytes) socket.destroy()
+      return true
+    },
+  })
+  socket.end(answerBytes(answer, requestId, withBody), 'utf8')
+}

@@ -1,0 +1,131 @@
+import { type Target, hostText, parseAuthority } from '../targets/targets.ts'
+import { type Framing, framingOf } from './body.ts'
+import { BadMessage, type Head, connectionOf, onlyOne } from './message-head.ts'
+
+type Common = {
+  readonly target: Target
+  /** `Proxy-Authorization`, as it was sent. */
+  readonly authorization: string | null
+}
+
+export type ConnectRequest = Common & { readonly kind: 'connect' }
+
+/** A request in absolute form. */
+export type ForwardRequest = Common & {
+  readonly kind: 'forward'
+  readonly method: string
+  readonly version: 0 | 1
+  /** As it goes to the target. */
+  readonly head: string
+  /** Bytes of the head as the client sent it. */
+  readonly length: number
+  readonly framing: Framing
+  /** Whether the client goes on with this connection. */
+  readonly persistent: boolean
+  readonly upgrade: string | null
+  /** Sending it twice does no more than sending it once, and it has no body: it may go to a second connection. */
+  readonly repeatable: boolean
+}
+
+/** It is right HTTP, and asks for a scheme that is not forwarded. */
+export class SchemeRefused extends Error {
+  override readonly name = 'SchemeRefused'
+  readonly authorization: string | null
+  constructor(authorization: string | null) {
+    super('scheme refused')
+    this.authorization = authorization
+  }
+}
+
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/
+const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//
+const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+const httpPort = 80
+
+const badTarget = (): BadMessage =>
+  new BadMessage('the target is neither a host name nor an address with a port')
+
+const parseConnect = (authority: string, fields: Head['fields'], version: 0 | 1): ConnectRequest => {
+  const target = parseAuthority(authority, null)
+  if (target === null) throw badTarget()
+  const framing = framingOf(fields, version)
+  if (framing !== null && framing.kind !== 'none') throw new BadMessage('CONNECT has no body')
+  onlyOne(fields, 'host')
+  return { kind: 'connect', target, authorization: onlyOne(fields, 'proxy-authorization') }
+}
+
+/** Where the path begins: at the first `/` or `?` after the authority. */
+const splitUrl = (rest: string): { readonly authority: string; readonly path: string } => {
+  const at = rest.search(/[/?]/)
+  if (at === -1) return { authority: rest, path: '' }
+  const path = rest.slice(at)
+  return { authority: rest.slice(0, at), path: path.startsWith('?') ? `/${path}` : path }
+}
+
+const parseForward = (
+  { fields, length }: Head,
+  method: string,
+  url: string,
+  version: 0 | 1,
+): ForwardRequest => {
+  const found = scheme.exec(url)
+  if (found === null)
+    throw new BadMessage('this is a proxy: the request line has to name the whole URL, http://host/path')
+  const authorization = onlyOne(fields, 'proxy-authorization')
+  if (found[1]!.toLowerCase() !== 'http') throw new SchemeRefused(authorization)
+  if (url.includes('#') || url.includes('\\')) throw badTarget()
+  const { authority, path } = splitUrl(url.slice(found[0].length))
+  if (authority.includes('@')) throw new BadMessage('a user in the URL; send an Authorization header')
+  const target = parseAuthority(authority, httpPort)
+  if (target === null) throw badTarget()
+  onlyOne(fields, 'host')
+  const { close, keepAlive, upgrade, passed } = connectionOf(fields)
+  const framing = framingOf(fields, version) ?? { kind: 'none' }
+  const asked = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path
+  const host = target.port === httpPort ? hostText(target) : `${hostText(target)}:${target.port}`
+  // The URL's host is what counts (RFC 9112 section 3.2.2); what the client wrote is kept where both are the same.
+  let head = `${method} ${asked} HTTP/1.${version}\r\nHost: ${host}\r\n`
+  for (const { name, line } of passed) if (name !== 'host') head += `${line}\r\n`
+  if (upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
+  else if (version === 0) head += 'Connection: close\r\n'
+  head += '\r\n'
+  return {
+    kind: 'forward',
+    method,
+    target,
+    authorization,
+    version,
+    head,
+    length,
+    framing,
+    persistent: version === 1 ? !close : keepAlive && !close,
+    upgrade,
+    repeatable: framing.kind === 'none' && repeatable.has(method) && upgrade === null,
+  }
+}
+
+/** @throws BadMessage, SchemeRefused */
+export const parseRequest = (head: Head): ConnectRequest | ForwardRequest => {
+  const line = requestLine.exec(head.startLine)
+  if (line === null) throw new BadMessage('the first line is no request line')
+  const [, method = '', url = '', major, minor] = line
+  if (major !== '1' || (minor !== '0' && minor !== '1'))
+    throw new BadMessage('only HTTP/1.0 and HTTP/1.1 are spoken here', 505)
+  const version = minor === '1' ? 1 : 0
+  return method === 'CONNECT'
+    ? parseConnect(url, head.fields, version)
+    : parseForward(head, method, url, version)
+}
+
+const basic = /^basic +([A-Za-z0-9+/=_-]{1,1024})$/i
+
+/** Of a `Proxy-Authorization: Basic …`; null where there is none that can be read. */
+export const credentialsOf = (
+  authorization: string | null,
+): { readonly username: string; readonly password: string } | null => {
+  const encoded = basic.exec(authorization ?? '')?.[1]
+  if (encoded === undefined) return null
+  const text = Buffer.from(encoded, 'base64').toString('utf8')
+  const colon = text.indexOf(':')
+  return colon === -1 ? null : { username: text.slice(0, colon), password: text.slice(colon + 1) }
+}

@@ -1,0 +1,204 @@
+import type { Failure } from '../../domain/exits/connection-failures.ts'
+import type { Watch } from '../../platform/work/deadlines.ts'
+import { type Hand, type Wire, reset } from '../accept/buffered-socket.ts'
+import type { Client } from '../accept/client-connection.ts'
+import type { Context } from '../accept/gateway-context.ts'
+import type { Admission, Protocol, Spending } from '../gateway-ports.ts'
+import type { Cuts } from './cuts.ts'
+import { Pump } from './pump.ts'
+
+export type TunnelParts = {
+  readonly client: Wire
+  readonly upstream: Wire
+  readonly spending: Spending
+  readonly watch: Watch
+  readonly cuts: Cuts
+  readonly idleMs: number
+  readonly lingerMs: number
+  passed(direction: 'up' | 'down', bytes: number): void
+  /** Both connections are over; null: as they should be. */
+  done(error: Failure | null): void
+}
+
+const nothing = Buffer.alloc(0)
+
+class Tunnel {
+  readonly parts: TunnelParts
+  readonly up: Pump
+  readonly down: Pump
+  error: Failure | null = null
+  /** Both sides get what was sold to them, and then their ends. */
+  cutting = false
+  #over = false
+  #uncut: () => void = () => undefined
+  #lingering: NodeJS.Timeout | undefined
+
+  constructor(parts: TunnelParts) {
+    this.parts = parts
+    this.up = this.#pump('up')
+    this.down = this.#pump('down')
+  }
+
+  run(): void {
+    const { client, upstream, spending, watch, cuts, idleMs } = this.parts
+    watch.within(idleMs, () => this.#cut('idle_timeout'))
+    client.use(new Side(this, client, upstream, 'client_reset'))
+    upstream.use(new Side(this, upstream, client, 'target_reset'))
+    this.#uncut = cuts.on(spending.ended, (why) => this.#cut(why.error))
+  }
+
+  #pump(direction: 'up' | 'down'): Pump {
+    const { client, upstream, spending, watch, passed } = this.parts
+    return new Pump({
+      from: direction === 'up' ? client : upstream,
+      to: direction === 'up' ? upstream : client,
+      spending,
+      direction,
+      passed: (bytes) => {
+        watch.touch()
+        passed(direction, bytes)
+      },
+      denied: (why) => this.#cut(why.error),
+    })
+  }
+
+  #cut(why: Failure): void {
+    const { client, upstream } = this.parts
+    this.error ??= why
+    if (this.cutting) return
+    this.cutting = true
+    this.#stopPumps()
+    // What was sold still goes out, to a side that does not read it no longer than this: it is told that some is missing.
+    this.#afterLinger(() => {
+      for (const { socket } of [client, upstream])
+        if (socket.writableLength > 0) reset(socket)
+        else socket.destroy()
+    })
+    client.socket.destroySoon()
+    upstream.socket.destroySoon()
+  }
+
+  /** By a timer of its own: the watch of the client ends with the client, and the target may be the one that does not read. */
+  #afterLinger(step: () => void): void {
+    clearTimeout(this.#lingering)
+    this.#lingering = setTimeout(step, this.parts.lingerMs)
+  }
+
+  #stopPumps(): void {
+    this.up.stop()
+    this.down.stop()
+  }
+
+  /** Over as soon as nothing can pass any more; the sockets may still have to be told. */
+  leave(): void {
+    const { client, upstream, watch, done } = this.parts
+    if (this.#over || !client.socket.destroyed || !upstream.socket.destroyed) return
+    this.#over = true
+    this.#stopPumps()
+    this.#uncut()
+    watch.stop()
+    clearTimeout(this.#lingering)
+    done(this.error)
+  }
+
+  /** One side failed: the other gets what it was sent, and then a reset, so that it does not take the part for the whole. */
+  breakOff({ socket }: Wire): void {
+    if (socket.destroyed) return
+    if (socket.writableLength === 0) {
+      reset(socket)
+      return
+    }
+    this.#afterLinger(() => reset(socket))
+    // Its callback comes when all that was written before is out.
+    socket.write(nothing, () => reset(socket))
+  }
+}
+
+/** What handles the bytes of one of the two connections. */
+class Side implements Hand {
+  readonly #tunnel: Tunnel
+  readonly #own: Wire
+  readonly #other: Wire
+  readonly #whenBroken: Failure
+  #ended = false
+
+  constructor(tunnel: Tunnel, own: Wire, other: Wire, whenBroken: Failure) {
+    this.#tunnel = tunnel
+    this.#own = own
+    this.#other = other
+    this.#whenBroken = whenBroken
+  }
+
+  get #out(): Pump {
+    return this.#own === this.#tunnel.parts.client ? this.#tunnel.up : this.#tunnel.down
+  }
+
+  get #back(): Pump {
+    return this.#own === this.#tunnel.parts.client ? this.#tunnel.down : this.#tunnel.up
+  }
+
+  bytes(chunk: Buffer): boolean {
+    return this.#out.write(chunk)
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#tunnel.parts.watch.touch()
+    this.#out.end()
+  }
+
+  drain(): void {
+    this.#tunnel.parts.watch.touch()
+    this.#back.drained()
+  }
+
+  closed(fault: Error | null): void {
+    const tunnel = this.#tunnel
+    if (fault !== null) {
+      tunnel.error ??= this.#whenBroken
+      this.#out.stop()
+      tunnel.breakOff(this.#other)
+    } else if (!tunnel.cutting && (!this.#ended || !this.#own.socket.writableFinished))
+      this.#other.socket.destroy() // we closed it ourselves
+    tunnel.leave()
+  }
+
+  holds(): boolean {
+    return this.#out.holds()
+  }
+}
+
+/** Passes bytes both ways until both sides have ended, one of them fails, or it is cut. */
+export const runTunnel = (parts: TunnelParts): void => new Tunnel(parts).run()
+
+/** Runs a tunnel for a client to its end. @param done is told the error word, null: none */
+export const tunnelOf = (
+  { limits, metrics, cuts }: Context,
+  client: Client,
+  upstream: Wire,
+  { spending }: Admission,
+  protocol: Protocol,
+  done: (error: Failure | null) => void,
+): void => {
+  metrics.opened(protocol)
+  const parts = {
+    client: client.wire,
+    upstream,
+    spending,
+    watch: client.watch,
+    cuts,
+    idleMs: limits.idleMs,
+    lingerMs: limits.lingerMs,
+    passed: metrics.passed,
+    done: (error: Failure | null) => {
+      metrics.closed(protocol)
+      done(error)
+    },
+  }
+  try {
+    runTunnel(parts)
+  } catch (error) {
+    upstream.socket.destroy()
+    throw error
+  }
+}

@@ -1,0 +1,66 @@
+import { networkInterfaces } from 'node:os'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Poller, startPoller } from '../platform/work/worklist.ts'
+import type { Gateway } from './accept/gateway.ts'
+
+/** How soon a rented address is listened on, milliseconds. */
+const everyMs = 500
+const maxListeners = 10_000
+
+const everywhere = new Set(['0.0.0.0', '::'])
+
+/** Linux answers on every address of 127.0.0.0/8, though no interface lists them. */
+const ownAddresses = (): ((ip: string) => boolean) => {
+  const own = new Set(
+    Object.values(networkInterfaces())
+      .flatMap((all) => all ?? [])
+      .map(({ address }) => address),
+  )
+  return (ip) => own.has(ip) || (process.platform === 'linux' && ip.startsWith('127.'))
+}
+
+/**
+ * Listens on the rented addresses of this machine: the address that a client dials says which rental it means. Nothing to
+ * do where the gateway listens on every interface.
+ */
+export const startRentalListeners = (deps: {
+  readonly pool: pg.Pool
+  readonly gateway: Pick<Gateway, 'listen' | 'unlisten'>
+  readonly port: number
+  readonly shared: boolean
+  /** What the gateway listens on anyway. */
+  readonly listen: readonly string[]
+  readonly logger: Logger
+}): Poller => {
+  const { pool, gateway, port, shared, logger } = deps
+  const listening = new Set<string>()
+  const refused = new Set<string>()
+
+  const work = async (): Promise<void> => {
+    const { rows } = await pool.query<{ readonly ip: string }>({
+      name: 'gateway-rented',
+      text: `select distinct ip from read.proxies where released_at is null limit ${maxListeners}`,
+    })
+    const isOwn = ownAddresses()
+    const wanted = new Set(rows.map(({ ip }) => ip).filter((ip) => isOwn(ip) && !deps.listen.includes(ip)))
+    for (const host of wanted)
+      if (!listening.has(host) && !refused.has(host))
+        try {
+          await gateway.listen({ host, port, shared })
+          listening.add(host)
+        } catch (err) {
+          refused.add(host)
+          logger.error({ err, host, port }, 'a rented address of this machine cannot be listened on')
+        }
+    for (const host of listening)
+      if (!wanted.has(host)) {
+        gateway.unlisten({ host, port })
+        listening.delete(host)
+      }
+  }
+
+  if (deps.listen.some((host) => everywhere.has(host)))
+    return { runNow: async () => undefined, stop: async () => undefined }
+  return startPoller({ name: 'rental-listeners', intervalMs: everyMs, work, logger })
+}

@@ -1,0 +1,100 @@
+import type { z } from 'zod'
+import { addresses, text, url, whole } from '../platform/cli/setting-forms.ts'
+
+/** The settings of the proxy gateway, as `farebox settings` prints them. */
+export const gatewaySettings = {
+  FAREBOX_GATEWAY_HOST: text('a host name or an address')
+    .prefault('127.0.0.1')
+    .describe('The host of the proxy gateway that plans name as their connection.'),
+  FAREBOX_GATEWAY_PORT: whole(0, 65_535)
+    .prefault('9000')
+    .describe('The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one.'),
+  FAREBOX_GATEWAY_LISTEN: addresses
+    .prefault('127.0.0.1')
+    .describe(
+      'The addresses that the gateway listens on, with commas between; 0.0.0.0 and :: are every interface. Rented addresses of this machine are listened on besides.',
+    ),
+  FAREBOX_GATEWAY_WORKERS: whole(0, 64)
+    .prefault('1')
+    .describe('Processes that share the port of the gateway; 0 runs none beside the service.'),
+  FAREBOX_GATEWAY_TLS_PORT: whole(1, 65_535)
+    .optional()
+    .describe('A second port of the gateway, which speaks TLS (an HTTPS proxy).'),
+  FAREBOX_GATEWAY_TLS_CERT: text('a file of PEM certificates')
+    .optional()
+    .describe('The certificate of that port, with its chain.'),
+  FAREBOX_GATEWAY_TLS_KEY: text('a file with a PEM key').optional().describe('The key of that certificate.'),
+  FAREBOX_GATEWAY_POLICY: text('a JSON file')
+    .optional()
+    .describe(
+      'Which ports and hosts lines never reach: {"blockedPorts": [25], "blockedHosts": ["example.com"]}.',
+    ),
+  FAREBOX_GATEWAY_CHECK_URL: url(['http:'], 'http://check.example.com/ip')
+    .optional()
+    .describe(
+      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Left out: a host of the sandbox, where that runs; else there are no checks.',
+    ),
+  FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
+    .prefault('2000')
+    .describe('Connections that one plan may have open in one process of the gateway.'),
+  FAREBOX_GATEWAY_METRICS_PORT: whole(1, 65_000)
+    .optional()
+    .describe(
+      "A port of 127.0.0.1 with the gateway's /metrics; the second process has the next one, and so on.",
+    ),
+} as const
+
+export type GatewayConfig = {
+  /** What plans name as their connection. */
+  readonly host: string
+  readonly port: number
+  /** Addresses to listen on, at least one. */
+  readonly listen: readonly string[]
+  /** Processes; 0 runs none here. */
+  readonly workers: number
+  /** Paths of PEM files; null: no TLS. */
+  readonly tls: { readonly port: number; readonly cert: string; readonly key: string } | null
+  /** The path of a policy file; null: the usual policy. */
+  readonly policy: string | null
+  /** Answers a check of a rented address; null: none is set. */
+  readonly checkUrl: URL | null
+  /** Connections of one plan in one process. */
+  readonly planConnections: number
+  /** Null: none. */
+  readonly metricsPort: number | null
+}
+
+type Values = z.output<z.ZodObject<typeof gatewaySettings>>
+
+const tlsSettings = [
+  'FAREBOX_GATEWAY_TLS_PORT',
+  'FAREBOX_GATEWAY_TLS_CERT',
+  'FAREBOX_GATEWAY_TLS_KEY',
+] as const
+
+/** What is wrong with settings that belong together. */
+export const gatewayProblems = (env: NodeJS.ProcessEnv): readonly string[] => {
+  const given = tlsSettings.filter((name) => env[name] !== undefined)
+  if (given.length === 0 || given.length === tlsSettings.length) return []
+  const missing = tlsSettings.filter((name) => env[name] === undefined)
+  return [`${missing.join(' and ')}: expected beside ${given.join(' and ')}, got nothing`]
+}
+
+export const gatewayConfigOf = (values: Values): GatewayConfig => ({
+  host: values.FAREBOX_GATEWAY_HOST,
+  port: values.FAREBOX_GATEWAY_PORT,
+  listen: values.FAREBOX_GATEWAY_LISTEN,
+  workers: values.FAREBOX_GATEWAY_WORKERS,
+  tls:
+    values.FAREBOX_GATEWAY_TLS_PORT === undefined
+      ? null
+      : {
+          port: values.FAREBOX_GATEWAY_TLS_PORT,
+          cert: values.FAREBOX_GATEWAY_TLS_CERT ?? '',
+          key: values.FAREBOX_GATEWAY_TLS_KEY ?? '',
+        },
+  policy: values.FAREBOX_GATEWAY_POLICY ?? null,
+  checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
+  planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,
+  metricsPort: values.FAREBOX_GATEWAY_METRICS_PORT ?? null,
+})

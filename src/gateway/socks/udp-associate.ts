@@ -1,0 +1,187 @@
+import type { RemoteInfo, Socket as UdpSocket } from 'node:dgram'
+import { isIP, isIPv6 } from 'node:net'
+import type { Failure } from '../../domain/exits/connection-failures.ts'
+import { unmapped } from '../../platform/http/client-address.ts'
+import type { Client } from '../accept/client-connection.ts'
+import type { Context } from '../accept/gateway-context.ts'
+import { routeOf, sessionOf } from '../dial/open-route.ts'
+import { addressIn } from '../dial/via-exit.ts'
+import type { Admission, Denied, Route } from '../gateway-ports.ts'
+import { refuse, sessionFailed, socksReplies, unavailable } from '../refusals.ts'
+import { takeWhole } from '../relay/pump.ts'
+import { decodeTarget, encodeTarget, socksReply } from './socks-messages.ts'
+import { type Arrived, type Toll, type UdpWay, type WayRequest, bindUdp, directWay, sendDatagram, socksWay } from './udp-upstreams.ts'
+
+/** @throws when the exit does not relay UDP */
+export const openUdpWay = async (context: Context, request: WayRequest): Promise<UdpWay> => {
+  const { via, sandbox } = request.exit
+  switch (via.kind) {
+    case 'direct':
+      return directWay(context, via.localAddress, sandbox, request.arrived)
+    case 'prefix':
+      return directWay(context, addressIn(via.prefix, request.session), sandbox, request.arrived)
+    case 'socks5':
+      return socksWay(context, via, request)
+    case 'http':
+    case 'https':
+      throw new Error('an HTTP proxy relays no UDP')
+    default:
+      return via satisfies never
+  }
+}
+
+/** How long an exit may take to say where its relay is. */
+const exitMs = 5_000
+
+const noRelay = (): Denied => refuse(502, 'exit_failed', 'The exit does not relay UDP.')
+
+/**
+ * A way for datagrams through an exit of the admission. Where an exit itself fails, the next one is tried; a session has only one, which is
+ * tried again. Never rejects. @returns the route too, to be closed with the way
+ */
+export const openUdpRoute = async (
+  context: Context,
+  client: Pick<Client, 'gone'>,
+  admission: Admission,
+  arrived: Arrived,
+): Promise<{ readonly denied: false; readonly route: Route; readonly way: UdpWay } | Denied> => {
+  const { limits, clock } = context
+  const { dedicated } = admission
+  const deadlineMs = clock() + limits.dialMs
+  const session = sessionOf(admission)
+  for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
+    const route = await routeOf(context, admission, true)
+    if (route.denied) return route
+    const startedMs = clock()
+    const timeoutMs = Math.min(exitMs, deadlineMs - startedMs)
+    if (client.gone.aborted || timeoutMs <= 0) {
+      route.done('unused', 0)
+      route.close()
+      return noRelay()
+    }
+    try {
+      const way = await openUdpWay(context, {
+        exit: route.exit,
+        session: route.sessionName ?? session,
+        timeoutMs,
+        signal: client.gone,
+        arrived,
+      })
+      route.done('connected', clock() - startedMs)
+      return { denied: false, route, way }
+    } catch {
+      route.done(client.gone.aborted ? 'unused' : 'failed', clock() - startedMs)
+      route.close()
+    }
+  }
+  return session === null || dedicated !== null ? noRelay() : sessionFailed()
+}
+
+const headerStart = Buffer.of(0, 0, 0)
+
+const noUdp = (): Denied =>
+  refuse(403, 'udp_not_allowed', 'This line has no UDP: generate it with udp on, for a plan that has it.')
+
+/** A datagram of a client: destination and payload; null for what RFC 1928 section 7 lets us drop, fragments too. */
+const readDatagram = (bytes: Buffer) => {
+  if (bytes.length < 4 || bytes[0] !== 0 || bytes[1] !== 0 || bytes[2] !== 0) return null
+  const found = decodeTarget(bytes, 3)
+  if (found.kind !== 'read' || found.target === null) return null
+  return { target: found.target, payload: bytes.subarray(3 + found.length) }
+}
+
+/**
+ * UDP ASSOCIATE: a relay on the address that the client dialled, open as long as the connection that asked for it. It takes
+ * datagrams from that client alone; a datagram that the budget does not cover whole is dropped.
+ */
+export const associate = async (
+  context: Context,
+  client: Client,
+  admission: Admission,
+  refused: (why: Denied) => void,
+): Promise<void> => {
+  const { limits, metrics, cuts } = context
+  const { wire, watch } = client
+  const { spending, line, dedicated } = admission
+  const fail = (why: Denied): void => {
+    admission.close({ error: why.error, host: null })
+    refused(why)
+  }
+  if (!(dedicated === null ? line.targeting.udp : dedicated.udp)) return fail(noUdp())
+  const control = wire.socket
+  const source = unmapped(control.remoteAddress ?? '')
+  // An exit may send before the client has: nobody is there yet then.
+  let peer: RemoteInfo | null = null
+  let error: Failure | null = null
+  let over = false
+  let relay: UdpSocket
+  let uncut = (): void => undefined
+
+  const tollOf = ({ length }: Buffer, direction: 'up' | 'down'): Toll => ({
+    take: () => takeWhole(spending, length, direction),
+    sent: () => {
+      watch.touch()
+      metrics.passed(direction, length)
+    },
+    lost: () => spending.giveBack(length, direction),
+  })
+  const toClient = (from: { readonly address: string; readonly port: number }, payload: Buffer): void => {
+    if (over || peer === null) return
+    const host = unmapped(from.address)
+    const header = encodeTarget({ host, family: isIP(host) as 4 | 6, port: from.port })
+    sendDatagram(relay, [headerStart, header, payload], tollOf(payload, 'down'), peer)
+  }
+  const opened = await openUdpRoute(context, client, admission, toClient)
+  if (opened.denied) return fail(opened)
+  const { route, way } = opened
+  const here = unmapped(control.localAddress ?? '')
+  try {
+    relay = await bindUdp(isIPv6(here) ? 6 : 4, here)
+  } catch {
+    route.close()
+    way.close()
+    return fail(unavailable())
+  }
+  const end = (why: Failure | null): void => {
+    if (over) return
+    over = true
+    error = why
+    uncut()
+    relay.close()
+    way.close()
+    route.close()
+    control.destroySoon()
+    metrics.closed('udp')
+    admission.close({ error, host: null })
+  }
+  relay.on(
+    'error',
+    client.guard(() => end('udp_failed')),
+  )
+  relay.on(
+    'message',
+    client.guard((bytes: Buffer, from: RemoteInfo) => {
+      // The first port that the client's address sends from is the client's.
+      if (unmapped(from.address) !== source || (peer !== null && peer.port !== from.port)) return
+      const read = readDatagram(bytes)
+      if (read === null) return
+      peer ??= from
+      way.send(read.target, read.payload, tollOf(read.payload, 'up'))
+    }),
+  )
+  client.contain(way.lost.then(() => end('exit_failed')))
+  metrics.opened('udp')
+  uncut = cuts.on(spending.ended, (why) => end(why.error))
+  watch.within(limits.idleMs, () => end('idle_timeout'))
+  wire.use({
+    bytes: () => true,
+    end: () => end(null),
+    drain: () => undefined,
+    closed: () => end(null),
+    holds: () => false,
+  })
+  if (over) return
+  const { address, port } = relay.address()
+  const bound = encodeTarget({ host: unmapped(address), family: isIP(unmapped(address)) as 4 | 6, port })
+  control.write(socksReply(socksReplies.succeeded, bound))
+}

@@ -1,0 +1,171 @@
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { z } from 'zod'
+import { isAllowedAddress } from '../../platform/outgoing/target.ts'
+import type { Denied } from '../gateway-ports.ts'
+import { blocked } from '../refusals.ts'
+
+/** Where a client wants to go. */
+export type Target = {
+  /** A name in lower case without the last dot, or an address without brackets. */
+  readonly host: string
+  /** 0: a name. */
+  readonly family: 0 | 4 | 6
+  readonly port: number
+}
+
+const maxNameLength = 253
+const name = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
+/** `127.1`, `0x7f000001` and `2130706433` are addresses to whoever resolves them with the C library, and names to nobody. */
+const endsInNumber = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/
+
+/** @param text of a name or an address, IPv6 without brackets. @returns null when it is neither */
+export const targetOf = (text: string, port: number): Target | null => {
+  if (!(port >= 1 && port <= 65_535)) return null
+  const family = isIP(text)
+  // A zone is about an interface of ours.
+  if (family !== 0) return text.includes('%') ? null : { host: text, family: family as 4 | 6, port }
+  const host = (text.endsWith('.') ? text.slice(0, -1) : text).toLowerCase()
+  if (host.length > maxNameLength || !name.test(host) || endsInNumber.test(host)) return null
+  return { host, family: 0, port }
+}
+
+const digits = /^\d{1,5}$/
+
+/** Of `host:port` or `[address]:port`; the port may be left out where there is a usual one. */
+export const parseAuthority = (text: string, usualPort: number | null): Target | null => {
+  const bracketed = text.startsWith('[')
+  const end = bracketed ? text.indexOf(']') : text.indexOf(':')
+  if (bracketed && end === -1) return null
+  const host = bracketed ? text.slice(1, end) : end === -1 ? text : text.slice(0, end)
+  const rest = bracketed ? text.slice(end + 1) : end === -1 ? '' : text.slice(end)
+  if (bracketed !== (isIP(host) === 6)) return null
+  if (rest === '') return usualPort === null ? null : targetOf(host, usualPort)
+  if (!rest.startsWith(':') || !digits.test(rest.slice(1))) return null
+  return targetOf(host, Number(rest.slice(1)))
+}
+
+/** As it stands in a request line or a `Host` field. */
+export const hostText = ({ host, family }: Target): string => (family === 6 ? `[${host}]` : host)
+
+/** Which targets nobody may reach through this gateway, whatever its address. */
+export type TargetPolicy = {
+  readonly blockedPorts: ReadonlySet<number>
+  /** Names, with all names below them, in lower case; and addresses. */
+  readonly blockedHosts: ReadonlySet<string>
+}
+
+/** Mail that others would get as ours, and what Windows shares: the reasons why networks lose their addresses. */
+const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
+
+export const usualPolicy: TargetPolicy = { blockedPorts: new Set(usualPorts), blockedHosts: new Set() }
+
+const file = z.strictObject({
+  blockedPorts: z.array(z.int().min(1).max(65_535)).default([...usualPorts]),
+  blockedHosts: z
+    .array(z.string().regex(/^[A-Za-z0-9_.:-]{1,253}$/, 'a host name or an address'))
+    .default([]),
+})
+
+/**
+ * The policy that a file holds, e.g. `{"blockedPorts": [25], "blockedHosts": ["example.com"]}`. What is left out is as usual.
+ * @throws Error that says what is wrong where
+ */
+export const parseTargetPolicy = (text: string): TargetPolicy => {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new Error('the target policy must be JSON, e.g. {"blockedPorts": [25], "blockedHosts": []}')
+  }
+  const parsed = file.safeParse(value)
+  if (!parsed.success)
+    throw new Error(
+      `the target policy has a mistake: ${parsed.error.issues
+        .map(({ path, message }) => `${path.join('.') || 'the file'}: ${message}`)
+        .join(
+          '; ',
+        )}. It has blockedPorts (whole numbers from 1 to 65535) and blockedHosts (names or addresses)`,
+    )
+  return {
+    blockedPorts: new Set(parsed.data.blockedPorts),
+    blockedHosts: new Set(parsed.data.blockedHosts.map((host) => host.toLowerCase())),
+  }
+}
+
+/** A name is blocked by itself and by every name that it stands below. */
+export const isBlockedHost = (host: string, { blockedHosts }: TargetPolicy): boolean => {
+  if (blockedHosts.size === 0) return false
+  for (let rest = host; ; ) {
+    if (blockedHosts.has(rest)) return true
+    const dot = rest.indexOf('.')
+    if (dot === -1) return false
+    rest = rest.slice(dot + 1)
+  }
+}
+
+export type TargetRules = {
+  /** What the request's text alone rules out, before an exit is chosen. */
+  refused(target: Target): Denied | null
+  /**
+   * Whether an address may be dialled: asked for literal addresses, and for what a name resolved to just before it is
+   * dialled. A name that the exit itself resolves is never an address here: where it leads is the exit's affair.
+   * @param loopback whether this machine's own loopback is a legal target of the exit
+   */
+  refusedAddress(address: string, port: number, loopback: boolean): Denied | null
+  /** Whether a name can only mean the machine that resolves it. */
+  refusedName(host: string, loopback: boolean): Denied | null
+}
+
+export type OwnAddresses = {
+  /** Addresses of this machine. */
+  has(address: string): boolean
+  /** Ports that the gateway itself listens on. */
+  readonly ports: ReadonlySet<number>
+}
+
+const localName = /(?:^|\.)localhost$/
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '').toLowerCase()
+const isLoopback = (address: string): boolean => /^127\.|^::1$/.test(plain(address))
+
+/** Reads the machine's addresses anew at most this often. */
+const interfacesMs = 30_000
+
+export const ownAddresses = (clock: () => number, ports: ReadonlySet<number>): OwnAddresses => {
+  let addresses: ReadonlySet<string> = new Set()
+  let readMs = Number.NEGATIVE_INFINITY
+  return {
+    has: (address) => {
+      if (clock() - readMs > interfacesMs) {
+        readMs = clock()
+        const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+        addresses = new Set(all.map((each) => each.address.toLowerCase()))
+      }
+      return addresses.has(plain(address))
+    },
+    ports,
+  }
+}
+
+export const createTargetRules = (
+  policy: TargetPolicy,
+  own: OwnAddresses,
+  allowLoopback: boolean,
+): TargetRules => ({
+  refused: ({ host, port }) => {
+    if (policy.blockedPorts.has(port)) return blocked(`Port ${port} is blocked by the usage policy.`)
+    return isBlockedHost(host, policy) ? blocked('This host is blocked by the usage policy.') : null
+  },
+  refusedAddress: (address, port, loopback) => {
+    if (isBlockedHost(plain(address), policy)) return blocked('This host is blocked by the usage policy.')
+    const mayLoop = loopback || allowLoopback
+    if (!isAllowedAddress(address, { allowLoopback: mayLoop }))
+      return blocked('The target has a private, local or reserved address.')
+    const ours = isLoopback(address) ? own.ports.has(port) : own.has(address)
+    return ours ? blocked('The target is the gateway itself.') : null
+  },
+  refusedName: (host, loopback) =>
+    localName.test(host) && !loopback && !allowLoopback
+      ? blocked('The target has a private, local or reserved address.')
+      : null,
+})

@@ -1,0 +1,62 @@
+import { hash } from 'node:crypto'
+import { canonical } from './json-text.ts'
+
+/** A safe integer as eight bytes, in two halves: a `bigint` for each would be garbage. */
+export const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
+  buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), offset)
+  buffer.writeUInt32BE(value >>> 0, offset + 4)
+}
+
+const noDigit = 0xff
+/** The value of a hexadecimal digit by its character code. */
+const digits = new Uint8Array(128).fill(noDigit)
+for (const digit of '0123456789abcdefABCDEF') digits[digit.charCodeAt(0)] = Number.parseInt(digit, 16)
+
+/** Where the two digits of each byte stand in a uuid's text. */
+const places = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const
+const uuidLength = 36
+
+/**
+ * A uuid as its 16 bytes: 60 ns, where taking out its dashes and decoding the rest took 250.
+ * @throws RangeError when the text is no uuid
+ */
+export const writeUuid = (buffer: Buffer, uuid: string, offset: number): void => {
+  let at = offset
+  let seen = uuid.length === uuidLength ? 0 : noDigit
+  for (const place of places) {
+    const high = digits[uuid.charCodeAt(place)] ?? noDigit
+    const low = digits[uuid.charCodeAt(place + 1)] ?? noDigit
+    seen |= high | low
+    buffer[at++] = (high << 4) | low
+  }
+  if (seen > 0x0f) throw new RangeError(`${JSON.stringify(uuid)} is no uuid`)
+}
+
+/**
+ * SHA-256, 32 bytes. By way of a text: asked for bytes, Node 24 makes a buffer outside its pool, and 60 bytes took
+ * 0.8 µs in place of 0.4, 900 bytes 2.4 in place of 1.1.
+ */
+export const sha256 = (input: string | Uint8Array): Buffer =>
+  Buffer.from(hash('sha256', input, 'binary'), 'latin1')
+
+/**
+ * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
+ * body and customer, without the price guard (docs/http-api.md, "Requests"). SHA-256, lower-case hex.
+ */
+export const fingerprintOf = (request: {
+  readonly method: string
+  readonly path: string
+  readonly productId: string
+  readonly body: Readonly<Record<string, unknown>>
+  readonly customerId: string | null
+}): string => {
+  const { expected_amount_cents: _guard, product_id: _alias, ...body } = request.body
+  const text = JSON.stringify([
+    request.method,
+    request.path,
+    request.productId,
+    canonical(body),
+    request.customerId,
+  ])
+  return hash('sha256', text, 'hex')
+}

@@ -1,0 +1,282 @@
+import { objectText } from './json-text.ts'
+
+/**
+ * Many small facts under ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of which the
+ * garbage collector walks over; here it is the text and 20 to 28 bytes, of which it sees nothing.
+ *
+ * A value of this type is immutable: it names stretches of a store, and a store only grows at its end. When two values
+ * grow out of the same one, each gets a stretch of its own there, so both stay what they are.
+ */
+export type Packed = {
+  readonly store: Store
+  /** Oldest first; none is empty. */
+  readonly stretches: readonly Stretch[]
+  readonly count: number
+}
+
+/** The id of a fact, when it happened, and what it says: a JSON value. */
+export type PackedFact = readonly [id: string, atMs: number, value: unknown]
+
+/** The places `from` up to, not including, `to`. */
+type Stretch = { readonly from: number; readonly to: number }
+
+/** Facts by their place, 0, 1, 2 …; what stands at a place never changes. */
+type Store = {
+  /** How many of its places hold a fact; `ends` and `hashes` have as many as there are. */
+  used: number
+  /** Each fact as JSON and a comma. */
+  readonly texts: Buffer
+  /** Where the text of a place ends; that of the next one begins there. Whole numbers: texts may exceed 32 bits. */
+  readonly ends: Float64Array
+  readonly hashes: Int32Array
+  /** A hash table with open addressing: a place plus one, or 0. Twice as many cells as places, a power of two. */
+  readonly cells: Uint32Array
+}
+
+/** A value of more stretches is copied into one. */
+const maxStretches = 8
+
+const createStore = (places: number, bytes: number): Store => ({
+  used: 0,
+  texts: Buffer.allocUnsafeSlow(bytes),
+  ends: new Float64Array(places),
+  hashes: new Int32Array(places),
+  cells: new Uint32Array(2 ** Math.ceil(Math.log2(2 * places))),
+})
+
+export const emptyPacked: Packed = { store: createStore(0, 0), stretches: [], count: 0 }
+
+/** FNV-1a, 32 bits with a sign, over code units; only a hint, ids are compared. */
+export const hashOf = (id: string): number => {
+  let hash = 0x811c9dc5 | 0
+  for (let at = 0; at < id.length; at += 1) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
+  return hash
+}
+
+const startOf = ({ ends }: Store, place: number): number => (place === 0 ? 0 : ends[place - 1]!)
+
+const put = (store: Store, hash: number, end: number): void => {
+  const place = store.used
+  store.hashes[place] = hash
+  store.ends[place] = end
+  const mask = store.cells.length - 1
+  let cell = hash & mask
+  while (store.cells[cell] !== 0) cell = (cell + 1) & mask
+  store.cells[cell] = place + 1
+  store.used += 1
+}
+
+const textOf = (store: Store, { from, to }: Stretch): string => {
+  const withoutLastComma = store.ends[to - 1]! - 1
+  return store.texts.toString('utf8', startOf(store, from), withoutLastComma)
+}
+
+const factAt = (store: Store, place: number): PackedFact =>
+  JSON.parse(textOf(store, { from: place, to: place + 1 }))
+
+/** All facts as JSON texts, several in each with commas between, oldest first. */
+export const packedTexts = ({ store, stretches }: Packed): string[] =>
+  stretches.map((stretch) => textOf(store, stretch))
+
+/** @param hash of the id, `hashOf` */
+export const findPacked = (
+  { store, stretches, count }: Packed,
+  id: string,
+  hash: number,
+): PackedFact | undefined => {
+  if (count === 0) return undefined
+  const mask = store.cells.length - 1
+  for (let cell = hash & mask; store.cells[cell] !== 0; cell = (cell + 1) & mask) {
+    const place = store.cells[cell]! - 1
+    if (store.hashes[place] !== hash) continue
+    if (!stretches.some(({ from, to }) => from <= place && place < to)) continue
+    const fact = factAt(store, place)
+    if (fact[0] === id) return fact
+  }
+  return undefined
+}
+
+/** The same facts in a store of their own, with room for what is to come and for half as much again. */
+const copied = ({ store, stretches, count }: Packed, facts: number, bytes: number): Packed => {
+  const taken = stretches.reduce((sum, { from, to }) => sum + store.ends[to - 1]! - startOf(store, from), 0)
+  const copy = createStore(Math.ceil(1.5 * (count + facts)), Math.ceil(1.5 * (taken + bytes)))
+  let end = 0
+  for (const { from, to } of stretches) {
+    const start = startOf(store, from)
+    store.texts.copy(copy.texts, end, start, store.ends[to - 1])
+    for (let place = from; place < to; place += 1)
+      put(copy, store.hashes[place]!, end + store.ends[place]! - start)
+    end += store.ends[to - 1]! - start
+  }
+  return { store: copy, stretches: count === 0 ? [] : [{ from: 0, to: count }], count }
+}
+
+/** With these facts as the newest, oldest first; their ids are new. */
+export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed => {
+  const texts = facts.map((fact) => `${JSON.stringify(fact)},`)
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  const hasRoom = ({ store }: Packed): boolean =>
+    store.used + facts.length <= store.ends.length && startOf(store, store.used) + bytes <= store.texts.length
+  const fits = before.stretches.length < maxStretches && hasRoom(before)
+  const { store, stretches, count } = fits ? before : copied(before, facts.length, bytes)
+  const from = store.used
+  for (const [index, text] of texts.entries()) {
+    const start = startOf(store, store.used)
+    put(store, hashOf(facts[index]![0]), start + store.texts.write(text, start, 'utf8'))
+  }
+  const last = stretches.at(-1)
+  const lengthened =
+    last?.to === from
+      ? stretches.with(-1, { from: last.from, to: store.used })
+      : [...stretches, { from, to: store.used }]
+  return { store, stretches: lengthened, count: count + facts.length }
+}
+
+export const oldestPacked = ({ store, stretches }: Packed): PackedFact | undefined => {
+  const first = stretches[0]
+  return first && factAt(store, first.from)
+}
+
+/** Without its oldest fact. */
+export const withoutOldestPacked = ({ store, stretches, count }: Packed): Packed => {
+  const [first, ...others] = stretches
+  if (first === undefined || count === 1) return emptyPacked
+  const rest = { from: first.from + 1, to: first.to }
+  return { store, stretches: rest.from === rest.to ? others : [rest, ...others], count: count - 1 }
+}
+
+/**
+ * What happened under an id, kept for seven days of event time (docs/decisions/0003-command-runner.md); older ids are
+ * guarded by permanent streams. An immutable value: the newest are a short list, all before them are packed, for a busy
+ * wallet remembers hundreds of thousands. Values are JSON values.
+ */
+export type Remembered<Value> = {
+  /** Older than all of `recent`. */
+  readonly packed: Packed
+  readonly recent: Recent<Value>
+  /** When the oldest one happened, so that an event after which none is too old looks at nothing else. */
+  readonly oldestMs: number
+  /** When the newest forgotten one happened; what is newer than that is remembered for certain. -1: nothing forgotten. */
+  readonly forgottenMs: number
+}
+
+type Fact<Value> = { readonly id: string; readonly atMs: number; readonly value: Value }
+
+/**
+ * The facts of the places `from` up to, not including, `to`, oldest first. As in `Packed`, what stands at a place never
+ * changes and only the end grows, so a value stays what it is.
+ */
+type Recent<Value> = { readonly store: RecentStore<Value>; readonly from: number; readonly to: number }
+
+/** The hashes lie side by side: a search for an id touches a few lines of memory instead of each fact and its id. */
+type RecentStore<Value> = { readonly facts: Fact<Value>[]; readonly hashes: number[] }
+
+export const rememberedMs = 7 * 24 * 60 * 60 * 1000
+
+/** An event adds at most one id, so that dropping two an event bounds both the work and what is kept. */
+const droppedPerEvent = 2
+/** Ids are packed this many at a time: it takes less time each, and the many plans and wallets of few orders need no store. */
+const packedAtOnce = 32
+
+const noneRecent = <Value>(): Recent<Value> => ({ store: { facts: [], hashes: [] }, from: 0, to: 0 })
+
+export const emptyRemembered = <Value>(): Remembered<Value> => ({
+  packed: emptyPacked,
+  recent: noneRecent(),
+  oldestMs: Number.POSITIVE_INFINITY,
+  forgottenMs: -1,
+})
+
+const countOf = ({ from, to }: Recent<unknown>): number => to - from
+
+/** How many ids are remembered. */
+export const rememberedCount = ({ packed, recent }: Remembered<unknown>): number =>
+  packed.count + countOf(recent)
+
+const find = <Value>({ packed, recent }: Remembered<Value>, id: string, hash: number): Value | undefined => {
+  const { store, from, to } = recent
+  for (let at = to - 1; at >= from; at -= 1)
+    if (store.hashes[at] === hash && store.facts[at]!.id === id) return store.facts[at]!.value
+  return findPacked(packed, id, hash)?.[2] as Value | undefined
+}
+
+export const recall = <Value>(remembered: Remembered<Value>, id: string): Value | undefined =>
+  find(remembered, id, hashOf(id))
+
+const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedFact[] =>
+  store.facts.slice(from, to).map(({ id, atMs, value }) => [id, atMs, value])
+
+/**
+ * With one more. The second value that grows out of the same one gets a store of its own. So does a value that has
+ * forgotten much, whose store would otherwise grow for ever.
+ */
+const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, hash: number): Recent<Value> => {
+  if (to < store.facts.length || from >= packedAtOnce) {
+    const own = { facts: store.facts.slice(from, to), hashes: store.hashes.slice(from, to) }
+    return added({ store: own, from: 0, to: to - from }, fact, hash)
+  }
+  store.facts.push(fact)
+  store.hashes.push(hash)
+  return { store, from, to: to + 1 }
+}
+
+/** @throws when the id is there already: an event that happens once happened twice. */
+export const remember = <Value>(
+  remembered: Remembered<Value>,
+  id: string,
+  value: Value,
+  atMs: number,
+): Remembered<Value> => {
+  const hash = hashOf(id)
+  if (find(remembered, id, hash) !== undefined) throw new Error(`${id} happened twice`)
+  const { packed, forgottenMs } = remembered
+  const oldestMs = rememberedCount(remembered) === 0 ? atMs : remembered.oldestMs
+  const recent = added(remembered.recent, { id, atMs, value }, hash)
+  return countOf(recent) < packedAtOnce
+    ? { packed, recent, oldestMs, forgottenMs }
+    : { packed: withPacked(packed, factsOf(recent)), recent: noneRecent(), oldestMs, forgottenMs }
+}
+
+const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): Remembered<Value> => {
+  const left =
+    packed.count > 0
+      ? { packed: withoutOldestPacked(packed), recent }
+      : { packed, recent: { ...recent, from: recent.from + 1 } }
+  const { store, from, to } = left.recent
+  const oldestRecent = from < to ? store.facts[from] : undefined
+  const next = oldestPacked(left.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
+  return { ...left, oldestMs: next, forgottenMs: oldestMs }
+}
+
+/** Drops the oldest, at most two of them, that happened more than seven days before `nowMs`. */
+export const forget = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
+  let left = remembered
+  for (let dropped = 0; dropped < droppedPerEvent && nowMs - left.oldestMs > rememberedMs; dropped += 1)
+    left = withoutOldest(left)
+  return left
+}
+
+/** Whether something that happened at `atMs` would still be remembered. */
+export const remembersSince = (remembered: Remembered<unknown>, atMs: number): boolean =>
+  atMs > remembered.forgottenMs
+
+export type RememberedJson<Value> = {
+  readonly entries: readonly (readonly [id: string, atMs: number, value: Value])[]
+  readonly forgottenMs: number
+}
+
+/** JSON text of a `RememberedJson`. What is packed is that text already: 300,000 facts are 40 MB of it. */
+export const rememberedText = ({ packed, recent, forgottenMs }: Remembered<unknown>): string => {
+  const facts = [...packedTexts(packed), ...factsOf(recent).map((fact) => JSON.stringify(fact))]
+  return objectText({ forgottenMs }, { entries: `[${facts.join(',')}]` })
+}
+
+export const rememberedFromJson = <Value>({
+  entries,
+  forgottenMs,
+}: RememberedJson<Value>): Remembered<Value> => ({
+  packed: entries.length === 0 ? emptyPacked : withPacked(emptyPacked, entries),
+  recent: noneRecent(),
+  oldestMs: entries[0]?.[1] ?? Number.POSITIVE_INFINITY,
+  forgottenMs,
+})

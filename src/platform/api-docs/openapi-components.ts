@@ -1,0 +1,178 @@
+import type { z } from 'zod'
+import { positionToken } from '../../kernel/log-position.ts'
+import { type JsonSchema, jsonSchemaOf } from '../http/json-schema.ts'
+import type { Route } from '../http/route.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** The named schemas of a document, gathered while its operations are written. */
+export type Components = {
+  /** The schema as it stands in an operation: schemas with an id are references. */
+  add(schema: z.ZodType, io: 'input' | 'output'): Json
+  readonly schemas: Readonly<Record<string, Json>>
+  /** A response that many operations share, under its name; gives the reference to it. */
+  share(name: string, response: Json): Json
+  readonly responses: Readonly<Record<string, Json>>
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
+
+/** Rewrites every object of a JSON value, innermost first. */
+const rewrite = (value: unknown, change: (node: Record<string, unknown>) => Json): unknown => {
+  if (Array.isArray(value)) return value.map((item) => rewrite(item, change))
+  if (!isObject(value)) return value
+  return change(Object.fromEntries(Object.entries(value).map(([key, item]) => [key, rewrite(item, change)])))
+}
+
+const definition = '#/$defs/'
+
+const reference = (node: Record<string, unknown>, names: ReadonlyMap<string, string>): Json => {
+  const { $ref } = node
+  if (typeof $ref !== 'string' || !$ref.startsWith(definition)) return node
+  const name = $ref.slice(definition.length)
+  return { ...node, $ref: `#/components/schemas/${names.get(name) ?? name}` }
+}
+
+/** Answers may grow fields, so clients must not be told to refuse them; tests are told, so that none slips in. */
+const open = (node: Record<string, unknown>): Json => {
+  const { additionalProperties, ...rest } = node
+  return additionalProperties === false ? rest : node
+}
+
+/** zod leaves the id of a named schema in it; a property that is named `id` is a schema, not a text. */
+const withoutId = (node: Json): Json => {
+  const { id, ...rest } = node
+  return typeof id === 'string' ? rest : node
+}
+
+/** @param closedAnswers keeps `additionalProperties: false` in answers: for tests */
+export const createComponents = (closedAnswers: boolean): Components => {
+  const schemas: Record<string, Json> = {}
+  const responses: Record<string, Json> = {}
+
+  /** The same id may read differently as sent and as answered; the former is then named apart. */
+  const keep = (id: string, schema: Json, io: 'input' | 'output'): string => {
+    const name = [id, `${id}${io === 'input' ? 'Input' : 'Answer'}`].find(
+      (candidate) =>
+        schemas[candidate] === undefined || JSON.stringify(schemas[candidate]) === JSON.stringify(schema),
+    )
+    if (name === undefined) throw new Error(`two different schemas have the id ${id}`)
+    schemas[name] = schema
+    return name
+  }
+
+  return {
+    schemas,
+    responses,
+    share(name, response) {
+      const known = responses[name]
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(response))
+        throw new Error(`two different responses have the name ${name}`)
+      responses[name] = response
+      return { $ref: `#/components/responses/${name}` }
+    },
+    add(schema, io) {
+      const { $defs = {}, id, ...root }: JsonSchema = jsonSchemaOf(schema, io)
+      const names = new Map<string, string>()
+      const finish = (json: unknown): Json =>
+        rewrite(json, (node) => {
+          const rest = withoutId(reference(node, names))
+          return io === 'output' && !closedAnswers ? open(rest) : rest
+        }) as Json
+      for (const [name, json] of Object.entries($defs)) names.set(name, keep(name, finish(json), io))
+      if (typeof id !== 'string') return finish(root)
+      return { $ref: `#/components/schemas/${keep(id, finish(root), io)}` }
+    },
+  }
+}
+
+type ParameterJson = Readonly<Record<string, unknown>>
+
+/** A field as a parameter: its schema, its description and its example. */
+const parametersOf = (
+  schema: z.ZodObject | undefined,
+  place: 'path' | 'query',
+  examples: Readonly<Record<string, unknown>> | undefined,
+): readonly ParameterJson[] => {
+  if (schema === undefined) return []
+  const { properties = {}, required = [] } = jsonSchemaOf(schema, 'input')
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...rest } = property
+    return {
+      name,
+      in: place,
+      required: place === 'path' || required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      schema: rest,
+      ...(examples?.[name] === undefined ? {} : { example: examples[name] }),
+    }
+  })
+}
+
+const parameter = (name: string): ParameterJson => ({ $ref: `#/components/parameters/${name}` })
+
+const sharedParametersOf = (route: Route): readonly ParameterJson[] => [
+  ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
+  ...(route.customer === 'pays' || route.customer === 'limits'
+    ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')]
+    : []),
+  ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
+  ...(route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
+]
+
+/** Parameters of many operations, written once. */
+const sharedParameters: Readonly<Record<string, ParameterJson>> = {
+  'Idempotency-Key': {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description:
+      'Chosen by the client, kept for ever, scoped to the account. A retry with the same key and body gives the same result and is never charged twice. Reseller keys must send it with orders.',
+    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' },
+    example: '6f0b6f0e-order-1',
+  },
+  'X-Reseller-Customer-Id': {
+    name: 'X-Reseller-Customer-Id',
+    in: 'header',
+    description:
+      "The reseller's own id of the customer that it acts for, blanks around it taken off. Reseller keys only. What is read or changed is then that customer's alone: everything else reads as absent.",
+    schema: { type: 'string', minLength: 1, maxLength: 128 },
+    example: 'customer-42',
+  },
+  customer_id: {
+    name: 'customer_id',
+    in: 'query',
+    description:
+      'The same as the header X-Reseller-Customer-Id, for a link or a filter. Both may be sent when they name the same customer.',
+    schema: { type: 'string', minLength: 1, maxLength: 128 },
+    example: 'customer-42',
+  },
+  'X-Request-Id': {
+    name: 'X-Request-Id',
+    in: 'header',
+    description: 'The idempotency key of the call: a retry replays the result and is never billed twice.',
+    schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[\\x20-\\x7e]+$' },
+    example: 'scrape-1',
+  },
+  'X-Farebox-Position': {
+    name: 'X-Farebox-Position',
+    in: 'header',
+    description:
+      'The value of this header in the answer of a write: what is read then shows that write, on whichever process it lands. Writes of the same account through the same process always show.',
+    schema: { type: 'string' },
+    example: positionToken(1284),
+  },
+}
+
+/** Every parameter of an operation. */
+export const operationParameters = (route: Route): readonly ParameterJson[] => [
+  ...parametersOf(route.params, 'path', route.examples?.params),
+  ...parametersOf(route.query, 'query', route.examples?.query),
+  ...sharedParametersOf(route),
+]
+
+/** Only the shared parameters that some route takes: an unused component is a lint warning. */
+export const usedParameters = (routes: readonly Route[]): Readonly<Record<string, ParameterJson>> => {
+  const used = new Set(routes.flatMap(sharedParametersOf).map(({ $ref }) => String($ref).split('/').at(-1)))
+  return Object.fromEntries(Object.entries(sharedParameters).filter(([name]) => used.has(name)))
+}

@@ -1,0 +1,252 @@
+import { setImmediate } from 'node:timers/promises'
+import { positionToken } from '../../kernel/log-position.ts'
+import type { ResponseDeclaration, Responses, Route } from '../http/route.ts'
+import { type Components, createComponents, operationParameters, usedParameters } from './openapi-components.ts'
+import { errorResponses, errorSchema, sharedResponses } from './openapi-errors.ts'
+import { type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
+
+/** The text at the head of the interface description (Markdown). */
+export const description = `Farebox sells proxies from a prepaid wallet.
+
+- **Money** is whole cents in USD: \`120\` is $1.20.
+- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers. Whoever runs the service makes keys: \`npx farebox keys create\`.
+- **Errors** are \`{ "error", "code", "requestId" }\`. Branch on \`code\`. Nothing is charged by a request that is refused.
+- **Retries** are safe: send the same \`Idempotency-Key\` again. \`429\` and \`503\` say in \`Retry-After\` when.
+- **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.
+- **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
+- **Resellers** name a customer in \`X-Reseller-Customer-Id\`, or in \`customer_id\` of the query: what is read or changed is then that customer's alone.
+- **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back \`X-Farebox-Position\` from the answer of the write.
+- **Positions** of the log are opaque texts, such as \`pos_0_1284\`: send one back as it came, and compare for equality only.
+- **Order** is promised within an account only: nothing says which of two accounts' events came first.
+- **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
+- **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
+
+/** A word on each group of operations. */
+export const tagDescriptions: Readonly<Record<string, string>> = {
+  Account: 'Who a key belongs to, its wallet and what moved in it.',
+  Catalog: 'Products, their prices and what can be ordered now.',
+  Deposits: 'Topping up the wallet, or the credit of a customer, on a hosted page.',
+  Orders: 'Buying from the wallet, and what became of it.',
+  Plans: 'Traffic and time that were bought: what is left, labels, top-ups.',
+  Proxies: 'Rented addresses: credentials, labels, extensions.',
+  Webhooks:
+    'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
+  'Free tools':
+    'Live public proxies, a check of any proxy, look-ups of addresses and the networks behind them. They need no key and ignore one.',
+  Scrapers:
+    'Public data of platforms, call by call: each is charged by what comes of it, and a retry with the same `X-Request-Id` costs nothing.',
+  Finance: 'The books, for finance: read-only, with a token of its own.',
+  Resellers: 'Customers of resellers, what was earned with them, and statements that lead back to the log.',
+  Service: 'The service itself.',
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+export type OpenApiDocument = {
+  readonly openapi: '3.1.0'
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly [part: string]: unknown }
+  readonly [field: string]: unknown
+}
+
+export type DocumentOptions = {
+  /** Also the hidden routes, and answers closed against undeclared fields: for tests. */
+  readonly forTests?: boolean
+  /** What is sent to receivers. */
+  readonly webhooks?: readonly WebhookDeclaration[]
+}
+
+const headerSchemas: Readonly<Record<string, Json>> = {
+  'X-Request-Id': {
+    description: 'The id of the request, as sent or made.',
+    schema: { type: 'string' },
+    example: 'req_0190d0a2c1d27f0e8f6e5c4b3a291807',
+  },
+  'Retry-After': {
+    description: 'Whole seconds to wait, at least 1.',
+    schema: { type: 'integer', minimum: 1 },
+    example: 1,
+  },
+  'X-Farebox-Position': {
+    description:
+      'Where the write is in the log. Opaque: send it back as it came, with a read that must show the write.',
+    schema: { type: 'string' },
+    example: positionToken(1284),
+  },
+}
+
+const contentOf = (response: ResponseDeclaration, components: Components): Json | undefined => {
+  if (response.body === undefined && response.text === undefined) return undefined
+  return {
+    ...(response.body === undefined
+      ? {}
+      : {
+          'application/json': {
+            schema: components.add(response.body, 'output'),
+            ...(response.example === undefined ? {} : { example: response.example }),
+          },
+        }),
+    ...(response.text === undefined
+      ? {}
+      : { [response.text.mediaType]: { schema: { type: 'string' }, example: response.text.example } }),
+  }
+}
+
+const ownHeaders = (route: Route, response: ResponseDeclaration): Json => ({
+  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
+  ...(route.writes ? { 'X-Farebox-Position': { $ref: '#/components/headers/X-Farebox-Position' } } : {}),
+  ...Object.fromEntries(
+    Object.entries(response.headers ?? {}).map(([name, text]) => [
+      name,
+      { description: text, schema: { type: 'string' } },
+    ]),
+  ),
+})
+
+const successResponses = (route: Route, components: Components): Json =>
+  Object.fromEntries(
+    Object.entries(route.responses as Responses).map(([status, response]) => {
+      const content = contentOf(response, components)
+      return [
+        status,
+        {
+          description: response.description,
+          headers: ownHeaders(route, response),
+          ...(content === undefined ? {} : { content }),
+        },
+      ]
+    }),
+  )
+
+const requestBody = (route: Route, components: Components): Json =>
+  route.body === undefined
+    ? {}
+    : {
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: components.add(route.body, 'input'),
+              ...(route.examples?.body === undefined ? {} : { example: route.examples.body }),
+            },
+          },
+        },
+      }
+
+const financeToken: Json = {
+  type: 'http',
+  scheme: 'bearer',
+  description:
+    'A token that `farebox finance token create` showed once. It reads the books and nothing else.',
+}
+
+const security = ({ access }: Route): readonly Json[] => {
+  if (access === 'public') return []
+  if (access === 'finance') return [{ FinanceToken: [] }]
+  const roles = access === 'any-key' ? [] : [access]
+  return [{ ApiKey: roles }, { Bearer: roles }]
+}
+
+const needs = ({ access }: Route): string => {
+  if (access === 'public') return 'No key needed.'
+  if (access === 'finance') return 'Needs a finance token; API keys are refused.'
+  return access === 'any-key' ? 'Any valid key.' : `Needs the scope \`${access}\`.`
+}
+
+const operationOf = (route: Route, components: Components): Json => {
+  const parameters = operationParameters(route)
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    description: `${route.description}\n\n${needs(route)}`,
+    tags: [route.tag],
+    security: security(route),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...requestBody(route, components),
+    responses: { ...successResponses(route, components), ...errorResponses(route, components) },
+  }
+}
+
+function* pathsOf(
+  routes: readonly Route[],
+  components: Components,
+): Generator<undefined, OpenApiDocument['paths']> {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const route of routes) {
+    const operation = { [route.method.toLowerCase()]: operationOf(route, components) }
+    paths[route.path] = { ...paths[route.path], ...operation }
+    yield
+  }
+  return paths
+}
+
+/** The known groups in the order in which a reader needs them, then the others. */
+const tagsOf = (routes: readonly Route[]): readonly Json[] => {
+  const used = new Set(routes.map(({ tag }) => tag as string))
+  const names = [...Object.keys(tagDescriptions).filter((name) => used.has(name)), ...used]
+  return [...new Set(names)].map((name) => ({ name, description: tagDescriptions[name] ?? name }))
+}
+
+/** Pauses after each operation: all of them take a tenth of a second of the main thread. */
+function* documentSteps(
+  all: readonly Route[],
+  options: DocumentOptions,
+): Generator<undefined, OpenApiDocument> {
+  const routes = options.forTests ? all : all.filter(({ hidden }) => hidden !== true)
+  const components = createComponents(options.forTests === true)
+  const paths = yield* pathsOf(routes, components)
+  const shared = sharedResponses(components)
+  const webhooks = webhooksPart(options.webhooks ?? [], components)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Farebox',
+      version: '1.0.0',
+      summary: 'Proxies from a prepaid wallet, for customers, resellers and programs.',
+      description,
+      license: { name: 'Proprietary', url: '/docs' },
+    },
+    servers: [{ url: '/', description: 'This server.' }],
+    tags: tagsOf(routes),
+    paths,
+    ...webhooks,
+    components: {
+      schemas: { Error: errorSchema, ...components.schemas },
+      responses: { ...shared, ...components.responses },
+      parameters: usedParameters(routes),
+      headers: headerSchemas,
+      securitySchemes: {
+        ApiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-API-Key',
+          description: 'The key as it was shown once.',
+        },
+        ...(routes.some(({ access }) => access === 'finance') && { FinanceToken: financeToken }),
+        Bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
+      },
+    },
+  }
+}
+
+/** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
+export const openApiDocument = (routes: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {
+  const steps = documentSteps(routes, options)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The same, made between requests: none of them waits for more than one operation. */
+export const openApiDocumentBesides = async (
+  routes: readonly Route[],
+  options: DocumentOptions = {},
+): Promise<OpenApiDocument> => {
+  const steps = documentSteps(routes, options)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    await setImmediate()
+  }
+}

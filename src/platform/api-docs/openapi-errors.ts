@@ -1,0 +1,188 @@
+import type { z } from 'zod'
+import { type ErrorCode, errorEntry } from '../http/error-table.ts'
+import type { FieldCode, Route, RouteError } from '../http/route.ts'
+import type { Components } from './openapi-components.ts'
+
+const codesOf = (field: FieldCode): readonly ErrorCode[] =>
+  typeof field === 'string' ? [field] : Object.values(field).filter((code) => code !== undefined)
+
+const fieldCodes = (fields: Readonly<Record<string, FieldCode>> | undefined): readonly ErrorCode[] =>
+  Object.values(fields ?? {}).flatMap(codesOf)
+
+const accessCodes = ({ access, writes, unlimited }: Route): readonly ErrorCode[] => [
+  ...(unlimited ? [] : (['rate_limited', 'overloaded'] as const)),
+  ...(access === 'public' ? [] : (['unauthorized'] as const)),
+  ...(access === 'buy' || access === 'scrape' ? (['missing_scope'] as const) : []),
+  ...(access !== 'public' && access !== 'finance' && writes ? (['account_blocked'] as const) : []),
+]
+
+const bodyCodes = ({ method, codes }: Route): readonly ErrorCode[] =>
+  method === 'GET'
+    ? []
+    : [
+        'unknown_field',
+        'invalid_body',
+        'payload_too_large',
+        'unsupported_media_type',
+        ...fieldCodes(codes?.body),
+      ]
+
+const headerCodes = (route: Route): readonly ErrorCode[] => [
+  ...(route.idempotencyKey === undefined ? [] : (['invalid_idempotency_key'] as const)),
+  ...(route.idempotencyKey === 'required-for-resellers' ? (['idempotency_key_required'] as const) : []),
+  ...(route.customer === undefined ? [] : (['invalid_customer_id', 'reseller_forbidden'] as const)),
+  ...(typeof route.customer === 'object' ? [route.customer.refused] : []),
+  ...(route.knownKey === undefined ? [] : (['idempotency_conflict'] as const)),
+  ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
+]
+
+/** Whether a value of the query may be bad that has no code of its own. */
+const hasUncodedQuery = ({ query, codes }: Route): boolean =>
+  Object.keys(query?.shape ?? {}).some((name) => typeof codes?.query?.[name] !== 'string')
+
+/**
+ * Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
+ * (docs/http-api.md, "Requests").
+ */
+const parameterCodes = (route: Route): readonly ErrorCode[] => [
+  ...(hasUncodedQuery(route) || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
+  ...fieldCodes(route.codes?.query),
+  ...(route.params === undefined ? [] : (['not_found'] as const)),
+]
+
+/** Codes that the framework gives by itself on this operation, whatever its handler does. */
+const frameworkCodes = (route: Route): readonly ErrorCode[] => [
+  ...new Set([...accessCodes(route), ...bodyCodes(route), ...headerCodes(route), ...parameterCodes(route)]),
+]
+
+/** Every code that the operation can answer with: the framework's and the handler's. `internal_error` is a bug and no contract. */
+export const declaredCodes = (route: Route): readonly ErrorCode[] => [
+  ...new Set([
+    ...frameworkCodes(route),
+    ...route.errors.map((error) => (typeof error === 'string' ? error : error.code)),
+  ]),
+]
+
+type Json = Readonly<Record<string, unknown>>
+
+const exampleRequestId = 'req_0190d0a2c1d27f0e8f6e5c4b3a291807'
+
+/** `price_changed` is the schema `PriceChanged`. */
+export const pascal = (code: string): string =>
+  code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
+
+/** The body of every error: the fields of docs/http-api.md, "Errors". */
+export const errorSchema: Json = {
+  type: 'object',
+  description: 'Every error. Branch on `code`, never on the text.',
+  properties: {
+    error: { type: 'string', description: 'What is wrong, for people.' },
+    code: { type: 'string', description: 'What is wrong, for programs.' },
+    requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
+  },
+  required: ['error', 'code', 'requestId'],
+}
+
+const base = { $ref: '#/components/schemas/Error' }
+
+const narrowed = (codes: readonly ErrorCode[]): Json => ({
+  allOf: [base, { type: 'object', properties: { code: { enum: codes } } }],
+})
+
+/** A code with fields of its own has a schema of its own. */
+const extended = (code: ErrorCode, extra: z.ZodObject, components: Components): Json => ({
+  allOf: [
+    base,
+    { type: 'object', properties: { code: { const: code } } },
+    components.add(extra.meta({ id: `${pascal(code)}Fields` }), 'input'),
+  ],
+})
+
+const schemaOf = (codes: readonly ErrorCode[], components: Components): Json => {
+  const plain = codes.filter((code) => errorEntry(code).extra === undefined)
+  const variants = [
+    ...(plain.length === 0 ? [] : [narrowed(plain)]),
+    ...codes.flatMap((code) => {
+      const { extra } = errorEntry(code)
+      return extra === undefined ? [] : [extended(code, extra, components)]
+    }),
+  ]
+  return variants.length === 1 ? (variants[0] ?? {}) : { oneOf: variants }
+}
+
+/** The first sentence of the help text, as a message would put it. */
+const defaultMessage = (code: ErrorCode): string => {
+  const first = errorEntry(code).help.split(/\. |\.$|; /, 1)[0] ?? ''
+  return first.charAt(0).toLowerCase() + first.slice(1)
+}
+
+const exampleOf = (code: ErrorCode, errors: readonly RouteError[]): Json => {
+  const told = errors.find((error) => typeof error !== 'string' && error.code === code)
+  const { message, extra } = typeof told === 'object' ? told : {}
+  return {
+    summary: code,
+    value: {
+      error: message ?? defaultMessage(code),
+      code,
+      requestId: exampleRequestId,
+      ...(extra ?? errorEntry(code).example),
+    },
+  }
+}
+
+const retries = (status: number): boolean => status === 429 || status === 503
+
+const headersOf = (status: number): Json => ({
+  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
+  ...(retries(status) ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
+})
+
+const responseOf = (
+  status: number,
+  codes: readonly ErrorCode[],
+  errors: readonly RouteError[],
+  components: Components,
+): Json => ({
+  description: codes.map((code) => `\`${code}\`: ${errorEntry(code).help}`).join('\n\n'),
+  headers: headersOf(status),
+  content: {
+    'application/json': {
+      schema: schemaOf(codes, components),
+      examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, errors)])),
+    },
+  },
+})
+
+/** Answers that read the same on every operation, written once: `components.responses`. */
+const shared: readonly ErrorCode[] = [
+  'unauthorized',
+  'payload_too_large',
+  'unsupported_media_type',
+  'rate_limited',
+  'overloaded',
+]
+
+export const sharedResponses = (components: Components): Readonly<Record<string, Json>> =>
+  Object.fromEntries(
+    shared.map((code) => [pascal(code), responseOf(errorEntry(code).status, [code], [], components)]),
+  )
+
+/** The error answers of an operation by status. */
+export const errorResponses = (route: Route, components: Components): Readonly<Record<string, Json>> => {
+  const byStatus = Map.groupBy(declaredCodes(route), (code) => errorEntry(code).status)
+  return Object.fromEntries(
+    [...byStatus]
+      .sort(([a], [b]) => a - b)
+      .map(([status, codes]) => {
+        const [only] = codes
+        const common = codes.length === 1 && only !== undefined && shared.includes(only)
+        if (common) return [String(status), { $ref: `#/components/responses/${pascal(only)}` }]
+        const response = responseOf(status, codes, route.errors, components)
+        const { errorsAs: name } = route
+        return [
+          String(status),
+          name === undefined ? response : components.share(`${name}${status}`, response),
+        ]
+      }),
+  )
+}

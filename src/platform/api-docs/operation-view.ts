@@ -1,0 +1,161 @@
+import { STATUS_CODES } from 'node:http'
+import type { JsonSchema } from '../http/json-schema.ts'
+import { type Html, html, nothing } from '../ui/html.ts'
+import { type Guide, guideList } from './guides.ts'
+import { fieldsView, jsonView, markdown, typeView } from './schema-view.ts'
+
+/** A command with its copy button. */
+export const sample = (command: Html): Html =>
+  html`<div class="sample"><button type="button" class="copy">Copy</button><pre><code>${command}</code></pre></div>`
+
+/** The service's own address; the page's script puts the real one in. */
+export const origin: Html = html`<span class="origin">http://127.0.0.1:3000</span>`
+
+/** How to get a key, the first call, and the guides. */
+export const startView = (guides: {
+  readonly callers: readonly Guide[]
+  readonly operators: readonly Guide[]
+}): Html => html`<section class="start">
+<h2 id="start">Start</h2>
+<p>You need a key. Whoever runs the service makes it and shows it once:</p>
+${sample(html`npx farebox keys create --account acc_… --scopes buy,scrape`)}
+<p>On the demo of <code>npm start</code> the first start prints the keys of a buyer and a reseller, and writes them into <code>demo.json</code> in the data directory. The commands below take the key from the environment:</p>
+${sample(html`export FAREBOX_KEY=fbx_…
+curl '${origin}/api/v1/me' \\
+  -H "X-API-Key: $FAREBOX_KEY"`)}
+${
+  guides.callers.length + guides.operators.length === 0
+    ? null
+    : html`<h3 id="guides">Guides</h3>
+<div class="guides">${guides.callers.length === 0 ? null : html`<div><p>For programs that call the API</p>${guideList(guides.callers)}</div>`}
+${guides.operators.length === 0 ? null : html`<div><p>For whoever runs the service</p>${guideList(guides.operators)}</div>`}</div>`
+}
+</section>`
+
+type Media = {
+  readonly schema: JsonSchema
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+type Content = Readonly<Record<string, Media>>
+
+export type Response = { readonly $ref?: string; readonly description: string; readonly content?: Content }
+
+export type Parameter = {
+  readonly $ref?: string
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema: JsonSchema
+  readonly example?: unknown
+}
+
+/** One operation of the document, as far as the page shows it. */
+export type Operation = {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly tags: readonly string[]
+  readonly security: readonly unknown[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, Response>>
+}
+
+/** Follows a reference into the document's components. */
+export type Follow = <Node extends { readonly $ref?: string }>(node: Node) => Node
+
+export const badge = (method: string): Html =>
+  html`<span class="method ${method}">${method.toUpperCase()}</span>`
+
+const section = (title: string, content: Html): Html =>
+  content.html === '' ? nothing : html`<h4>${title}</h4>${content}`
+
+const parametersView = (parameters: readonly Parameter[]): Html => {
+  if (parameters.length === 0) return nothing
+  const row = ({ name, in: place, required, description, schema }: Parameter): Html => html`<tr>
+<th scope="row"><code>${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
+<td><span class="place">${place}</span> ${typeView(schema)}${description === undefined ? null : markdown(description)}</td>
+</tr>`
+  return html`<table class="fields"><tbody>${parameters.map(row)}</tbody></table>`
+}
+
+const exampleView = (mediaType: string, { example, examples }: Media): Html => {
+  const shown = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value)
+  if (mediaType !== 'application/json') return html`<pre><code>${String(example ?? '')}</code></pre>`
+  return html`${shown.filter((value) => value !== undefined).map(jsonView)}`
+}
+
+const codesOf = (response: Response): readonly string[] =>
+  Object.values(response.content ?? {}).flatMap(({ examples }) => Object.keys(examples ?? {}))
+
+const chip = (code: string): Html => html`<a class="chip" href="#error-${code}">${code}</a>`
+
+const responseView = (status: string, response: Response): Html => {
+  const ok = status.startsWith('2')
+  const media = Object.entries(response.content ?? {})
+  return html`<details class="response ${ok ? 'ok' : 'refused'}"${ok ? html` open` : null}>
+<summary><span class="status">${status}</span> ${ok ? response.description : (STATUS_CODES[status] ?? '')} ${codesOf(response).map(chip)}</summary>
+${ok ? html`<p class="type">${media.map(([type, { schema }]) => html`<span>${type}: ${typeView(schema)}</span>`)}</p>` : null}
+${media.map(([type, content]) => exampleView(type, content))}
+</details>`
+}
+
+const pathWithExamples = (path: string, parameters: readonly Parameter[]): string => {
+  const inPath = (name: string) => parameters.find((one) => one.name === name && one.in === 'path')?.example
+  const filled = path.replace(/\{([^{}]+)\}/g, (whole, name: string) => String(inPath(name) ?? whole))
+  const query = parameters.filter((one) => one.in === 'query' && one.example !== undefined)
+  return query.length === 0
+    ? filled
+    : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** The request as a curl line; the page's script puts the server's own address in. */
+const curlView = (
+  method: string,
+  path: string,
+  operation: Operation,
+  parameters: readonly Parameter[],
+): Html => {
+  const body = operation.requestBody?.content['application/json']?.example
+  const key = operation.security.length > 0 ? [`  -H "X-API-Key: $FAREBOX_KEY"`] : []
+  const idempotency = parameters.some(({ name }) => name === 'Idempotency-Key')
+  const tail = [
+    ...key,
+    ...(idempotency ? [`  -H "Idempotency-Key: $(date +%s)-$$"`] : []),
+    ...(body === undefined
+      ? []
+      : ["  -H 'Content-Type: application/json'", `  -d ${quoted(JSON.stringify(body))}`]),
+  ]
+  const verb = method === 'get' ? '' : `-X ${method.toUpperCase()} `
+  const end = tail.length === 0 ? '' : ` \\\n${tail.join(' \\\n')}`
+  return sample(html`curl ${verb}'${origin}${pathWithExamples(path, parameters)}'${end}`)
+}
+
+/** Every read takes it; the introduction says so once. */
+const everywhere = 'X-Farebox-Position'
+
+/** One operation: what it does and takes on the left, how it is called and what it answers on the right. */
+export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
+  const parameters = (operation.parameters ?? []).map(follow).filter(({ name }) => name !== everywhere)
+  const body = operation.requestBody?.content['application/json']?.schema
+  const responses = Object.entries(operation.responses).map(([status, one]) =>
+    responseView(status, follow(one)),
+  )
+  return html`<article class="operation" id="${operation.operationId}" data-find="${`${method} ${path} ${operation.summary}`.toLowerCase()}">
+<div class="says">
+<h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
+<p class="path">${badge(method)} <code>${path}</code></p>
+${markdown(operation.description)}
+${section('Parameters', parametersView(parameters))}
+${section('Body', body === undefined ? nothing : fieldsView(follow(body)))}
+</div>
+<div class="shows">
+${curlView(method, path, operation, parameters)}
+${responses}
+</div>
+</article>`
+}

@@ -1,0 +1,64 @@
+import { fixedText } from '../http/answer.ts'
+import { jsonText } from '../http/json-bytes.ts'
+import { onDemand } from '../http/json-schema.ts'
+import { type Route, route } from '../http/route.ts'
+import { pageRoute } from '../ui/bare-page.ts'
+import { docsPage } from './docs-page.ts'
+import { guideRoutes, readGuides } from './guides.ts'
+import { type OpenApiDocument, openApiDocumentBesides } from './openapi-document.ts'
+import type { WebhookDeclaration } from './openapi-webhooks.ts'
+
+/** `GET /openapi.json`: the interface description of the given routes. */
+const openApiRoute = (made: () => Promise<OpenApiDocument>): Route => {
+  const document = onDemand(async () => fixedText(jsonText(await made())))
+  return route({
+    method: 'GET',
+    path: '/openapi.json',
+    operationId: 'getInterfaceDescription',
+    summary: 'The interface description',
+    description: 'OpenAPI 3.1.0.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    cors: true,
+    responses: {
+      200: {
+        description: 'The document.',
+        text: { mediaType: 'application/json', example: '{}' },
+      },
+      304: { description: 'The document is the one that If-None-Match names.' },
+    },
+    errors: [],
+    handler: async ({ headers }) => (await document())(headers),
+  })
+}
+
+/** `GET /docs`: the same for people, one page without a single request elsewhere. */
+const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
+  pageRoute({
+    path: '/docs',
+    operationId: 'getDocumentation',
+    summary: 'The documentation',
+    page,
+  })
+
+/**
+ * The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers.
+ * They are made when they are asked for: a start need not wait for them.
+ */
+export const documentationRoutes = (
+  routes: readonly Route[],
+  webhooks: readonly WebhookDeclaration[] = [],
+  /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
+  operations: readonly Route[] = [],
+): readonly Route[] => {
+  const document = onDemand(() => openApiDocumentBesides(routes, { webhooks }))
+  const whole = onDemand(() => openApiDocumentBesides([...routes, ...operations], { webhooks }))
+  const guides = readGuides()
+  return [
+    openApiRoute(whole),
+    docsRoute(async () => docsPage(await document(), guides)),
+    ...guideRoutes([...guides.callers, ...guides.operators]),
+  ]
+}

@@ -1,0 +1,115 @@
+import type { JsonSchema } from '../http/json-schema.ts'
+import { type Html, escapeHtml, html, nothing } from '../ui/html.ts'
+
+/** The closing quote is always there; a search that need not find it never goes back to look for another beginning. */
+const token = /("(?:[^"\\]|\\.)*"?)(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+
+const span = (kind: string, text: string): string => `<span class="${kind}">${escapeHtml(text)}</span>`
+
+/** JSON, indented and coloured. */
+export const jsonView = (value: unknown): Html => {
+  const text = JSON.stringify(value, null, 2)
+  let html = ''
+  let from = 0
+  for (const match of text.matchAll(token)) {
+    const [whole, string, colon, literal] = match
+    html += escapeHtml(text.slice(from, match.index))
+    if (string === undefined) html += span(literal === undefined ? 'num' : 'lit', whole)
+    else html += colon === undefined ? span('str', string) : `${span('key', string)}${colon}`
+    from = match.index + whole.length
+  }
+  return { html: `<pre><code>${html}${escapeHtml(text.slice(from))}</code></pre>` }
+}
+
+const inline = (text: string): string =>
+  escapeHtml(text)
+    .replace(/`([^`]+)`/g, '<code>$1</code>')
+    .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
+
+const block = (text: string): string => {
+  const lines = text.split('\n')
+  if (!lines.every((line) => line.startsWith('- '))) return `<p>${lines.map(inline).join(' ')}</p>`
+  return `<ul>${lines.map((line) => `<li>${inline(line.slice(2))}</li>`).join('')}</ul>`
+}
+
+/** The Markdown that descriptions use: paragraphs, lists, **bold** and `code`. */
+export const markdown = (text: string): Html => ({
+  html: text
+    .split(/\n{2,}/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .map(block)
+    .join(''),
+})
+
+const nameOf = ($ref: string): string => $ref.split('/').at(-1) ?? ''
+
+const link = ($ref: string): Html => html`<a href="#schema-${nameOf($ref)}">${nameOf($ref)}</a>`
+
+const joined = (parts: readonly Html[], separator: string): Html => ({
+  html: parts.map(({ html: text }) => text).join(separator),
+})
+
+const limits: readonly (readonly [keyword: string, sign: string])[] = [
+  ['minimum', '≥ '],
+  ['maximum', '≤ '],
+  ['minLength', 'length ≥ '],
+  ['maxLength', 'length ≤ '],
+  ['minItems', 'entries ≥ '],
+  ['maxItems', 'entries ≤ '],
+]
+
+const limitsOf = (schema: JsonSchema): string =>
+  [
+    ...limits.flatMap(([keyword, sign]) =>
+      schema[keyword] === undefined ? [] : [`${sign}${schema[keyword]}`],
+    ),
+    ...(schema.default === undefined ? [] : [`default ${JSON.stringify(schema.default)}`]),
+  ].join(', ')
+
+/** The type of a value in a few words: `integer ≥ 1`, `"a" | "b"`, a link to a named schema, a list of these. */
+export const typeView = (schema: JsonSchema): Html => {
+  if (schema.$ref !== undefined) return link(schema.$ref)
+  if (schema.enum !== undefined)
+    return joined(
+      schema.enum.map((value) => html`<code>${JSON.stringify(value)}</code>`),
+      ' | ',
+    )
+  if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
+  const choices = schema.anyOf ?? schema.oneOf ?? schema.allOf
+  if (Array.isArray(choices))
+    return joined((choices as JsonSchema[]).map(typeView), schema.allOf ? ' + ' : ' | ')
+  if (schema.items !== undefined) return html`list of ${typeView(schema.items)}`
+  const type = typeof schema.type === 'string' ? schema.type : (schema.type?.join(' | ') ?? 'any')
+  const format = typeof schema.format === 'string' ? ` (${schema.format})` : ''
+  const bounds = limitsOf(schema)
+  return html`${type}${format}${bounds === '' ? null : html` <small>${bounds}</small>`}`
+}
+
+const inner = (schema: JsonSchema): JsonSchema => {
+  const choices = schema.anyOf ?? schema.oneOf
+  const object = choices?.find(({ properties }) => properties !== undefined)
+  return object ?? schema.items ?? schema
+}
+
+/** Long paths break after a dot. */
+const breakable = (path: string): Html => ({ html: escapeHtml(path).replaceAll('.', '.<wbr>') })
+
+const row = (name: string, schema: JsonSchema, required: boolean, path: string): Html => {
+  const { description } = schema
+  return html`<tr>
+<th scope="row"><code>${breakable(path)}${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
+<td>${typeView(schema)}${typeof description === 'string' ? markdown(description) : null}</td>
+</tr>${rows(inner(schema), `${path}${name}.`)}`
+}
+
+const rows = (schema: JsonSchema, path: string): readonly Html[] =>
+  Object.entries(schema.properties ?? {}).map(([name, property]) =>
+    row(name, property, schema.required?.includes(name) ?? false, path),
+  )
+
+/** The fields of an object as a table, those of objects inside it by their path. */
+export const fieldsView = (schema: JsonSchema): Html => {
+  if (schema.properties === undefined) return nothing
+  return html`<table class="fields"><tbody>${rows(schema, '')}</tbody></table>`
+}

@@ -1,0 +1,142 @@
+import { type Command, Help, type HelpConfiguration, InvalidArgumentError, Option } from 'commander'
+import { readFile } from 'node:fs/promises'
+import type pg from 'pg'
+import { z } from 'zod'
+import { type Clock, isTime } from '../../kernel/clock.ts'
+import { CliMisuse, type CliOutput, CliRefusal } from './output.ts'
+
+export type Format = 'table' | 'csv' | 'json'
+
+export const formatOption = (): Option =>
+  new Option('--format <format>', 'how to print').choices(['table', 'csv', 'json']).default('table')
+
+/** Adds examples under the help of a command. */
+export const withExamples = (command: Command, examples: readonly string[]): Command =>
+  command.addHelpText('after', `\nExamples:\n${examples.map((each) => `  ${each}`).join('\n')}`)
+
+/** One answer in the form that was asked for; only that one is made. */
+export const inFormat = (
+  format: Format,
+  make: { readonly json: () => unknown; readonly csv: () => string; readonly table: () => string },
+): CliOutput => {
+  const json = make.json()
+  const text = format === 'table' ? make.table() : format === 'csv' ? make.csv() : JSON.stringify(json)
+  return { json, text }
+}
+
+const dayMs = 86_400_000
+
+/** Parses the name of a key or token. It stays in the log for good. */
+export const nameOption = (text: string): string => {
+  if (!/^[^\p{C}]{1,100}$/u.test(text))
+    throw new InvalidArgumentError('It must be 1 to 100 printable characters.')
+  return text
+}
+
+const instant = z.iso.datetime({ offset: true })
+
+/** Parses an instant into milliseconds since the epoch. */
+export const instantOption = (text: string): number => {
+  if (!instant.safeParse(text).success || !isTime(Date.parse(text)))
+    throw new InvalidArgumentError('It must be an instant such as 2027-01-01T00:00:00Z.')
+  return Date.parse(text)
+}
+
+/**
+ * When something ends that was asked for with `--expires-at` or `--expires-in-days`, milliseconds; null for neither.
+ * @throws CliMisuse for both
+ */
+export const expiryOf = (
+  { clock }: { readonly clock: Clock },
+  { expiresAt, expiresInDays }: { readonly expiresAt?: number; readonly expiresInDays?: number },
+): number | null => {
+  if (expiresAt !== undefined && expiresInDays !== undefined)
+    throw new CliMisuse('give --expires-at or --expires-in-days, not both')
+  return expiresAt ?? (expiresInDays === undefined ? null : clock() + expiresInDays * dayMs)
+}
+
+/** The command that several rooms put theirs under, such as `ledger`: made by the first of them. */
+export const groupCommand = (program: Command, name: string, description: string): Command =>
+  program.commands.find((command) => command.name() === name) ??
+  program.command(name).description(description)
+
+/** `ledger …`: what finance asks of the log. */
+export const ledgerCommand = (program: Command): Command =>
+  groupCommand(program, 'ledger', 'audit the log: balances, replay, verify, seals, export, periods')
+
+/** `finance …`: who reads the books over HTTP, and what providers say of the same money. */
+export const financeCommand = (program: Command): Command =>
+  groupCommand(
+    program,
+    'finance',
+    'who reads the books over HTTP, and statements of providers against the books',
+  )
+
+/**
+ * For commands that show what a server's projections made. What a server wrote a moment ago may be missing.
+ * @throws CliRefusal overloaded: no server has made them yet
+ */
+export const refuseUnmade = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
+  const { rows } = await pool.query<{ made: boolean }>('select to_regclass($1::text) is not null as made', [
+    table,
+  ])
+  if (rows[0]?.made !== true)
+    throw new CliRefusal(
+      'overloaded',
+      'the read tables are not made yet; start the server, which makes them, and ask again',
+    )
+}
+
+/**
+ * The text of a file that was named on the command line, UTF-8.
+ * @param code of the refusal; left out: `invalid_parameter`
+ * @throws CliMisuse when it cannot be read
+ */
+export const readText = async (file: string, code?: string): Promise<string> => {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, code)
+  }
+}
+
+/** Those of a command that must be given, once `requireAfterwards` took them. */
+export type RequiredOptions = ReadonlyMap<Command, readonly Option[]>
+
+/**
+ * Takes the check of required options from commander, which makes it before it looks for unknown ones: of `--emial` it
+ * would say that `--email` is missing. Here it comes last, and names all that are missing.
+ */
+export const requireAfterwards = (program: Command, commands: readonly Command[]): RequiredOptions => {
+  const required = new Map<Command, readonly Option[]>()
+  for (const command of commands) {
+    const options = command.options.filter(({ mandatory }) => mandatory)
+    for (const option of options) option.mandatory = false
+    required.set(command, options)
+  }
+  program.hook('preAction', (_program, command) => {
+    const missing = (required.get(command) ?? []).filter(
+      (option) => command.getOptionValue(option.attributeName()) === undefined,
+    )
+    if (missing.length === 0) return
+    const names = missing.map(({ flags }) => `'${flags}'`).join(', ')
+    command.error(`error: required option${missing.length === 1 ? '' : 's'} ${names} not specified`)
+  })
+  return required
+}
+
+/** Help in which required options look required: in the usage by their names, in the list by a word. */
+export const requiredHelp = (required: RequiredOptions): HelpConfiguration => {
+  const all = new Set([...required.values()].flat())
+  return {
+    commandUsage: (command) => {
+      const names = (required.get(command) ?? []).map(({ flags }) => ` ${flags}`).join('')
+      const usage = Help.prototype.commandUsage.call(new Help(), command)
+      return names === '' ? usage : usage.replace(' [options]', `${names} [options]`)
+    },
+    optionDescription: (option) => {
+      const text = Help.prototype.optionDescription.call(new Help(), option)
+      return all.has(option) ? `${text} (required)` : text
+    },
+  }
+}

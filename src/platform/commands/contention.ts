@@ -1,0 +1,128 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { StreamName } from '../../kernel/streams.ts'
+import { type Pending, isBusy, isFrozen } from './pending-command.ts'
+import type { CommandRunnerDeps, RunnerLimits, StreamLease } from './runner-ports.ts'
+
+/** Contended streams whose commands are decided together, under the streams' locks when those are free in time. */
+export type Lane = {
+  readonly streams: ReadonlySet<StreamName>
+  state: 'acquiring' | 'held' | 'running'
+  lease: StreamLease | null
+}
+
+export type Contention = {
+  /** Another process wrote to the stream in between. */
+  note(stream: StreamName): void
+  /** Another process says that it meets others on the stream. */
+  heard(stream: StreamName): void
+  /** Whether the command has to wait for its turn in a lane. */
+  concerns(pending: Pending): boolean
+  /** Starts lanes for commands that need one and have none. */
+  open(queue: readonly Pending[]): void
+  /** Lanes whose turn it is. */
+  held(): readonly Lane[]
+  /** Whether the lane is the one that the command needs. */
+  serves(lane: Lane, pending: Pending): boolean
+  /** Gives the locks back; the one that has waited longest, here or in another process, is next. */
+  end(lane: Lane): void
+  lanes(): number
+}
+
+type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
+  readonly limits: RunnerLimits
+  readonly monotonicMs: MonotonicClock
+  readonly onHeld: () => void
+}
+
+/**
+ * Streams on which processes collided lately. Their commands leave the ordinary batches and take turns with other
+ * processes by locks, so that nobody starves. Nothing that is right depends on it: the expected revision decides.
+ */
+export const createContention = (deps: ContentionDeps): Contention => {
+  const { limits, logger, streamLocks } = deps
+  const contendedUntil = new Map<StreamName, number>()
+  const lanes = new Set<Lane>()
+
+  const isContended = (stream: StreamName): boolean => {
+    const until = contendedUntil.get(stream)
+    if (until === undefined) return false
+    if (deps.monotonicMs() < until) return true
+    contendedUntil.delete(stream)
+    return false
+  }
+  const contendedOf = (pending: Pending): StreamName[] =>
+    pending.uses.map(({ slot }) => slot.stream).filter(isContended)
+
+  const acquire = async (lane: Lane): Promise<void> => {
+    try {
+      // Sorted, so that two processes that need the same two locks do not wait for each other.
+      const streams = [...lane.streams].sort()
+      lane.lease = (await streamLocks?.acquire(streams, limits.lockWaitMs)) ?? null
+    } catch (err) {
+      logger.warn(
+        { err, streams: [...lane.streams] },
+        'stream locks are not to be had; going on without them',
+      )
+    }
+    lane.state = 'held'
+    deps.onHeld()
+  }
+
+  const mark = (stream: StreamName): void => {
+    // Bounded by the streams that collided within the last `contendedMs`.
+    for (const former of contendedUntil.keys()) isContended(former)
+    contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
+  }
+
+  return {
+    note(stream) {
+      mark(stream)
+      streamLocks?.announce(stream)
+    },
+    heard: mark,
+    concerns: (pending) =>
+      contendedUntil.size > 0 && pending.uses.some(({ slot }) => isContended(slot.stream)),
+    open(queue) {
+      if (contendedUntil.size === 0) return
+      for (const pending of queue) {
+        if (lanes.size >= limits.contendedLanes) return
+        const streams = contendedOf(pending)
+        if (streams.length === 0 || isFrozen(pending)) continue
+        if (streams.some((stream) => lanes.values().some((lane) => lane.streams.has(stream)))) continue
+        const lane: Lane = { streams: new Set(streams), state: 'acquiring', lease: null }
+        lanes.add(lane)
+        void acquire(lane)
+      }
+    },
+    held: () => [...lanes].filter(({ state }) => state === 'held'),
+    serves(lane, pending) {
+      const streams = contendedOf(pending)
+      return streams.length > 0 && !isFrozen(pending) && streams.every((stream) => lane.streams.has(stream))
+    },
+    end(lane) {
+      lanes.delete(lane)
+      lane.lease?.release().catch((err: unknown) => {
+        logger.warn({ err, streams: [...lane.streams] }, 'a stream lock was lost before its release')
+      })
+    },
+    lanes: () => lanes.size,
+  }
+}
+
+/** Commands of a lane that may be decided now, and whether others of it only wait for a batch in flight. */
+export const turnOf = (
+  contention: Contention,
+  lane: Lane,
+  queue: readonly Pending[],
+  limit: number,
+): { readonly ready: ReadonlySet<Pending>; readonly waiting: boolean } => {
+  const ready = new Set<Pending>()
+  let waiting = false
+  for (const pending of queue) {
+    if (ready.size >= limit) break
+    if (!contention.serves(lane, pending)) continue
+    if (isBusy(pending)) waiting = true
+    else ready.add(pending)
+  }
+  return { ready, waiting }
+}

@@ -1,0 +1,89 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ItemOutcome } from '../eventstore/port.ts'
+import type { BatchItem } from './decide-batch.ts'
+import type { Slots } from './fold-cache.ts'
+import type { Answers } from './pending-command.ts'
+import type { RunnerLimits, RunnerLogger } from './runner-ports.ts'
+
+export type Freezer = {
+  /** Keeps the item's streams for itself and sends its bytes again until their outcome is known. */
+  freeze(item: BatchItem, cause: Error, sentTick: number): void
+  /** Items whose outcome is unknown. */
+  frozen(): number
+  /** Sends nothing more. */
+  stop(): void
+}
+
+type FreezerDeps = {
+  readonly limits: RunnerLimits
+  readonly logger: RunnerLogger
+  readonly slots: Slots
+  readonly answers: Answers
+  readonly send: (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
+  readonly onKnown: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
+}
+
+/** Whether the outcome says what became of bytes that were sent before. That the log is away says nothing of them. */
+const isKnown = (outcome: ItemOutcome): boolean =>
+  outcome.status !== 'unknown' && outcome.status !== 'unavailable'
+
+export const createFreezer = (deps: FreezerDeps): Freezer => {
+  const { limits, logger, slots, answers } = deps
+  const stopped = new AbortController()
+  let frozen = 0
+
+  const setFrozen = (item: BatchItem, on: boolean): void => {
+    for (const slot of item.points.keys()) {
+      slot.frozen = on
+      slot.busy = on
+      // The slot outlives clients that stop waiting: it is what keeps others off the stream.
+      if (on) slots.hold(slot)
+    }
+  }
+
+  const resend = async (item: BatchItem, streams: readonly string[]): Promise<ItemOutcome> => {
+    // Without a bound on purpose, save the process's own end: there is no other way to know, and guessing loses money.
+    for (let waitMs = limits.resendFirstMs; ; waitMs = Math.min(2 * waitMs, limits.resendMaxMs)) {
+      await pause(waitMs, undefined, { signal: stopped.signal })
+      const [outcome] = await deps.send([item])
+      if (isKnown(outcome!)) return outcome!
+      logger.warn({ status: outcome!.status, streams, waitMs }, 'the outcome of an append is still unknown')
+    }
+  }
+
+  const thaw = async (item: BatchItem, sentTick: number): Promise<void> => {
+    const streams = [...item.points.keys()].map(({ stream }) => stream)
+    const bound = setTimeout(() => {
+      for (const { pending } of item.members)
+        answers.overload(pending, 'frozen', 'the outcome is not known yet; send it again under the same key')
+    }, limits.frozenWaitMs)
+    try {
+      const outcome = await resend(item, streams)
+      logger.warn({ status: outcome.status, streams }, 'the outcome of an append is known')
+      frozen--
+      setFrozen(item, false)
+      deps.onKnown(item, outcome, sentTick)
+      for (const slot of item.points.keys()) slots.drop(slot)
+    } catch (error) {
+      if (!stopped.signal.aborted) throw error
+      for (const { pending } of item.members)
+        answers.overload(pending, 'closed', 'the service is stopping; the outcome is not known', error)
+    } finally {
+      clearTimeout(bound)
+    }
+  }
+
+  return {
+    freeze(item, cause, sentTick) {
+      frozen++
+      setFrozen(item, true)
+      logger.error(
+        { err: cause, streams: [...item.points.keys()].map(({ stream }) => stream) },
+        'the answer of an append was lost; its streams wait until the same bytes, sent again, tell its outcome',
+      )
+      void thaw(item, sentTick)
+    },
+    frozen: () => frozen,
+    stop: () => stopped.abort(),
+  }
+}

@@ -1,0 +1,169 @@
+import { BACKWARDS, FORWARDS } from '@eventstore/db-client'
+import type { StreamName } from '../../../kernel/streams.ts'
+import { LogUnavailable, within } from '../errors.ts'
+import type { StoredEvent } from '../port.ts'
+import type { Origin } from './append.ts'
+import { createAtMost } from './client.ts'
+import { fromPosition, isOurs, toPosition, toStored } from './event-form.ts'
+import { isInvalidPosition, logUnavailable } from './failures.ts'
+import { type ReadDeps, collect, placesBackwards, readPage } from './read-page.ts'
+import { type Feed, openFeed, startBefore } from './subscription.ts'
+
+/** Our event at exactly this position, or null. @throws LogUnavailable */
+export const eventAtPosition = async (
+  { connection, readTimeoutMs }: ReadDeps,
+  origin: Origin,
+  position: number,
+): Promise<StoredEvent | null> => {
+  // What a server held before Farebox came is none of its log.
+  if (position <= origin.position) return null
+  const read = connection.client.readAll({
+    direction: FORWARDS,
+    fromPosition: fromPosition(position),
+    maxCount: 1,
+    requiresLeader: true,
+  })
+  try {
+    const [first] = await collect(read, readTimeoutMs)
+    if (first?.event === undefined || !isOurs(first.event.streamId)) return null
+    return toPosition(first.event.position) === position ? toStored(first) : null
+  } catch (error) {
+    if (isInvalidPosition(error)) return null
+    throw logUnavailable(error)
+  }
+}
+
+/** Finds the last of our events, from the end of $all. It never looks behind what an earlier call found. */
+export const createHead = (deps: ReadDeps) => {
+  let known = 0
+
+  /** @throws LogUnavailable */
+  return async (origin: Origin): Promise<number> => {
+    const floor = Math.max(known, origin.position)
+    for await (const { position, stream } of placesBackwards(deps)) {
+      if (position <= floor) break
+      if (isOurs(stream)) {
+        known = Math.max(known, position)
+        break
+      }
+    }
+    return known
+  }
+}
+
+const maxBuffered = 500
+
+const take = async (feed: Feed, after: number, limit: number, timeoutMs: number): Promise<StoredEvent[]> => {
+  const taken: StoredEvent[] = []
+  for (;;) {
+    const { events, caughtUp } = feed.pull(limit - taken.length)
+    for (const event of events) if (event.position > after) taken.push(event)
+    if (taken.length === limit || caughtUp) return taken
+    const late = () => new LogUnavailable(`EventStoreDB gave nothing for ${timeoutMs} ms`)
+    if (events.length === 0) await within(feed.changed(), timeoutMs, late)
+  }
+}
+
+/**
+ * Up to `limit` of our events after a position. Through a subscription that is left where it has caught up, because
+ * the client's own read of $all drops its filter (research, trap 8).
+ *
+ * Any other number than an event's own position is taken, too, at the cost of a search (see `startBefore`).
+ *
+ * @throws LogUnavailable
+ */
+export const readAfter = async (
+  deps: ReadDeps,
+  origin: Origin,
+  after: number,
+  limit: number,
+): Promise<readonly StoredEvent[]> => {
+  if (limit <= 0) return []
+  const takeFrom = async (start: number): Promise<StoredEvent[]> => {
+    const feed = openFeed(deps.connection, start, Math.min(limit, maxBuffered))
+    try {
+      return await take(feed, after, limit, deps.readTimeoutMs)
+    } finally {
+      feed.close()
+    }
+  }
+  if (after <= origin.position) return await takeFrom(origin.position)
+  try {
+    return await takeFrom(after)
+  } catch (error) {
+    if (!isInvalidPosition(error)) throw error
+    return await takeFrom(await startBefore(deps, origin, after))
+  }
+}
+
+const pageSizeBefore = 500
+
+/** Up to `limit` of our events before the one at a position, the nearest first. @throws LogUnavailable */
+export const readBeforePosition = async (
+  { connection, readTimeoutMs }: ReadDeps,
+  origin: Origin,
+  position: number,
+  limit: number,
+): Promise<readonly StoredEvent[]> => {
+  const taken: StoredEvent[] = []
+  for (let from = position; from > origin.position && taken.length < limit; ) {
+    const read = connection.client.readAll({
+      direction: BACKWARDS,
+      fromPosition: fromPosition(from),
+      maxCount: pageSizeBefore,
+      requiresLeader: true,
+    })
+    const page = await collect(read, readTimeoutMs).catch((error) => {
+      throw logUnavailable(error)
+    })
+    for (const resolved of page) {
+      if (resolved.event === undefined) continue
+      from = toPosition(resolved.event.position)
+      if (from > origin.position && isOurs(resolved.event.streamId)) taken.push(toStored(resolved))
+    }
+    if (page.length < pageSizeBefore) break
+  }
+  return taken.slice(0, limit)
+}
+
+/** Most streams are shorter, so they take one call. */
+const pageSize = 500
+
+const tailsAtOnce = 32
+
+export async function* readEvents(deps: ReadDeps, stream: StreamName, from = 0): AsyncGenerator<StoredEvent> {
+  for (let next = from; ; next += pageSize) {
+    const page = await readPage(deps, stream, { from: next, count: pageSize })
+    yield* page
+    if (page.length < pageSize) return
+  }
+}
+
+const readTail = async (
+  deps: ReadDeps,
+  stream: StreamName,
+  from: number,
+  limit: number | undefined,
+): Promise<readonly StoredEvent[]> => {
+  if (limit !== undefined) return await readPage(deps, stream, { from, count: limit })
+  const events: StoredEvent[] = []
+  for await (const event of readEvents(deps, stream, from)) events.push(event)
+  return events
+}
+
+/** The server reads one stream a call; the calls share a connection. */
+export const readTails = async (
+  deps: ReadDeps,
+  tails: readonly { readonly stream: StreamName; readonly from: number }[],
+  limitEach?: number,
+): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
+  const atMost = createAtMost(tailsAtOnce)
+  const found = new Map<StreamName, readonly StoredEvent[]>()
+  await Promise.all(
+    tails.map(async ({ stream, from }) => {
+      const events = await atMost(() => readTail(deps, stream, from, limitEach))
+      if (events.length > 0) found.set(stream, events)
+    }),
+  )
+  return found
+}

@@ -1,0 +1,97 @@
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import { CommandOverload } from '../commands/command.ts'
+import { baseHeaders } from './answer.ts'
+import type { HangUp, Unanswered } from './close-connection.ts'
+import { ApiError, isLogOutage, isOutage, refuse, refuseUntil } from './errors.ts'
+import { newRequestId } from './headers.ts'
+import { jsonText } from './json-bytes.ts'
+
+const statuses: Readonly<Record<string, readonly [status: number, text: string, message: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'the request was not sent in time'],
+  HPE_HEADER_OVERFLOW: [
+    431,
+    'Request Header Fields Too Large',
+    'the request line and headers are above 16 KiB',
+  ],
+}
+
+const malformed = [400, 'Bad Request', 'this is not a valid HTTP/1.1 request'] as const
+
+const answerTo = (error: NodeJS.ErrnoException): string => {
+  const [status, text, message] = statuses[error.code ?? ''] ?? malformed
+  const requestId = newRequestId()
+  const body = jsonText({ error: message, code: 'invalid_parameter', requestId })
+  const headers = {
+    ...baseHeaders(requestId),
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(Buffer.byteLength(body)),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n${body}`
+}
+
+/**
+ * Answers bytes that are no HTTP request, or came too late to be one, in the form of every error, and hangs up. No route
+ * sees them. Where whole requests came before them, these are answered and the bytes are not: an answer out of turn would
+ * be taken for that of the request before. Node tells of a connection again with each chunk that follows.
+ */
+export const answerBrokenRequest = (hangUp: HangUp, unanswered: Unanswered) => {
+  const ending = new WeakSet<Socket>()
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET') return void socket.destroy()
+    if (ending.has(socket) || hangUp.has(socket)) return
+    if (!socket.writable) return void socket.destroy()
+    ending.add(socket)
+    const before = unanswered.last(socket)
+    if (before === undefined) hangUp.end(socket, answerTo(error))
+    else before.once('close', () => hangUp.end(socket))
+  }
+}
+
+/** Errors of Fastify's body reader that a client causes. */
+const readerRefusals: Readonly<Record<string, () => ApiError>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
+}
+
+export const unsupportedMediaType = (): ApiError =>
+  refuse(
+    'unsupported_media_type',
+    'the body must be sent as Content-Type: application/json in UTF-8, without a Content-Encoding',
+  )
+
+/** Thrown by a bounded wait of the read side; it and `CommandOverload` say when to come back. */
+type Waiting = { readonly name: string; readonly message: string; readonly retryAfterS: number }
+
+const isWaiting = (error: unknown): error is Waiting =>
+  error instanceof CommandOverload ||
+  (error instanceof Error && 'retryAfterS' in error && typeof error.retryAfterS === 'number')
+
+/** Node's own error for a request whose client went away in the middle of its body. */
+const isAbort = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'aborted' && (error as { code?: unknown }).code === 'ECONNRESET'
+
+/** Told without the request's id: it is one trouble, and the log counts how many requests met it. */
+const outage = (error: unknown, logger: Logger): ApiError => {
+  const away = isLogOutage(error) ? 'log' : 'database'
+  logger.warn({ err: error }, `the ${away} does not answer`)
+  return refuseUntil('overloaded', `the service cannot reach its ${away}; try again`, 1)
+}
+
+/**
+ * The refusal that an error becomes: itself, 503 for an outage that a retry outlives, or 500 `internal_error` for a
+ * bug, which is logged with its stack and the request id; the client sees the request id only.
+ */
+export const refusalOf = (error: unknown, logger: Logger, requestId: string): ApiError => {
+  if (error instanceof ApiError) return error
+  if (isWaiting(error)) return refuseUntil('overloaded', error.message, error.retryAfterS)
+  const code = (error as { code?: unknown } | null)?.code
+  const known =
+    typeof code === 'string' && Object.hasOwn(readerRefusals, code) ? readerRefusals[code] : undefined
+  if (known !== undefined) return known()
+  if (isAbort(error)) return refuse('invalid_body', 'the connection ended before the body did')
+  if (isOutage(error)) return outage(error, logger)
+  logger.error({ requestId, err: error }, 'a handler failed')
+  return refuse('internal_error', 'the service failed to answer; send the request id to the operator')
+}

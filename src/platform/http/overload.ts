@@ -1,0 +1,212 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { type Tally, createTally } from '../work/tally.ts'
+import { addressSubject } from './client-address.ts'
+import { type ApiError, refuseUntil } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import type { HttpMetrics } from './http-metrics.ts'
+import type { AtOnce } from './route.ts'
+
+export type ArrivingLimits = {
+  /** Bodies that may be on their way at once, to all routes that have no places of their own. */
+  readonly total: number
+  /** Those of one account, or of one address where no account is known. */
+  readonly perSender: number
+  /** What they may take of memory once they are there. Routes with places of their own have as much again. */
+  readonly bytes: number
+}
+
+export const defaultArrivingLimits: ArrivingLimits = {
+  total: 1_000,
+  perSender: 100,
+  bytes: 64 * 1024 * 1024,
+}
+
+/** The bodies that are on their way. A request has no place in flight meanwhile: its client decides how long it takes. */
+export type Arriving = {
+  /**
+   * @param bytes what it will take at the most
+   * @param cut ends it with a refusal, when its room is needed
+   * @throws rate_limited or overloaded, when its sender has as many on their way as may be
+   */
+  enter(exchange: Exchange, bytes: number, cut: (refusal: ApiError) => void): void
+  /** It is there, or will never be. */
+  leave(exchange: Exchange): void
+}
+
+type Body = { readonly sender: string; readonly bytes: number; cut(refusal: ApiError): void }
+
+/** `bodies` has the oldest first. */
+type Pool = {
+  readonly limits: ArrivingLimits
+  readonly bodies: Map<Exchange, Body>
+  readonly bySender: Tally<string>
+  bytes: number
+}
+
+const poolOf = (limits: ArrivingLimits): Pool => ({
+  limits,
+  bodies: new Map(),
+  bySender: createTally(),
+  bytes: 0,
+})
+
+const tooMany = (exchange: Exchange, count: number): ApiError =>
+  exchange.caller === null
+    ? refuseUntil('overloaded', 'too many bodies are on their way from this address', 1)
+    : refuseUntil(
+        'rate_limited',
+        `${count} bodies of this account are on their way, which is as many as may be; finish some`,
+        1,
+      )
+
+const tooSlow = (): ApiError =>
+  refuseUntil('overloaded', 'the body was on its way for too long while the service had others to read', 1)
+
+/**
+ * One body too many ends the one that has been on its way for longest. So slow bodies, from however many accounts and
+ * addresses, never keep a quick one out.
+ */
+export const createArriving = (limits: ArrivingLimits): Arriving => {
+  const shared = poolOf(limits)
+  const own = new Map<AtOnce, Pool>()
+
+  const poolFor = ({ route }: Exchange): Pool => {
+    const atOnce = route?.route.atOnce
+    if (atOnce === undefined) return shared
+    const { total, perAddress } = atOnce
+    const pool = own.get(atOnce) ?? poolOf({ total, perSender: perAddress, bytes: limits.bytes })
+    own.set(atOnce, pool)
+    return pool
+  }
+
+  const remove = (pool: Pool, exchange: Exchange, { sender, bytes }: Body): void => {
+    pool.bodies.delete(exchange)
+    pool.bySender.remove(sender)
+    pool.bytes -= bytes
+  }
+
+  const makeRoom = (pool: Pool, bytes: number): void => {
+    for (const [exchange, body] of pool.bodies) {
+      if (pool.bodies.size < pool.limits.total && pool.bytes + bytes <= pool.limits.bytes) return
+      remove(pool, exchange, body)
+      body.cut(tooSlow())
+    }
+  }
+
+  return {
+    enter: (exchange, bytes, cut) => {
+      const pool = poolFor(exchange)
+      const sender = exchange.caller?.accountId ?? addressSubject(exchange.address)
+      if (pool.bySender.of(sender) >= pool.limits.perSender) throw tooMany(exchange, pool.limits.perSender)
+      makeRoom(pool, bytes)
+      pool.bodies.set(exchange, { sender, bytes, cut })
+      pool.bySender.add(sender)
+      pool.bytes += bytes
+    },
+    leave: (exchange) => {
+      const pool = poolFor(exchange)
+      const body = pool.bodies.get(exchange)
+      if (body !== undefined) remove(pool, exchange, body)
+    },
+  }
+}
+
+/**
+ * Runs what a request has the main thread do in one go, while all others wait, and remembers the longest of these stretches
+ * with the request. @returns what `run` returns
+ * @throws what `run` throws
+ */
+export type Hold = <Result>(exchange: Exchange, run: () => Result) => Result
+
+export const createHold =
+  (monotonicMs: MonotonicClock): Hold =>
+  (exchange, run) => {
+    const startMs = monotonicMs()
+    try {
+      return run()
+    } finally {
+      exchange.heldMs = Math.max(exchange.heldMs, monotonicMs() - startMs)
+    }
+  }
+
+/**
+ * The requests in work. A request has a place while the service works for it: from its headers until it is answered, save
+ * while its body is on its way (`src/platform/http/arriving.ts`), and not until its client has read the answer. Clients that never
+ * send or never read could take every place. A request that its client gave up gives its place back at once or, when a
+ * handler is at work for it, when that is done.
+ */
+export type InFlight = {
+  /** @throws overloaded when all places are taken */
+  enter(exchange: Exchange): void
+  /**
+   * Counts a request that entered for its account, however many keys and addresses that one asks from.
+   * @throws rate_limited when the account has its share of the places
+   */
+  enterFor(exchange: Exchange, accountId: AccountId): void
+  /** Gives the place back, once. */
+  leave(exchange: Exchange): void
+}
+
+type Places = { readonly atOnce: AtOnce; taken: number; readonly byAddress: Tally<string> }
+
+const placesFor = (atOnce: AtOnce): Places => ({ atOnce, taken: 0, byAddress: createTally() })
+
+export type InFlightLimits = {
+  /** Places of all routes that have none of their own; one address may take them all. */
+  readonly total: number
+  /** Requests of one account in work at once, on all routes. */
+  readonly perAccount: number
+}
+
+export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: HttpMetrics): InFlight => {
+  const shared = placesFor({ total, perAddress: Number.POSITIVE_INFINITY })
+  const own = new Map<AtOnce, Places>()
+  const byAccount = createTally<AccountId>()
+
+  const placesOf = ({ route }: Exchange): Places => {
+    const atOnce = route?.route.atOnce
+    if (atOnce === undefined) return shared
+    const places = own.get(atOnce) ?? placesFor(atOnce)
+    own.set(atOnce, places)
+    return places
+  }
+
+  const count = (places: Places, { address, connection }: Exchange, change: 1 | -1): void => {
+    places.taken += change
+    if (change === 1) connection.work()
+    else connection.rest()
+    if (places === shared) metrics.inFlight(places.taken)
+    else if (change === 1) places.byAddress.add(addressSubject(address))
+    else places.byAddress.remove(addressSubject(address))
+  }
+
+  return {
+    enter: (exchange) => {
+      const places = placesOf(exchange)
+      const { atOnce, byAddress } = places
+      if (places.taken >= atOnce.total || byAddress.of(addressSubject(exchange.address)) >= atOnce.perAddress)
+        throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
+      count(places, exchange, 1)
+      exchange.hasPlace = true
+    },
+    enterFor: (exchange, accountId) => {
+      if (!exchange.hasPlace) return
+      if (byAccount.of(accountId) >= perAccount)
+        throw refuseUntil(
+          'rate_limited',
+          `${perAccount} requests of this account are in work, which is as many as may be; await the answers of some`,
+          1,
+        )
+      byAccount.add(accountId)
+      exchange.countedFor = accountId
+    },
+    leave: (exchange) => {
+      if (!exchange.hasPlace) return
+      exchange.hasPlace = false
+      count(placesOf(exchange), exchange, -1)
+      if (exchange.countedFor !== null) byAccount.remove(exchange.countedFor)
+      exchange.countedFor = null
+    },
+  }
+}

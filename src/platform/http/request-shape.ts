@@ -1,0 +1,236 @@
+import type { z } from 'zod'
+import { counted } from '../../kernel/formats.ts'
+import type { ErrorCode } from './error-table.ts'
+import { ApiError } from './errors.ts'
+import { type JsonSchema, jsonSchemaOf, resolved } from './json-schema.ts'
+import type { FieldCode, FieldCodes } from './route.ts'
+
+const bounds = ({ minimum, maximum }: JsonSchema): string => {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  if (minimum !== undefined) return ` of at least ${minimum}`
+  return maximum === undefined ? '' : ` of at most ${maximum}`
+}
+
+const nouns: Readonly<Record<string, string>> = {
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
+  null: 'null',
+}
+
+const lengths = (
+  min: number | undefined,
+  max: number | undefined,
+  unit: readonly [one: string, more: string],
+): string => {
+  if (min !== undefined && max !== undefined)
+    return min === max ? ` of ${counted(max, ...unit)}` : ` of ${min} to ${counted(max, ...unit)}`
+  if (max !== undefined) return ` of at most ${counted(max, ...unit)}`
+  return min === undefined ? '' : ` of at least ${counted(min, ...unit)}`
+}
+
+const entries = ['entry', 'entries'] as const
+const characters = ['character', 'characters'] as const
+
+/** What a value must be, in words: `a whole number of at least 1`, `one of wallet, card`. */
+export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): string => {
+  if (schema === undefined) return 'a documented value'
+  const node = resolved(schema, root)
+  if (node.words !== undefined) return node.words
+  if (node.enum !== undefined) return `one of ${node.enum.join(', ')}`
+  if (node.const !== undefined) return JSON.stringify(node.const)
+  const choices = node.anyOf ?? node.oneOf
+  if (choices !== undefined) return choices.map((choice) => inWords(choice, root)).join(' or ')
+  const types = typeof node.type === 'string' ? [node.type] : (node.type ?? [])
+  if (types.length === 0) return 'a documented value'
+  return types.map((type) => `${nouns[type] ?? type}${detail(type, node)}`).join(' or ')
+}
+
+const detail = (type: string, node: JsonSchema): string => {
+  if (type === 'integer' || type === 'number') return bounds(node)
+  if (type === 'array') return lengths(node.minItems, node.maxItems, entries)
+  if (type !== 'string') return ''
+  if (typeof node.format === 'string') return ` in the form ${node.format}`
+  if (typeof node.pattern === 'string') return ` that matches ${node.pattern}`
+  return lengths(node.minLength, node.maxLength, characters)
+}
+
+/** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */
+export const shapeOf = (schema: JsonSchema, root: JsonSchema = schema): string => {
+  const node = resolved(schema, root)
+  if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (node.const !== undefined) return JSON.stringify(node.const)
+  const choices = node.anyOf ?? node.oneOf
+  if (choices !== undefined) return choices.map((choice) => shapeOf(choice, root)).join(' | ')
+  if (node.properties !== undefined) return `{${members(node, root)}}`
+  if (node.items !== undefined) return `[${shapeOf(node.items, root)}]`
+  if (typeof node.type === 'string') return node.type
+  return node.type?.join(' | ') ?? 'value'
+}
+
+const members = (node: JsonSchema, root: JsonSchema): string =>
+  Object.entries(node.properties ?? {})
+    .map(([name, member]) => `"${name}"${node.required?.includes(name) ? '' : '?'}: ${shapeOf(member, root)}`)
+    .join(', ')
+
+export type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly refusal: ApiError }
+
+/** Checks a value against a schema; every failure becomes one refusal, the first by the order of checks. */
+export type ShapeCheck<Value = unknown> = (value: unknown) => Checked<Value>
+
+type Path = readonly PropertyKey[]
+type Kind = 'missing' | 'type' | 'value' | 'unknown'
+type Finding = { readonly code: ErrorCode; readonly message: string }
+
+/**
+ * Codes that come after the forms of the headers and the known key (docs/http-api.md, "Order of checks"): product, then
+ * quantity, then targeting.
+ */
+const lateCodes: readonly ErrorCode[] = [
+  'missing_product',
+  'unknown_product',
+  'invalid_quantity',
+  'invalid_targeting',
+  'invalid_country',
+  'invalid_period',
+]
+export const isLate = (code: ErrorCode): boolean => lateCodes.includes(code)
+
+const firstCodes: readonly ErrorCode[] = ['unknown_field', 'invalid_body', 'invalid_parameter']
+
+/** Unknown fields, then wrong types, then the codes of fields, `unsupported_method` last of these, then the late ones. */
+const rank = (code: ErrorCode): number => {
+  const first = firstCodes.indexOf(code)
+  if (first >= 0) return first
+  const late = lateCodes.indexOf(code)
+  if (late >= 0) return 20 + late
+  return code === 'unsupported_method' ? 11 : 10
+}
+
+const fieldName = (path: Path): string => path.map(String).join('.')
+const mappedPath = (path: Path): string => fieldName(path.filter((part) => typeof part === 'string'))
+
+const valueAt = (root: unknown, path: Path): unknown => {
+  let value = root
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined
+    value = (value as Record<PropertyKey, unknown>)[part]
+  }
+  return value
+}
+
+const schemaAt = (root: JsonSchema, path: Path): JsonSchema | undefined => {
+  let schema: JsonSchema | undefined = root
+  for (const part of path) {
+    const node: JsonSchema | undefined = schema && objectOf(resolved(schema, root), root)
+    schema = typeof part === 'number' ? node?.items : node?.properties?.[String(part)]
+  }
+  return schema
+}
+
+/** Of a nullable object, the object. */
+const objectOf = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+  const choices = schema.anyOf ?? schema.oneOf
+  const object = choices
+    ?.map((choice) => resolved(choice, root))
+    .find((choice) => choice.properties ?? choice.items)
+  return object ?? schema
+}
+
+const kindOf = (issue: z.core.$ZodIssue, value: unknown): Kind => {
+  if (issue.code === 'unrecognized_keys') return 'unknown'
+  if (value === undefined || value === null) return 'missing'
+  if (issue.code === 'invalid_type') {
+    const numeric = issue.expected === 'int' || issue.expected === 'number'
+    return numeric && typeof value === 'number' ? 'value' : 'type'
+  }
+  if (issue.code === 'invalid_value') return typeof value === typeof issue.values[0] ? 'value' : 'type'
+  return issue.code === 'invalid_union' ? 'type' : 'value'
+}
+
+const pick = (code: FieldCode, kind: Kind): ErrorCode | undefined =>
+  typeof code === 'string' ? code : code[kind]
+
+/** The code of the field, or of the nearest field around it that has one: what is wrong inside is its value. */
+const codeOf = (codes: FieldCodes, path: Path, kind: Kind): ErrorCode | undefined => {
+  for (let length = path.length; length > 0; length--) {
+    const name = mappedPath(path.slice(0, length))
+    if (!Object.hasOwn(codes, name)) continue
+    const own = length === path.length || kind === 'unknown'
+    const code = pick(codes[name] as FieldCode, own ? kind : 'value')
+    if (code !== undefined) return code
+  }
+  return undefined
+}
+
+type Words = { readonly codes: FieldCodes; readonly schema: JsonSchema; readonly place: 'body' | 'query' }
+
+const unknownField = (issue: { keys: string[]; path: PropertyKey[] }, words: Words): Finding => {
+  const accepted = Object.keys(
+    objectOf(resolved(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema).properties ?? {},
+  )
+  const named = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
+  const list = accepted.length === 0 ? 'none' : accepted.join(', ')
+  const of = issue.path.length === 0 ? '' : ` of ${fieldName(issue.path)}`
+  return {
+    code: codeOf(words.codes, issue.path, 'unknown') ?? 'unknown_field',
+    message: `unknown field ${named}; accepted fields${of}: ${list}`,
+  }
+}
+
+const finding = (issue: z.core.$ZodIssue, value: unknown, words: Words): Finding => {
+  if (issue.code === 'unrecognized_keys') return unknownField(issue, words)
+  const at = valueAt(value, issue.path)
+  const kind = kindOf(issue, at)
+  const code = codeOf(words.codes, issue.path, kind)
+  const name = issue.path.length === 0 ? `the ${words.place}` : fieldName(issue.path)
+  const must =
+    issue.code === 'custom'
+      ? issue.message
+      : `must be ${inWords(schemaAt(words.schema, issue.path), words.schema)}`
+  const message = `${name}${at === undefined ? ' is missing: it' : ''} ${must}${at === null ? ', got null' : ''}`
+  if (code !== undefined) return { code, message }
+  if (words.place === 'query') return { code: 'invalid_parameter', message }
+  return { code: 'invalid_body', message: showingShape(message, words.schema) }
+}
+
+/** docs/http-api.md, "Errors": the message of `invalid_body` includes the expected shape. */
+const showingShape = (message: string, schema: JsonSchema): string =>
+  `${message}; expected shape: ${shapeOf(schema)}`
+
+const firstOf = (issues: readonly z.core.$ZodIssue[], value: unknown, words: Words): ApiError => {
+  const findings = issues.map((issue) => finding(issue, value, words))
+  const first = findings.reduce((best, next) => (rank(next.code) < rank(best.code) ? next : best))
+  return new ApiError(first.code, first.message)
+}
+
+/**
+ * A check of bodies or queries against a zod schema, with the codes that single fields have in place of
+ * `invalid_body` and `invalid_parameter`. The messages name the field and what is accepted.
+ */
+export const shapeCheck = <Schema extends z.ZodType>(
+  schema: Schema,
+  place: 'body' | 'query',
+  codes: FieldCodes = {},
+): ShapeCheck<z.output<Schema>> => {
+  const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input', true) }
+  return (value) => {
+    const result = schema.safeParse(value)
+    if (result.success) return { ok: true, value: result.data }
+    return { ok: false, refusal: firstOf(result.error.issues, value, words) }
+  }
+}
+
+/** A refusal of bytes that could not be read as JSON, as the route of this body gives it: with the expected shape. */
+export const shapeShown = (schema: z.ZodType) => {
+  const json = jsonSchemaOf(schema, 'input')
+  return (refusal: ApiError): ApiError =>
+    refusal.code === 'invalid_body'
+      ? new ApiError('invalid_body', showingShape(refusal.message, json))
+      : refusal
+}

@@ -1,0 +1,59 @@
+import { open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { writeWhole } from './file-sink.ts'
+import { type Store, StoreFailed, maxFileBytes } from './object-store.ts'
+
+const codeOf = (error: unknown): string => {
+  const { code, cause } = error as { code?: string; cause?: { code?: string } }
+  return code ?? cause?.code ?? 'fault'
+}
+
+/** Others may read what lies there. */
+const mode = 0o644
+
+/** A folder that is there already, of this machine or mounted. One process at a time may write to it. */
+export const folderStore = (path: string): Store => {
+  const failed = (what: string, error: unknown): StoreFailed =>
+    new StoreFailed(`the folder ${path} ${what} (${codeOf(error)})`, { cause: error })
+
+  const assertThere = async (): Promise<void> => {
+    const found = await stat(path).catch((error) => {
+      throw failed('cannot be found', error)
+    })
+    if (!found.isDirectory()) throw new StoreFailed(`${path} is no folder`)
+  }
+
+  const read = async (name: string): Promise<string | null> => {
+    await assertThere()
+    try {
+      const file = await open(join(path, name), 'r')
+      try {
+        const { size } = await file.stat()
+        if (size > maxFileBytes)
+          throw new StoreFailed(`${join(path, name)} holds more than ${maxFileBytes} bytes`)
+        return await file.readFile('utf8')
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (error instanceof StoreFailed) throw error
+      if (codeOf(error) === 'ENOENT') return null
+      throw failed('cannot be read', error)
+    }
+  }
+
+  return {
+    async put(name, text) {
+      const kept = await read(name)
+      if (kept !== null) return kept === text ? 'stored' : 'other'
+      try {
+        await writeWhole(join(path, name), text, mode)
+      } catch (error) {
+        throw failed('cannot be written to', error)
+      }
+      return 'stored'
+    },
+    get: read,
+    close: async () => undefined,
+  }
+}

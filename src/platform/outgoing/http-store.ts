@@ -1,0 +1,145 @@
+import { createHash, createHmac } from 'node:crypto'
+import { type Store, StoreFailed } from './object-store.ts'
+import type { Outgoing } from './send.ts'
+import { TargetRefused, faultKind } from './target.ts'
+
+export type HttpStoreOptions = {
+  readonly outgoing: Outgoing
+  /** Where the file of a name lies. */
+  readonly urlOf: (name: string) => string
+  /** The headers of one request, its credentials among them; names in lower case. */
+  readonly headersOf: (request: {
+    readonly method: string
+    readonly url: string
+    readonly headers: Readonly<Record<string, string>>
+    readonly body: string
+  }) => Readonly<Record<string, string>>
+}
+
+type Answer = { readonly status: number; readonly text: string }
+
+/** The code of an S3 error document: a word, and nothing else that the other side wrote. */
+const codeIn = (text: string): string | null => /<Code>(\w{1,60})<\/Code>/.exec(text)?.[1] ?? null
+
+/** A missing bucket is no missing file. */
+const isAbsent = ({ status, text }: Answer): boolean =>
+  (status === 404 || status === 410) && codeIn(text) !== 'NoSuchBucket'
+
+const refused = ({ status, text }: Answer): StoreFailed => {
+  const code = codeIn(text)
+  return new StoreFailed(`it answered ${status}${code === null ? '' : ` (${code})`}`)
+}
+
+const unanswered = (error: unknown): StoreFailed => {
+  const { cause } = error as { cause?: unknown }
+  const refusal = [error, cause].find((each) => each instanceof TargetRefused)
+  const why = refusal instanceof TargetRefused ? `not called: ${refusal.message}` : faultKind(error)
+  return new StoreFailed(`it gave no answer (${why})`, { cause: error })
+}
+
+/**
+ * Files behind an address: `PUT` with `If-None-Match: *` writes one that is not there yet, `GET` reads it. Where the
+ * server does not know that header (501) it is asked first; where it ignores it, the same bytes are written again.
+ */
+export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Store => {
+  const ask = async (
+    method: 'GET' | 'PUT',
+    name: string,
+    headers: Readonly<Record<string, string>>,
+    body = '',
+  ): Promise<Answer> => {
+    const url = urlOf(name)
+    try {
+      const { status, text } = await outgoing.send(url, {
+        method,
+        headers: headersOf({ method, url, headers, body }),
+        ...(method === 'PUT' ? { body } : {}),
+      })
+      return { status, text: await text() }
+    } catch (error) {
+      throw unanswered(error)
+    }
+  }
+
+  const get = async (name: string): Promise<string | null> => {
+    const answer = await ask('GET', name, {})
+    if (answer.status === 200) return answer.text
+    if (isAbsent(answer)) return null
+    throw refused(answer)
+  }
+
+  const write = (name: string, text: string, condition: Readonly<Record<string, string>>): Promise<Answer> =>
+    ask('PUT', name, { ...condition, 'content-type': 'application/json' }, text)
+
+  const held = async (name: string, text: string): Promise<'stored' | 'other' | null> => {
+    const kept = await get(name)
+    if (kept === null) return null
+    return kept === text ? 'stored' : 'other'
+  }
+
+  return {
+    async put(name, text) {
+      let answer = await write(name, text, { 'if-none-match': '*' })
+      if (answer.status === 412 || answer.status === 501) {
+        const outcome = await held(name, text)
+        if (outcome !== null) return outcome
+        if (answer.status === 501) answer = await write(name, text, {})
+      }
+      if (![200, 201, 204].includes(answer.status)) throw refused(answer)
+      return 'stored'
+    },
+    get,
+    close: outgoing.close,
+  }
+}
+
+export type SigningKey = {
+  readonly accessKey: string
+  readonly secretKey: string
+  readonly region: string
+  /** E.g. `s3`. */
+  readonly service: string
+}
+
+export type Signable = {
+  readonly method: string
+  /** Its path as it is sent: already encoded, and without a query. */
+  readonly url: string
+  /** Sent and signed beside `host` and those that signing adds; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const hmac = (key: string | Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
+
+/**
+ * The headers of one request to a service that speaks AWS Signature Version 4: those given, and `authorization`,
+ * `x-amz-date` and `x-amz-content-sha256`. Good for 15 minutes around `nowMs`.
+ */
+export const signedHeaders = (
+  key: SigningKey,
+  { method, url, headers = {}, body = '' }: Signable,
+  nowMs: number,
+): Readonly<Record<string, string>> => {
+  const { host, pathname } = new URL(url)
+  const at = new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
+  const day = at.slice(0, 8)
+  const content = sha256(body)
+  const sent = { ...headers, 'x-amz-content-sha256': content, 'x-amz-date': at }
+  const signed = Object.entries({ ...sent, host }).sort(([a], [b]) => (a < b ? -1 : 1))
+  const names = signed.map(([name]) => name).join(';')
+  const lines = signed.map(([name, value]) => `${name}:${value.trim()}\n`).join('')
+  const canonical = `${method}\n${pathname}\n\n${lines}\n${names}\n${content}`
+  const scope = `${day}/${key.region}/${key.service}/aws4_request`
+  const toSign = `AWS4-HMAC-SHA256\n${at}\n${scope}\n${sha256(canonical)}`
+  const derived = [day, key.region, key.service, 'aws4_request'].reduce<string | Buffer>(
+    (secret, part) => hmac(secret, part),
+    `AWS4${key.secretKey}`,
+  )
+  const signature = hmac(derived, toSign).toString('hex')
+  return {
+    ...sent,
+    authorization: `AWS4-HMAC-SHA256 Credential=${key.accessKey}/${scope},SignedHeaders=${names},Signature=${signature}`,
+  }
+}

@@ -1,0 +1,80 @@
+import { isAbsolute, resolve } from 'node:path'
+
+/** Where small files are kept: a folder, an address that takes PUT and GET, or a bucket. */
+export type StorePlace =
+  /** Absolute. It must be there: a folder that is made by itself hides a disk that is not mounted. */
+  | { readonly kind: 'folder'; readonly path: string }
+  /** Ends with a slash. */
+  | { readonly kind: 'http'; readonly url: string }
+  /** The prefix is empty or ends with a slash. */
+  | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
+
+export const placeExpected =
+  'file:/a/folder, an address such as https://keeper.example/seals/, or s3://bucket/prefix'
+
+const folderOf = (text: string): StorePlace | null => {
+  const path = text.slice('file:'.length).replace(/^\/\/(?=\/)/, '')
+  return isAbsolute(path) && !path.startsWith('//') && !path.includes('\0')
+    ? { kind: 'folder', path: resolve(path) }
+    : null
+}
+
+const httpOf = (text: string): StorePlace | null => {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '') return null
+  if (url.search !== '' || url.hash !== '' || !/^https?:\/\/[^/\\]/i.test(text)) return null
+  return { kind: 'http', url: url.href.endsWith('/') ? url.href : `${url.href}/` }
+}
+
+const bucketOf = (text: string): StorePlace | null => {
+  const [, bucket = '', path = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? []
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) return null
+  const parts = path.split('/').filter((part) => part !== '')
+  if (!parts.every((part) => /^[A-Za-z0-9_.-]{1,200}$/.test(part) && !/^\.+$/.test(part))) return null
+  return { kind: 's3', bucket, prefix: parts.map((part) => `${part}/`).join('') }
+}
+
+/** Null when the text names no such place. Secrets have no place in it: user, password and query are refused. */
+export const parsePlace = (text: string): StorePlace | null => {
+  if (text.length > 2_000) return null
+  if (text.startsWith('file:')) return folderOf(text)
+  if (text.startsWith('s3://')) return bucketOf(text)
+  return httpOf(text)
+}
+
+/** The place as it is written in settings and told in messages; the same place has one name. */
+export const placeName = (place: StorePlace): string => {
+  switch (place.kind) {
+    case 'folder':
+      return `file:${place.path}`
+    case 'http':
+      return place.url
+    case 's3':
+      return `s3://${place.bucket}/${place.prefix}`
+    default:
+      return place satisfies never
+  }
+}
+
+/**
+ * A place for small files that are written once and never changed. What somebody else wrote under a name is left as it
+ * is and told.
+ */
+export type Store = {
+  /**
+   * `stored`: the place has it now, byte for byte, whoever put it there. `other`: under that name it has something else.
+   * @throws StoreFailed
+   */
+  put(name: string, text: string): Promise<'stored' | 'other'>
+  /** Null where nothing has that name. @throws StoreFailed */
+  get(name: string): Promise<string | null>
+  close(): Promise<void>
+}
+
+/** The place could not be reached or said no: worth another try. The message holds no secret and no text of the other side. */
+export class StoreFailed extends Error {
+  override readonly name = 'StoreFailed'
+}
+
+/** No file of a store is longer. */
+export const maxFileBytes = 65_536

@@ -1,0 +1,64 @@
+import type { Clock } from '../../kernel/clock.ts'
+import { trimEnd } from '../../kernel/formats.ts'
+import { folderStore } from './folder-store.ts'
+import { httpStore, signedHeaders } from './http-store.ts'
+import { type Store, type StorePlace, maxFileBytes } from './object-store.ts'
+import type { Outgoing, SendLimits } from './send.ts'
+
+/** What opens places that ask who comes. */
+export type StoreAccess = {
+  /** A bearer token for an HTTP address; null: none is sent. */
+  readonly token: string | null
+  /** For buckets; null: none was set. */
+  readonly s3: {
+    /** Null: that of AWS for the region. */
+    readonly endpoint: string | null
+    readonly region: string
+    readonly accessKey: string
+    readonly secretKey: string
+  } | null
+  /** Places in private networks and over plain http are allowed, too. */
+  readonly allowPrivate: boolean
+}
+
+/** A place, and what opens it and others like it. */
+export type StoreSettings = {
+  /** Null: none was set. */
+  readonly place: StorePlace | null
+  readonly access: StoreAccess
+}
+
+const limits: SendLimits = { connectMs: 5_000, requestMs: 15_000, responseBytes: maxFileBytes }
+
+/** @throws Error when it is a bucket and no access to one was set */
+export const openStore = async (place: StorePlace, access: StoreAccess, clock: Clock): Promise<Store> => {
+  const outgoingTo = async (url: string): Promise<Outgoing> => {
+    const { originOutgoing, publicOutgoing } = await import('./send.ts') // its client takes longer than most commands
+    return access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })
+  }
+  switch (place.kind) {
+    case 'folder':
+      return folderStore(place.path)
+    case 'http': {
+      const { token } = access
+      const credentials = token === null ? {} : { authorization: `Bearer ${token}` }
+      return httpStore({
+        outgoing: await outgoingTo(place.url),
+        urlOf: (name) => `${place.url}${name}`,
+        headersOf: ({ headers }) => ({ ...headers, ...credentials }),
+      })
+    }
+    case 's3': {
+      const { s3 } = access
+      if (s3 === null) throw new Error('a bucket needs an access key and a secret key')
+      const endpoint = trimEnd(s3.endpoint ?? `https://s3.${s3.region}.amazonaws.com`, '/')
+      return httpStore({
+        outgoing: await outgoingTo(endpoint),
+        urlOf: (name) => `${endpoint}/${place.bucket}/${place.prefix}${name}`,
+        headersOf: (request) => signedHeaders({ ...s3, service: 's3' }, request, clock()),
+      })
+    }
+    default:
+      return place satisfies never
+  }
+}

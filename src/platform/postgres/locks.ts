@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+
+/** The session that holds a lock, as Postgres knows it. */
+export type LockHolder = {
+  /** E.g. `farebox-server`. */
+  readonly application: string
+  /** Where it comes from; null over a local socket. */
+  readonly address: string | null
+  /** Its process on the server of Postgres, for `pg_stat_activity`. */
+  readonly backend: number
+}
+
+/** The lock was not free in time. The message says who holds it, as far as Postgres tells. */
+export class LockHeld extends Error {
+  override readonly name = 'LockHeld'
+}
+
+const pauseMs = 250
+const sayAgainMs = 60_000
+
+const isFree = async (client: pg.ClientBase, key: number): Promise<boolean> => {
+  const { rows } = await client.query<{ taken: boolean }>(
+    'select pg_try_advisory_lock($1::bigint) as taken',
+    [key],
+  )
+  return rows[0]?.taken === true
+}
+
+const holderOf = async (client: pg.ClientBase, key: number): Promise<LockHolder | null> => {
+  const { rows } = await client.query<LockHolder>(
+    `select a.application_name as application, host(a.client_addr) as address, a.pid as backend
+       from pg_locks l join pg_stat_activity a using (pid)
+      where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+        and (l.classid::bigint << 32 | l.objid::bigint) = $1::bigint
+        and l.database = (select oid from pg_database where datname = current_database())`,
+    [key],
+  )
+  return rows[0] ?? null
+}
+
+const described = (holder: LockHolder | null): string =>
+  holder === null
+    ? 'another process'
+    : `${holder.application}${holder.address === null ? '' : ` on ${holder.address}`} (backend ${holder.backend})`
+
+export type TakeOptions = {
+  /** What the holder does, for the message: `is migrating the database`. */
+  readonly what: string
+  /** How long to wait, milliseconds; left out, for as long as it takes. */
+  readonly withinMs?: number
+  /** Told of the holder when the lock is not free, and once a minute while it is not. */
+  readonly onWait?: (holder: LockHolder | null) => void
+}
+
+/**
+ * Takes a session-level advisory lock, which another process may hold for minutes. It is asked for again and again: a
+ * statement that waits would run into the limits of statements and locks, and could not say for whom it waits.
+ * @throws LockHeld when the time is over
+ */
+export const takeLock = async (client: pg.ClientBase, key: number, options: TakeOptions): Promise<void> => {
+  const { what, withinMs = Number.POSITIVE_INFINITY, onWait } = options
+  const startedMs = performance.now()
+  let sayMs = startedMs
+  while (!(await isFree(client, key))) {
+    const nowMs = performance.now()
+    const over = nowMs - startedMs + pauseMs > withinMs
+    if (over || nowMs >= sayMs) {
+      const holder = await holderOf(client, key)
+      if (over) throw new LockHeld(`${described(holder)} ${what}; try again when it is done`)
+      onWait?.(holder)
+      sayMs = nowMs + sayAgainMs
+    }
+    await sleep(pauseMs)
+  }
+}
+
+/** The service's session-level advisory locks in one database, by number: no two may share one. */
+export const lockKeys = {
+  /** One process at a time migrates. */
+  migrating: 7_230_001,
+  /** One process at a time fills an empty log: with the demo, or with an import. */
+  filling: 7_230_002,
+  /** One process at a time looks whether the gateway's exits answer. */
+  probing: 7_230_003,
+} as const
+
+/**
+ * Takes a session-level advisory lock if it is free. It is asked for again and again where it is not: a session that
+ * blocks on it would hold back the vacuum of the very rows that the owner updates all the time.
+ */
+export const tryLock = async (client: pg.ClientBase, name: string): Promise<boolean> => {
+  const { rows } = await client.query<{ locked: boolean }>(
+    'select pg_try_advisory_lock(hashtextextended($1::text, 0)) as locked',
+    [`farebox ${name}`],
+  )
+  return rows[0]?.locked === true
+}
+
+export const unlock = async (client: pg.ClientBase, name: string): Promise<void> => {
+  await client.query('select pg_advisory_unlock(hashtextextended($1::text, 0))', [`farebox ${name}`])
+}
+
+/** Whether some session of this database holds it. */
+export const isLocked = async (pool: pg.Pool, name: string): Promise<boolean> => {
+  const { rows } = await pool.query<{ locked: boolean }>(
+    `select exists (
+       select from pg_locks l join pg_database d on d.oid = l.database
+        where d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+          and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended($1::text, 0)) as locked`,
+    [`farebox ${name}`],
+  )
+  return rows[0]?.locked === true
+}

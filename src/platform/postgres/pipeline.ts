@@ -1,0 +1,121 @@
+import type { Duplex } from 'node:stream'
+import type pg from 'pg'
+
+/** A statement that Postgres parses once a session, known there by its name; without one (empty) each time. */
+export type Prepared = { readonly name: string; readonly text: string }
+
+/** A buffer travels in Postgres's binary format, a string in its text format. */
+export type Value = Buffer | string | null
+
+/** A statement with its parameters, or a `copy … from stdin` with all that it takes. */
+export type Step = { readonly statement: Prepared } & (
+  | { readonly values: readonly Value[] }
+  | { readonly copied: Buffer }
+)
+
+/** The rows that a step answered, in Postgres's text format. */
+export type Answer = readonly (readonly (string | null)[])[]
+
+/** The part of `pg`'s connection that is used here; `@types/pg` knows less of it. */
+type Wire = {
+  readonly stream: Duplex
+  parse(statement: Prepared): void
+  bind(what: { readonly statement: string; readonly values: readonly Value[] }): void
+  execute(what: null): void
+  close(what: { readonly type: 'S'; readonly name: string }): void
+  endCopyFrom(): void
+  sync(): void
+}
+
+/** The head of a CopyData message (Postgres manual, "Message Formats"). */
+const copyDataHead = (bytes: number): Buffer => {
+  const head = Buffer.allocUnsafe(5)
+  head.write('d', 'latin1')
+  head.writeInt32BE(bytes + 4, 1)
+  return head
+}
+
+const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlyMap<string, string>): void => {
+  const { stream } = wire
+  stream.cork()
+  for (const step of steps) {
+    const { statement } = step
+    if (prepared.get(statement.name) !== statement.text) {
+      // Closed first: a transaction that failed may have left it prepared. Closing what is not there is no error.
+      wire.close({ type: 'S', name: statement.name })
+      wire.parse(statement)
+    }
+    wire.bind({ statement: statement.name, values: 'values' in step ? step.values : [] })
+    wire.execute(null)
+    if ('values' in step) continue
+    stream.write(copyDataHead(step.copied.length))
+    stream.write(step.copied)
+    wire.endCopyFrom()
+  }
+  wire.sync()
+  stream.uncork()
+}
+
+/** The text that each name stands for in a session. */
+const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
+
+/**
+ * Runs steps as one transaction that is sent at once and answered at once: without a Sync between them Postgres takes
+ * them for one implicit transaction and commits at the Sync (its manual, "Extended Query", "Pipelining"). After an
+ * error it skips all that follows, what a `copy` was to take among it, and nothing stays.
+ *
+ * A `copy` writes many rows with one record of the write-ahead log and lengthens its table by several pages at once,
+ * which no `insert` does: bench/notes/orders-a-second.md, eighth round.
+ *
+ * Not for a connection that is in a transaction: its commit would not be here.
+ * @throws the driver's error of the first step that failed
+ */
+export const inOneTrip = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
+  new Promise((resolve, reject) => {
+    const prepared = preparedBy.get(client) ?? new Map<string, string>()
+    preparedBy.set(client, prepared)
+    const answers: (string | null)[][][] = [[]]
+    const nothing = (): void => undefined
+    const submittable = {
+      submit: (connection: unknown) => send(connection as Wire, steps, prepared),
+      handleDataRow: ({ fields }: { fields: (string | null)[] }) => answers.at(-1)?.push(fields),
+      handleCommandComplete: () => answers.push([]),
+      handleReadyForQuery: () => {
+        for (const { statement } of steps)
+          if (statement.name !== '') prepared.set(statement.name, statement.text)
+        resolve(answers.slice(0, -1))
+      },
+      handleError: reject,
+      handleRowDescription: nothing,
+      handleCopyInResponse: nothing,
+    }
+    client.query(submittable)
+  })
+
+/** Texts beyond this many go unnamed: each name holds a plan in every session. */
+const maxNames = 300
+
+/**
+ * Names statements by their text, so that Postgres parses and plans each once a session: most of what a small read
+ * costs there.
+ */
+const createStatementNames = (): ((text: string) => Prepared) => {
+  const names = new Map<string, string>()
+  return (text) => {
+    const known = names.get(text)
+    if (known) return { name: known, text }
+    if (names.size >= maxNames) return { name: '', text }
+    const name = `farebox_${names.size}`
+    names.set(text, name)
+    return { name, text }
+  }
+}
+
+const ofSessions = new WeakMap<object, ReturnType<typeof createStatementNames>>()
+
+/** The names of a session: whoever works on it uses these, for a name stands for one text there as long as it lasts. */
+export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof createStatementNames> => {
+  const names = ofSessions.get(client) ?? createStatementNames()
+  ofSessions.set(client, names)
+  return names
+}

@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { StartRefused, isDatabaseOutage } from './errors.ts'
+
+/** Where the settings point to is no Farebox. The message says what to do. */
+export class FareboxAbsent extends Error {
+  override readonly name = 'FareboxAbsent'
+}
+
+const makers = 'A new one is made by "npm start", "farebox backup restore" and "farebox ledger import"'
+
+/** The refusal of a directory. */
+export const absentIn = (dataDir: string): FareboxAbsent =>
+  new FareboxAbsent(
+    `${dataDir} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours. ${makers}; nothing was made.`,
+  )
+
+/**
+ * Refuses a database that was never migrated, such as another program's.
+ * @param url Of the database; only its host, port and name are told
+ * @throws FareboxAbsent
+ */
+export const refuseAbsent = async (pool: pg.Pool, url: string): Promise<void> => {
+  const { rows } = await pool.query<{ made: boolean }>(
+    "select to_regclass('public.farebox_migration') is not null as made",
+  )
+  if (rows[0]?.made === true) return
+  const { host, pathname } = new URL(url)
+  throw new FareboxAbsent(
+    `the database ${pathname.slice(1)} on ${host} holds no Farebox. Is DATABASE_URL right? ${makers}; nothing was made.`,
+  )
+}
+
+/** No connection came about in time. The message says to whom, for how long and what the last answer was. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable'
+}
+
+const pauseMs = 250
+
+/** node-postgres gives a failure over several addresses without a message of its own. */
+const reasonOf = (error: unknown): string => {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ')
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** What the server says no to, by its code; waiting does not help against it. */
+const refused: Readonly<Record<string, (url: URL) => string>> = {
+  '28000': ({ username }) => `does not take the user "${username}"`,
+  '28P01': ({ username }) => `refuses the user "${username}" or its password`,
+  '3D000': ({ pathname }) => `has no database "${pathname.slice(1)}"`,
+}
+
+const refusalOf = (error: unknown, url: URL, setting: string): unknown => {
+  const code = String((error as { code?: unknown } | null)?.code)
+  const says = Object.hasOwn(refused, code) ? refused[code] : undefined
+  if (says === undefined) return error
+  return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is ${setting} right?`, {
+    cause: error,
+  })
+}
+
+export type WaitOptions = {
+  /** Of the database; only its host, port and name are told. */
+  readonly url: string
+  readonly withinMs: number
+  /** Where the address comes from, for messages; default `DATABASE_URL`. */
+  readonly setting?: string
+  /** Called once, before the first wait. */
+  readonly onWait?: (reason: string) => void
+}
+
+/**
+ * Waits until the database takes connections: it may be starting, as beside a service of the same composition, or the
+ * machine may be busy.
+ * @throws DatabaseUnreachable when the time is over; at once what waiting does not help against, e.g. StartRefused for a
+ * wrong password
+ */
+export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
+  const { url, withinMs, onWait, setting = 'DATABASE_URL' } = options
+  const endMs = performance.now() + withinMs
+  for (let waited = false; ; waited = true) {
+    try {
+      await pool.query('select')
+      return
+    } catch (error) {
+      if (!isDatabaseOutage(error)) throw refusalOf(error, new URL(url), setting)
+      const reason = reasonOf(error)
+      if (performance.now() + pauseMs >= endMs) {
+        const { host, pathname } = new URL(url)
+        throw new DatabaseUnreachable(
+          `the database ${pathname.slice(1)} on ${host} gave no connection within ${Math.round(withinMs / 1000)} s (${reason}). Is it running, and is ${setting} right?`,
+          { cause: error },
+        )
+      }
+      if (!waited) onWait?.(reason)
+      await sleep(pauseMs)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import type { Logger } from 'pino'
+import type { Clock } from '../../kernel/clock.ts'
+import { type ProgressBar, stepsOf } from '../cli/progress-bar.ts'
+import { ProjectionsRefused, readCheckpoint } from './checkpoint.ts'
+import { createLogFeed } from './feed.ts'
+import { outdatedModels } from './group-loop.ts'
+import { createProjectionRunner } from './projection-runner.ts'
+import type { ReadModelGroup } from './read-model.ts'
+import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
+
+export type BringUpContext = RebuildContext & { readonly clock: Clock; readonly logger: Logger }
+
+const pollMs = 100
+
+/** A group, and what people call it, e.g. `the journal`. */
+export type NamedGroup = { readonly group: ReadModelGroup; readonly called: string }
+
+/** Fills the group's tables from the log where this program has none. Somebody else may be at it: then it waits. */
+const makeTables = async (
+  context: BringUpContext,
+  { group, called }: NamedGroup,
+  bar: ProgressBar,
+): Promise<void> => {
+  const { pool } = context
+  const checkpoint = await readCheckpoint(pool, group.name)
+  if (checkpoint) {
+    const { outdated, missing, newer } = await outdatedModels(pool, group, checkpoint)
+    if (newer.length > 0)
+      throw new ProjectionsRefused(`${called} was made by a newer version of Farebox; use that version`)
+    if (outdated.length + missing.length === 0) return
+  }
+  let steps: ReturnType<typeof stepsOf> | null = null
+  const onProgress = ({ position, target, events }: { position: number; target: number; events: number }) => {
+    steps ??= stepsOf(bar, called, target)
+    steps(position, events)
+  }
+  try {
+    await rebuild({ ...context, groups: [group] }, 'all', { onProgress })
+  } catch (error) {
+    if (!(error instanceof RebuildRunning)) throw error
+  }
+}
+
+/**
+ * Brings a group up to the log's head and gives that position. Beside a running server it only waits for it; alone it folds
+ * what is missing, so that a command needs no server.
+ * @throws ProjectionsRefused when its tables belong to another log or a newer program
+ */
+export const bringUp = async (
+  context: BringUpContext,
+  named: NamedGroup,
+  bar: ProgressBar,
+): Promise<number> => {
+  const { group, called } = named
+  const { log, pool, decode, clock, logger } = context
+  const head = await log.head()
+  const checkpoint = await readCheckpoint(pool, group.name)
+  const from = checkpoint?.position ?? 0
+  await makeTables(context, named, bar)
+  const feed = createLogFeed({
+    log,
+    decode,
+    onError: (error) => logger.error({ err: error }, 'the subscription to the log failed'),
+  })
+  const runner = createProjectionRunner({ pool, log, feed, decode, groups: [group], logger, clock })
+  try {
+    await runner.start()
+    const steps = stepsOf(bar, called, head - from)
+    while (!(await runner.progress.reached(group.name, head, pollMs))) {
+      const stopped = runner.health().find(({ error }) => error !== null)
+      if (stopped) throw new Error(`${called} does not go on: ${stopped.error}`)
+      const done = Math.max(0, runner.progress.position(group.name) - from)
+      steps(done, done)
+    }
+    bar.end()
+    return head
+  } finally {
+    await runner.stop()
+    await feed.close()
+  }
+}

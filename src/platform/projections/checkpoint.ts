@@ -1,0 +1,145 @@
+import type pg from 'pg'
+import type { EventLog } from '../eventstore/port.ts'
+import type { Definitions } from './definition.ts'
+import type { WorkFold } from './read-model.ts'
+
+/** A row of engine.checkpoints: where a group stands. */
+export type Checkpoint = {
+  readonly logId: string
+  readonly position: number
+  /** The id of the event at that position; null at the start of the log, and where an older version kept none. */
+  readonly lastEvent: string | null
+  readonly epoch: number
+  readonly definitions: Definitions
+}
+
+type CheckpointRow = {
+  log_id: string
+  position: number
+  last_event: string | null
+  epoch: number
+  definitions: Definitions
+}
+
+const columns = 'log_id, position, last_event, epoch, definitions'
+
+const fromRow = (row: CheckpointRow): Checkpoint => ({
+  logId: row.log_id,
+  position: row.position,
+  lastEvent: row.last_event,
+  epoch: row.epoch,
+  definitions: row.definitions,
+})
+
+type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
+
+/** The group's checkpoint, or null before its first start. `lock` holds it until the transaction ends. */
+export const readCheckpoint = async (
+  db: Queries,
+  group: string,
+  lock: 'for update' | '' = '',
+): Promise<Checkpoint | null> => {
+  const { rows } = await db.query<CheckpointRow>(
+    `select ${columns} from engine.checkpoints where name = $1::text ${lock}`,
+    [group],
+  )
+  return rows[0] ? fromRow(rows[0]) : null
+}
+
+/** The group's epoch alone, for who asks all the time; null before its first start. */
+export const readEpoch = async (db: Queries, group: string): Promise<number | null> => {
+  const { rows } = await db.query<{ epoch: number }>({
+    name: 'farebox_epoch',
+    text: 'select epoch from engine.checkpoints where name = $1::text',
+    values: [group],
+  })
+  return rows[0]?.epoch ?? null
+}
+
+/** Makes the checkpoint of a group that never ran: at the start of the log, with no tables. */
+export const ensureCheckpoint = async (db: Queries, group: string, logId: string): Promise<void> => {
+  await db.query(
+    `insert into engine.checkpoints (name, log_id, position, epoch, definitions)
+     values ($1::text, $2::text, 0, 0, '{}') on conflict (name) do nothing`,
+    [group, logId],
+  )
+}
+
+/**
+ * The work tables of a group are filled by this version from now on. An owner of an older one, which would pass over what it
+ * does not know, loses the group with the epoch.
+ */
+export const adoptWork = async (db: Queries, group: string, { name, version }: WorkFold): Promise<void> => {
+  await db.query(
+    `update engine.checkpoints set epoch = epoch + 1,
+       definitions = definitions || jsonb_build_object($2::text, jsonb_build_object('version', $3::integer))
+     where name = $1::text and coalesce((definitions -> $2::text ->> 'version')::integer, 0) < $3::integer`,
+    [group, name, version],
+  )
+}
+
+/** Starts a new epoch: whatever a former owner still sends is refused from now on. */
+export const raiseEpoch = async (db: Queries, group: string): Promise<Checkpoint> => {
+  const { rows } = await db.query<CheckpointRow>(
+    `update engine.checkpoints set epoch = epoch + 1 where name = $1::text
+     returning ${columns}`,
+    [group],
+  )
+  if (!rows[0]) throw new Error(`group ${group} has no checkpoint`)
+  return fromRow(rows[0])
+}
+
+/** The read models do not belong to this log, or were made by a newer program. The message says what to do. */
+export class ProjectionsRefused extends Error {
+  override readonly name = 'ProjectionsRefused'
+}
+
+const remedy =
+  'Connect the log that they belong to, or have them made anew from this one: npm run farebox -- projections rebuild all'
+
+/**
+ * Why read models at this checkpoint were not folded from this log as it is now; null when they were. The event that a
+ * checkpoint stands on tells a log that was restored to an earlier point even after it has grown past the checkpoint.
+ */
+const strangerTo = async (
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+  { logId, position, lastEvent }: Checkpoint,
+): Promise<string | null> => {
+  const ownId = await log.logId()
+  if (logId !== ownId) return `were folded from the log ${logId}, but this log is ${ownId}`
+  // The head is read after the checkpoint, which an owner elsewhere may be moving.
+  const head = await log.head()
+  if (position > head)
+    return `are at position ${position}, but the log ends at ${head}: it was restored from an older backup, or is not the one they were folded from`
+  if (lastEvent === null) return null
+  const found = await log.eventAt(position)
+  if (found?.id === lastEvent) return null
+  const there = found === null ? 'no event' : `event ${found.id}`
+  return `end with event ${lastEvent} at position ${position}, but the log has ${there} there: it was restored from an older backup and went on from there, or it was changed (then "ledger verify" says where)`
+}
+
+/** Whether the read models at this checkpoint cannot be held against this log. */
+export const isOfAnotherLog = async (
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+  checkpoint: Checkpoint,
+): Promise<boolean> => (await strangerTo(log, checkpoint)) !== null
+
+/** @throws ProjectionsRefused when the checkpoint is of another log, past the head of this one, or of another past of it */
+export const refuseForeignLog = async (
+  group: string,
+  checkpoint: Checkpoint,
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+): Promise<void> => {
+  const reason = await strangerTo(log, checkpoint)
+  if (reason !== null) throw new ProjectionsRefused(`the read models of group ${group} ${reason}. ${remedy}`)
+}
+
+/** Whether all these tables stand in schema `read`. */
+export const tablesExist = async (db: Queries, names: readonly string[]): Promise<readonly boolean[]> => {
+  const { rows } = await db.query<{ found: boolean }>(
+    `select to_regclass('read.' || name) is not null as found
+     from unnest($1::text[]) with ordinality as t (name, place) order by place`,
+    [names],
+  )
+  return rows.map(({ found }) => found)
+}

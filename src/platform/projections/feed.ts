@@ -1,0 +1,326 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+
+/**
+ * The part of a batch that surely ends where a command ends. Events that share the correlation id of the last one are
+ * left for the next batch, unless `next` (the event that follows, where it is known) shows that the command is over,
+ * or nothing would be left.
+ */
+export const cutAtCommand = (
+  events: readonly RecordedEvent[],
+  next?: RecordedEvent,
+): readonly RecordedEvent[] => {
+  const last = events.at(-1)
+  if (!last) return events
+  const { correlationId } = last.metadata
+  if (next && next.metadata.correlationId !== correlationId) return events
+  const end = events.findLastIndex((event) => event.metadata.correlationId !== correlationId)
+  return end === -1 ? events : events.slice(0, end + 1)
+}
+
+/** An event whose bytes cannot be read as an event of ours. */
+export class UndecodableEvent extends Error {
+  override readonly name = 'UndecodableEvent'
+  readonly event: StoredEvent
+  constructor(event: StoredEvent, cause: unknown) {
+    super(
+      `event ${event.id} (${event.type}, ${event.stream} revision ${event.revision}, position ${event.position}) cannot be decoded: ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+    this.event = event
+  }
+}
+
+export type LogReads = {
+  /**
+   * The events after a position, at least one and at most `limit`, in log order; waits while there are none. A batch
+   * does not end in the middle of one command's events where that can be told.
+   * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
+   */
+  next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
+  /** As `next`, undecoded, and perhaps ending inside a command's events: for readers of the bytes, such as the sealer. */
+  nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
+}
+
+/** Reads on and on from one place to the next. `close` when no more is read. */
+export type LogReader = LogReads & {
+  /** Whether an event stands after a position, as far as the feed has seen. */
+  has(after: number): boolean
+  /**
+   * Resolves when an event stands after a position and it is time to read it. A reader that has caught up waits for
+   * `gatherMs` after its last read; one that is behind (its last read left events unread) does not wait, for a bound on
+   * reads a second could keep it from ever catching up.
+   * @throws the signal's reason when it is aborted
+   */
+  arrived(after: number, signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export type Pace = {
+  /** How long events gather between one read and the next, so that a busy log is not looked at with every append. Default 0. */
+  readonly gatherMs?: number
+}
+
+/** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
+export type LogFeed = LogReads & {
+  /** Events that all readers have passed are let go, so that they die young. A reader far behind holds nothing back. */
+  reader(pace?: Pace): LogReader
+  close(): Promise<void>
+}
+
+export type FeedOptions = {
+  readonly log: EventLog
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  /** Told when the subscription fails, which it should not; it is opened again after a second. */
+  readonly onError: (error: unknown) => void
+  /** How many of the newest events are kept in memory; a reader further behind reads the log itself. Default 4,096. */
+  readonly keep?: number
+}
+
+type Entry = { readonly stored: StoredEvent; decoded?: RecordedEvent }
+
+/** Settles when `arrival` does; rejects with the signal's reason when that comes first. */
+const waitFor = async (arrival: Promise<void>, signal: AbortSignal): Promise<void> => {
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await Promise.race([arrival, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** What all readers have passed is let go in pieces of this many events. */
+const trimEvents = 256
+
+/** A subscription hands out at most this many events at once; fewer mean that the log had no more. */
+const maxBatch = 1000
+
+/**
+ * Follows the log from its head as of the first call of `next`, and keeps the newest events, each decoded once.
+ * A reader is only its position: it may fall behind, come back or start over without the others noticing.
+ */
+export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions): LogFeed => {
+  const closing = new AbortController()
+  let tail: Entry[] = []
+  /** Everything after this position is in `tail`, or has not been seen yet. */
+  let tailAfter = 0
+  /** The last delivery was full, so it may have ended inside a command. */
+  let openEnd = false
+  let arrival = Promise.withResolvers<void>()
+  let started: Promise<void> | null = null
+  let running: Promise<void> = Promise.resolve()
+
+  const wake = (): void => {
+    const former = arrival
+    arrival = Promise.withResolvers()
+    former.resolve()
+  }
+
+  /** Lets the first entries go. */
+  const trim = (entries: number): void => {
+    tailAfter = (tail[entries - 1] as Entry).stored.position
+    tail = tail.slice(entries)
+  }
+
+  const take = (batch: readonly StoredEvent[]): void => {
+    for (const stored of batch) tail.push({ stored })
+    openEnd = batch.length >= maxBatch
+    if (tail.length > keep * 2) trim(tail.length - keep)
+    wake()
+  }
+
+  /** Where each reader stands. One that reads what is older than the tail holds nothing back. */
+  const readers = new Set<{ after: number }>()
+  const letGo = (): void => {
+    let passed = Number.POSITIVE_INFINITY
+    for (const { after } of readers) if (after >= tailAfter && after < passed) passed = after
+    const entries = firstAfter(passed)
+    if (entries >= trimEvents) trim(entries)
+  }
+
+  const follow = async (): Promise<void> => {
+    while (!closing.signal.aborted) {
+      try {
+        const after = tail.at(-1)?.stored.position ?? tailAfter
+        const options = { after, maxBatch, signal: closing.signal }
+        for await (const batch of log.subscribeAll(options)) take(batch)
+      } catch (error) {
+        if (closing.signal.aborted) return
+        onError(error)
+      }
+      await sleep(1000, undefined, { signal: closing.signal }).catch(() => undefined)
+    }
+  }
+
+  const start = (): Promise<void> => {
+    started ??= log.head().then(
+      (head) => {
+        tailAfter = head
+        running = follow()
+      },
+      (error) => {
+        started = null
+        throw error
+      },
+    )
+    return started
+  }
+
+  const decoded = (entry: Entry): RecordedEvent => {
+    try {
+      entry.decoded ??= decode(entry.stored)
+      return entry.decoded
+    } catch (cause) {
+      throw new UndecodableEvent(entry.stored, cause)
+    }
+  }
+
+  const tryDecoded = (entry: Entry): RecordedEvent | undefined => {
+    try {
+      return decoded(entry)
+    } catch {
+      // The reader that comes to it is told. Here it only means that nothing is known of where a command ends.
+      return undefined
+    }
+  }
+
+  /** Decodes up to the first event that cannot be. */
+  const decodedPrefix = (entries: readonly Entry[]): { events: RecordedEvent[]; whole: boolean } => {
+    const events: RecordedEvent[] = []
+    for (const entry of entries)
+      try {
+        events.push(decoded(entry))
+      } catch (error) {
+        if (events.length === 0) throw error
+        return { events, whole: false }
+      }
+    return { events, whole: true }
+  }
+
+  const firstAfter = (position: number): number => {
+    let low = 0
+    let high = tail.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((tail[middle] as Entry).stored.position > position) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  const fromTail = (after: number, limit: number): readonly RecordedEvent[] => {
+    const first = firstAfter(after)
+    const { events, whole } = decodedPrefix(tail.slice(first, first + limit))
+    const following = tail[first + events.length]
+    if (!whole) return events
+    if (!following) return openEnd ? cutAtCommand(events) : events
+    return cutAtCommand(events, tryDecoded(following))
+  }
+
+  const fromLog = async (after: number, limit: number): Promise<readonly RecordedEvent[]> => {
+    const stored = await log.readAll(after, limit)
+    const { events, whole } = decodedPrefix(stored.map((event) => ({ stored: event })))
+    return whole && stored.length === limit ? cutAtCommand(events) : events
+  }
+
+  /** The tail begins right after an event: the one at the log's head when following began, or one that was let go. */
+  const has = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
+
+  const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {
+    await start()
+    for (;;) {
+      closing.signal.throwIfAborted()
+      if (has(position)) return
+      await waitFor(arrival.promise, signal)
+    }
+  }
+
+  /** The first events after a position that one of the two finds: in what is kept, or in the log before it. */
+  const nextOf = async <Found>(
+    after: number,
+    signal: AbortSignal,
+    kept: (from: number) => readonly Found[],
+    older: (from: number) => Promise<readonly Found[]>,
+  ): Promise<readonly Found[]> => {
+    let from = after
+    for (;;) {
+      await somethingAfter(from, signal)
+      const begin = tailAfter
+      const events = from < begin ? await older(from) : kept(from)
+      if (events.length > 0) return events
+      // What is older than the tail was read and is not there, so nothing lies in between.
+      if (from < begin) from = begin
+    }
+  }
+
+  const keptAfter = (position: number, limit: number): readonly Entry[] => {
+    const first = firstAfter(position)
+    return tail.slice(first, first + limit)
+  }
+
+  const reads: LogReads = {
+    next: (after, limit, signal) =>
+      nextOf(
+        after,
+        signal,
+        (from) => fromTail(from, limit),
+        (from) => fromLog(from, limit),
+      ),
+    nextStored: (after, limit, signal) =>
+      nextOf(
+        after,
+        signal,
+        (from) => keptAfter(from, limit).map(({ stored }) => stored),
+        (from) => log.readAll(from, limit),
+      ),
+  }
+
+  const openReader = ({ gatherMs = 0 }: Pace = {}): LogReader => {
+    const standing = { after: 0 }
+    readers.add(standing)
+    let isBehind = true
+    let readMs = Number.NEGATIVE_INFINITY
+
+    const standAt = (after: number): void => {
+      standing.after = after
+      letGo()
+    }
+    const reading = async <Event extends { readonly position: number }>(
+      after: number,
+      read: Promise<readonly Event[]>,
+    ): Promise<readonly Event[]> => {
+      standAt(after)
+      const found = await read
+      isBehind = has(found.at(-1)!.position)
+      readMs = performance.now()
+      return found
+    }
+
+    return {
+      has,
+      arrived: async (after, signal) => {
+        standAt(after)
+        await somethingAfter(after, signal)
+        const waitMs = isBehind ? 0 : readMs + gatherMs - performance.now()
+        if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+      },
+      next: (after, limit, signal) => reading(after, reads.next(after, limit, signal)),
+      nextStored: (after, limit, signal) => reading(after, reads.nextStored(after, limit, signal)),
+      close: () => void readers.delete(standing),
+    }
+  }
+
+  return {
+    ...reads,
+    reader: openReader,
+    close: async () => {
+      closing.abort(new Error('the feed is closed'))
+      wake()
+      await running
+    },
+  }
+}

@@ -1,0 +1,373 @@
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type GiveWay, goOn, turnEach } from '../commands/background-scheduler.ts'
+import { type Row, keyOf, keyText } from './definition.ts'
+import { type Dispatch, type ReadModel, type Rows, type Table, createDispatch } from './read-model.ts'
+import type { RowCache, TableCache } from './row-cache.ts'
+import { keyProblem, rowProblem } from './row-problem.ts'
+
+/**
+ * What a batch changes in one table: new rows, rows to insert or replace, keys to delete. Each key stands once.
+ */
+export type TableChange = {
+  readonly table: Table
+  readonly inserted: readonly Row[]
+  readonly put: readonly Row[]
+  readonly removed: readonly (readonly (string | number)[])[]
+}
+
+/** What a batch of events changes; `commit` tells the cache once it is written (or is sure to be). */
+export type Changes = { readonly tables: readonly TableChange[]; commit(): void }
+
+/** A model threw on an event: the events before it may be applied, it and what follows may not. */
+export class PoisonEvent extends Error {
+  override readonly name = 'PoisonEvent'
+  readonly event: RecordedEvent
+  readonly model: string
+  constructor(event: RecordedEvent, model: string, cause: unknown) {
+    super(
+      `read model ${model} cannot take ${event.type} ${event.id} (${event.stream} revision ${event.revision}, position ${event.position}): ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+    this.event = event
+    this.model = model
+  }
+}
+
+/** Loads rows by key, one set-based select a table; absent ones are left out. */
+export type LoadRows = (
+  table: Table,
+  keys: readonly (readonly (string | number)[])[],
+) => Promise<readonly Row[]>
+
+/** A batch that is being folded, while its events come. */
+export type Fold = {
+  /** How many events were taken. */
+  readonly events: number
+  /** The last one that was. */
+  readonly last: RecordedEvent | null
+  /**
+   * Folds the next events in log order.
+   * @param giveWay called between steps
+   * @throws PoisonEvent; what was taken before that event stands
+   */
+  take(events: readonly RecordedEvent[], giveWay?: GiveWay): Promise<void>
+  /** What all of them together change. */
+  changes(): Changes
+}
+
+export type FoldOptions = {
+  readonly models: readonly ReadModel[]
+  readonly cache: RowCache
+  readonly load: LoadRows
+  /**
+   * Is told of each event that a model cannot take. The event then passes that model by, whole, and the rest goes on; rows that
+   * Postgres would refuse are such a case. Left out, the fold ends with the first.
+   */
+  readonly onPoison?: (poison: PoisonEvent) => void
+  /**
+   * Nobody else writes these tables: a row that is known to be absent is inserted by `copy`, which costs less than replacing
+   * what may be there. Left out, one that somebody put there meanwhile is replaced.
+   */
+  readonly alone?: true
+}
+
+/** Events folded in one step: about half a millisecond of work. */
+const stepEvents = 40
+/** Steps after which the rest of the process gets a turn in any case: some milliseconds of work. */
+const turnSteps = 12
+
+type Key = readonly (string | number)[]
+/** `inserted`: the key had no row before the batch. */
+type Change = { readonly key: Key; readonly row: Row | null; readonly inserted: boolean }
+type NamedRow = { readonly table: Table; readonly key: Key; readonly text: string }
+
+type Named = {
+  readonly rows: readonly NamedRow[]
+  /** A model threw when it was asked what this event reads. Thrown when the event's turn comes; null: none did. */
+  readonly poison: PoisonEvent | null
+}
+
+/** Of each list of models: it is folded batch by batch. */
+const dispatches = new WeakMap<readonly ReadModel[], Dispatch<ReadModel>>()
+const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
+  let dispatch = dispatches.get(models)
+  if (!dispatch) {
+    dispatch = createDispatch(models)
+    dispatches.set(models, dispatch)
+  }
+  return dispatch
+}
+
+/** What events read, as far as they alone tell. @param goOn past a model that throws, whose rows are loaded one by one */
+const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
+  const asked = dispatchOf(models)
+  const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
+  const rows: NamedRow[] = []
+  for (const event of events)
+    for (const model of asked(event))
+      try {
+        for (const { table: name, key } of model.reads(event)) {
+          const table = tables.get(name)
+          if (!table) throw new Error(`no read model of the group has a table ${name}`)
+          if (goOn && keyProblem(table, key) !== null) continue
+          rows.push({ table, key, text: keyText(key) })
+        }
+      } catch (cause) {
+        if (!goOn) return { rows, poison: new PoisonEvent(event, model.name, cause) }
+      }
+  return { rows, poison: null }
+}
+
+/** Whether a row ends the batch as it began: an order counted as open and closed again within the batch, say. */
+const isSame = (before: Row | null | undefined, after: Row | null): boolean => {
+  if (before === undefined) return false
+  if (before === null || after === null) return before === after
+  return Object.keys(after).every((name) => before[name] === after[name])
+}
+
+/** `apply` asked for a row that neither the batch nor the cache has: it is loaded and the event applied again. */
+class RowNotLoaded extends Error {
+  override readonly name = 'RowNotLoaded'
+  readonly row: NamedRow
+  constructor(row: NamedRow) {
+    super(`row ${row.key.join(', ')} of ${row.table.name} is not loaded`)
+    this.row = row
+  }
+}
+
+const refuse = (problem: string | null): void => {
+  if (problem !== null) throw new Error(problem)
+}
+
+/** The rows of a table, by `keyText`. */
+type TableRows = {
+  readonly table: Table
+  /** What the batch changes. */
+  readonly changes: Map<string, Change>
+  /** What was loaded for it, and what it must keep knowing. */
+  readonly loaded: Map<string, Row | null>
+  readonly cache: TableCache
+  /** Null while nothing was added. */
+  added: Row[] | null
+}
+
+/** Rows as of the event that is folded: changed by the batch, else loaded for it, else cached. Undefined: not known. */
+const createOverlay = (cache: RowCache, checksRows: boolean) => {
+  const tables = new Map<Table, TableRows>()
+  /** What the event at hand changed, with what stood before: to take it back. */
+  const journal: (
+    | { readonly changes: Map<string, Change>; readonly text: string; readonly former: Change | undefined }
+    | { readonly list: Row[] }
+  )[] = []
+
+  const rowsOf = (table: Table): TableRows => {
+    let known = tables.get(table)
+    if (!known) {
+      known = { table, changes: new Map(), loaded: new Map(), cache: cache.of(table.name), added: null }
+      tables.set(table, known)
+    }
+    return known
+  }
+  /** As it was before the batch. */
+  const before = ({ loaded, cache: kept }: TableRows, text: string): Row | null | undefined => {
+    const row = loaded.size === 0 ? undefined : loaded.get(text)
+    return row === undefined ? kept.find(text) : row
+  }
+  const record = (table: Table, key: Key, row: Row | null, isNew: boolean): void => {
+    if (checksRows) refuse(row === null ? keyProblem(table, key) : rowProblem(table, row))
+    const { changes } = rowsOf(table)
+    const text = keyText(key)
+    const former = changes.get(text)
+    if (isNew && former?.row) throw new Error(`row ${key.join(', ')} of ${table.name} is inserted twice`)
+    journal.push({ changes, text, former })
+    if (row === null && former?.inserted) changes.delete(text)
+    else changes.set(text, { key, row, inserted: former?.inserted ?? isNew })
+  }
+  /** Takes back what the event at hand changed since a mark. */
+  const undoTo = (mark: number): void => {
+    for (const entry of journal.splice(mark).reverse())
+      if ('list' in entry) entry.list.pop()
+      else if (entry.former) entry.changes.set(entry.text, entry.former)
+      else entry.changes.delete(entry.text)
+  }
+  const rows: Rows = {
+    get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
+      const table = typed as Table
+      if (checksRows) refuse(keyProblem(table, key))
+      const known = rowsOf(table)
+      const text = keyText(key)
+      const change = known.changes.get(text)
+      const row = change ? change.row : before(known, text)
+      if (row === undefined) throw new RowNotLoaded({ table, key, text })
+      return (row ?? undefined) as R | undefined
+    },
+    insert: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row, true),
+    put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row, false),
+    remove: (table, key) => record(table as Table, key, null, false),
+    add: (typed, row) => {
+      const table = typed as Table
+      if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
+      if (checksRows) refuse(rowProblem(table, row as Row))
+      const known = rowsOf(table)
+      known.added ??= []
+      known.added.push(row as Row)
+      journal.push({ list: known.added })
+    },
+    attempt: (part) => {
+      const since = journal.length
+      try {
+        part()
+        return null
+      } catch (error) {
+        // Its turn comes again once the row is there.
+        if (error instanceof RowNotLoaded) throw error
+        undoTo(since)
+        return error instanceof Error ? error.message : String(error)
+      }
+    },
+  }
+  return {
+    /** Whether the row is known, and stays known to the end of the batch whatever the cache lets go. */
+    holds: (table: Table, text: string): boolean => {
+      const known = rowsOf(table)
+      if (known.changes.has(text)) return true
+      const row = before(known, text)
+      if (row !== undefined) known.loaded.set(text, row)
+      return row !== undefined
+    },
+    before,
+    rows,
+    tables,
+    keepLoaded: (table: Table, text: string, row: Row | null): void => {
+      const known = rowsOf(table)
+      known.loaded.set(text, row)
+      known.cache.keep(text, row)
+    },
+    beginEvent: (): void => {
+      journal.length = 0
+    },
+    /** How much the event at hand has changed so far. */
+    mark: (): number => journal.length,
+    undoTo,
+  }
+}
+
+/**
+ * Folds events into row changes in memory, in log order. Rows that are neither changed by this batch nor cached are
+ * loaded when the first event asks for one, then for all events at hand at once: mostly one select a table, or none.
+ * Which rows an event reads is therefore not asked while every row is known.
+ */
+export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions): Fold => {
+  const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
+  const { holds, before, rows, tables, keepLoaded, beginEvent, mark, undoTo } = overlay
+  const asked = dispatchOf(models)
+  let taken = 0
+  let last: RecordedEvent | null = null
+
+  const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
+    const missing = new Map<Table, Map<string, Key>>()
+    for (const { table, key, text } of wanted) {
+      if (holds(table, text)) continue
+      const keys = missing.get(table)
+      if (keys) keys.set(text, key)
+      else missing.set(table, new Map([[text, key]]))
+    }
+    for (const [table, keys] of missing) {
+      const found = new Map<string, Row>()
+      for (const row of await load(table, [...keys.values()])) found.set(keyText(keyOf(table, row)), row)
+      for (const text of keys.keys()) keepLoaded(table, text, found.get(text) ?? null)
+    }
+  }
+
+  /** The row that it asked for and that is not loaded, or null when every model has taken the event or passed it by. */
+  const applyEvent = (event: RecordedEvent): NamedRow | null => {
+    const poisons: PoisonEvent[] = []
+    beginEvent()
+    for (const model of asked(event)) {
+      const since = mark()
+      try {
+        model.apply(event, rows)
+      } catch (cause) {
+        if (cause instanceof RowNotLoaded) {
+          undoTo(0)
+          return cause.row
+        }
+        const poison = new PoisonEvent(event, model.name, cause)
+        undoTo(onPoison === undefined ? 0 : since)
+        if (onPoison === undefined) throw poison
+        poisons.push(poison)
+      }
+    }
+    // Only now: the event may have been applied several times, until all of its rows were loaded.
+    for (const poison of poisons) onPoison?.(poison)
+    return null
+  }
+
+  const take = async (events: readonly RecordedEvent[], giveWay: GiveWay = goOn): Promise<void> => {
+    const rest = turnEach(turnSteps, giveWay)
+    let named: Named | null = null
+    for (const [index, event] of events.entries()) {
+      if (index > 0 && index % stepEvents === 0) await rest()
+      // Each turn loads one more row of the finitely many that the event is about.
+      for (let row = applyEvent(event); row; row = applyEvent(event)) {
+        if (event === named?.poison?.event) throw named.poison
+        const isFirst = named === null
+        named ??= nameRows(models, events.slice(index), onPoison !== undefined)
+        await loadRows(isFirst ? [row, ...named.rows] : [row])
+      }
+      taken += 1
+      last = event
+    }
+  }
+
+  const changeOf = (known: TableRows): TableChange => {
+    const { table } = known
+    const inserted: Row[] = known.added === null ? [] : [...known.added]
+    const put: Row[] = []
+    const removed: Key[] = []
+    for (const [text, { key, row, inserted: isNew }] of known.changes) {
+      const former = isNew ? null : before(known, text)
+      if (row && (isNew || (alone && former === null))) inserted.push(row)
+      else if (isSame(former, row)) continue
+      else if (row) put.push(row)
+      else removed.push(key)
+    }
+    return { table, inserted, put, removed }
+  }
+
+  const changes = (): Changes => ({
+    tables: [...tables.values()]
+      .filter((known) => known.changes.size > 0 || known.added !== null)
+      .map(changeOf),
+    commit: () => {
+      for (const { changes: ofTable, cache: kept } of tables.values())
+        for (const [text, { row, inserted }] of ofTable)
+          if (inserted) kept.leaveOut(text)
+          else kept.keep(text, row)
+    },
+  })
+
+  return {
+    get events() {
+      return taken
+    },
+    get last() {
+      return last
+    },
+    take,
+    changes,
+  }
+}
+
+/**
+ * Folds a batch whose events are all at hand.
+ * @throws PoisonEvent
+ */
+export const foldBatch = async ({
+  events,
+  ...options
+}: FoldOptions & { readonly events: readonly RecordedEvent[] }): Promise<Changes> => {
+  const fold = startFold(options)
+  await fold.take(events)
+  return fold.changes()
+}

@@ -1,0 +1,211 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { keepSession } from '../postgres/leader.ts'
+import { tryLock, unlock } from '../postgres/locks.ts'
+import { type Session, boundSilence } from '../postgres/postgres-session.ts'
+import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
+import { compareDefinitions } from './definition.ts'
+import { UndecodableEvent } from './feed.ts'
+import { PoisonEvent } from './fold-batch.ts'
+import { hearHints, stopHearing } from './group-signals.ts'
+import { type TenureContext, holdTenure } from './leadership.ts'
+import type { ReadModel, ReadModelGroup } from './read-model.ts'
+import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
+
+/**
+ * `owner` folds; `standby` takes over when the owner is gone; `rebuilding` makes its tables first; `poisoned` stopped
+ * before an event that it cannot apply; `superseded` found tables of another version of the program; `unreachable` has
+ * no connection.
+ */
+export type GroupState =
+  | 'starting'
+  | 'rebuilding'
+  | 'standby'
+  | 'owner'
+  | 'poisoned'
+  | 'superseded'
+  | 'unreachable'
+
+export type EngineLogger = Pick<Logger, 'info' | 'warn' | 'error' | 'fatal'>
+
+export type GroupContext = TenureContext &
+  RebuildContext & {
+    readonly pool: pg.Pool
+    readonly logger: EngineLogger
+    /** How long a session of a group may be without a word from Postgres that it waits for, or from this process. */
+    readonly answerTimeoutMs: number
+    readonly setState: (group: string, state: GroupState, error?: Error) => void
+  }
+
+/** A standby asks this often whether the owner is gone. */
+const standbyMs = 500
+/** The pause after a failure; it doubles with each one until something works again. */
+const firstBackoffMs = 100
+const maxBackoffMs = 2000
+
+/** The models whose tables must be made: never filled, filled by older code, or dropped by hand. */
+export const outdatedModels = async (
+  pool: pg.Pool | pg.ClientBase,
+  group: ReadModelGroup,
+  checkpoint: Checkpoint,
+): Promise<{
+  outdated: readonly ReadModel[]
+  missing: readonly ReadModel[]
+  newer: readonly string[]
+}> => {
+  const { outdated, newer } = compareDefinitions(group, checkpoint.definitions)
+  const names = group.models.flatMap((model) => model.tables.map(({ name }) => name))
+  const found = await tablesExist(pool, names)
+  const absent = new Set(names.filter((_, index) => !found[index]))
+  const missing = group.models.filter((model) => model.tables.some(({ name }) => absent.has(name)))
+  return { outdated, missing, newer }
+}
+
+/**
+ * Keeps a group going for as long as the process runs: makes its tables where they are not of this program, waits for
+ * ownership, folds, and starts over after each lost connection. Ends only by its signal.
+ */
+export const runGroup = async (
+  context: GroupContext,
+  group: ReadModelGroup,
+  stop: AbortSignal,
+): Promise<void> => {
+  const { logger, progress, setState } = context
+  const lockName = `projection ${group.name}`
+  /** This process has seen the tables of its own program: if they change now, another program is at work. */
+  let adopted = false
+  let backoffMs = firstBackoffMs
+  const tenure: TenureContext = {
+    ...context,
+    // A connection and tables that fit say nothing of that: a disk that is full can be read.
+    onBatch: (batch) => {
+      backoffMs = firstBackoffMs
+      context.onBatch?.(batch)
+    },
+  }
+
+  const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+    sleep(ms, undefined, { signal }).catch(() => undefined)
+
+  const stayPoisoned = async (session: Session, epoch: number, signal: AbortSignal): Promise<void> => {
+    // The fold would meet the same event again, so it waits until somebody exchanges the tables.
+    while (!signal.aborted) {
+      const checkpoint = await readCheckpoint(session.client, group.name)
+      if (checkpoint?.epoch !== epoch) return
+      await pause(1000, signal)
+    }
+  }
+
+  const makeTables = async (
+    models: readonly ReadModel[],
+    session: Session,
+    checkpoint: Checkpoint,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const names = models.map(({ name }) => name)
+    setState(group.name, 'rebuilding')
+    logger.info({ group: group.name, models: names }, 'making read tables from the log')
+    let saidMs = performance.now()
+    try {
+      const result = await rebuildGroup(context, group, models, {
+        signal,
+        onProgress: (step) => {
+          if (performance.now() - saidMs < 5000) return
+          saidMs = performance.now()
+          logger.info(step, 'making read tables from the log')
+        },
+      })
+      logger.info({ ...result }, 'read tables made')
+    } catch (error) {
+      if (error instanceof RebuildRunning) return pause(standbyMs, signal)
+      if (!(error instanceof PoisonEvent || error instanceof UndecodableEvent)) throw error
+      setState(group.name, 'poisoned', error)
+      await stayPoisoned(session, checkpoint.epoch, signal)
+    }
+  }
+
+  /** True when the tables are those of this program, so that they may be read and folded into. */
+  const tablesFit = async (session: Session, signal: AbortSignal): Promise<boolean> => {
+    const checkpoint = await readCheckpoint(session.client, group.name)
+    if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
+    const { outdated, missing, newer } = await outdatedModels(session.client, group, checkpoint)
+    if (newer.length > 0 || (adopted && outdated.length > 0)) {
+      progress.setUsable(group.name, false)
+      const names = newer.length > 0 ? newer : outdated.map(({ name }) => name)
+      setState(
+        group.name,
+        'superseded',
+        new Error(`another version of the program made the tables of ${names.join(', ')}; stop this process`),
+      )
+      return false
+    }
+    const make = [...new Set([...outdated, ...missing])]
+    if (make.length > 0) {
+      progress.setUsable(group.name, false)
+      // They are made over sessions of their own, for minutes.
+      await boundSilence(session.client, 0)
+      await makeTables(make, session, checkpoint, signal)
+      await boundSilence(session.client, context.answerTimeoutMs)
+      return tablesFit(session, signal)
+    }
+    adopted = true
+    progress.looked(group.name, checkpoint)
+    progress.setUsable(group.name, true)
+    return true
+  }
+
+  const stand = async (session: Session, signal: AbortSignal): Promise<void> => {
+    let locked = false
+    let hears = false
+    while (!signal.aborted) {
+      if (!(await tablesFit(session, signal))) {
+        if (locked) await unlock(session.client, lockName)
+        locked = false
+        await pause(standbyMs, signal)
+        continue
+      }
+      locked ||= await tryLock(session.client, lockName)
+      if (!locked) {
+        backoffMs = firstBackoffMs
+        setState(group.name, 'standby')
+        if (!hears && group.held) await hearHints(session.client, group.name, progress)
+        hears = true
+        await pause(standbyMs, signal)
+        continue
+      }
+      if (hears) await stopHearing(session.client)
+      hears = false
+      setState(group.name, 'owner')
+      progress.setOwned(group.name, true)
+      try {
+        const end = await holdTenure(tenure, group, session, signal)
+        if (end.kind === 'poisoned') {
+          setState(group.name, 'poisoned', end.error)
+          await stayPoisoned(session, end.epoch, signal)
+        }
+      } finally {
+        progress.setOwned(group.name, false)
+      }
+    }
+  }
+
+  await keepSession(
+    {
+      pool: context.pool,
+      applicationName: `farebox projection ${group.name}`,
+      answerTimeoutMs: context.answerTimeoutMs,
+      stop,
+      onError: (error) => {
+        setState(group.name, 'unreachable', error as Error)
+        const pauseMs = backoffMs
+        backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
+        return pauseMs
+      },
+    },
+    async (session, signal) => {
+      session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
+      await stand(session, signal)
+    },
+  )
+}

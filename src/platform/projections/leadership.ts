@@ -1,0 +1,257 @@
+import type { Clock } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type GiveWay, patienceMs, patientWhile } from '../commands/background-scheduler.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { Session } from '../postgres/postgres-session.ts'
+import { raiseEpoch, readEpoch, refuseForeignLog } from './checkpoint.ts'
+import { type LogFeed, UndecodableEvent } from './feed.ts'
+import { type Fold, PoisonEvent, type TableChange, startFold } from './fold-batch.ts'
+import { type Gate, sendHint } from './group-signals.ts'
+import type { Progress } from './progress.ts'
+import type { ReadModelGroup } from './read-model.ts'
+import { createRowCache } from './row-cache.ts'
+import { type BatchWriter, createBatchWriter, writeWork } from './write-batch.ts'
+
+export type BatchDone = {
+  readonly group: string
+  readonly events: number
+  readonly rows: number
+}
+
+/** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
+export type BatchPoint = 'projection-batch-folded' | 'projection-batch-sent'
+
+export type TenureContext = {
+  readonly log: EventLog
+  readonly feed: LogFeed
+  readonly progress: Progress
+  readonly gate: Gate
+  readonly logId: string
+  /** Events after which a batch is written. */
+  readonly maxBatch: number
+  readonly maxRows: number
+  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits. */
+  readonly gatherMs: number
+  /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
+  readonly giveWay: GiveWay
+  readonly clock: Clock
+  readonly onBatch?: ((batch: BatchDone) => void) | undefined
+  readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
+}
+
+/** How a tenure ended: its tables were exchanged, another owner took over, or an event cannot be applied. */
+export type TenureEnd =
+  | { readonly kind: 'fenced' }
+  | { readonly kind: 'poisoned'; readonly error: Error; readonly epoch: number }
+
+/** SQLSTATE classes of data that Postgres does not take: values, constraints, texts it cannot read, sizes. */
+const isDataError = (error: unknown): boolean =>
+  /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
+
+/** Events read, and so decoded, at once: some milliseconds in which nothing else of the process runs. */
+const maxRead = 1_000
+
+/** How soon an owner with nothing to fold learns that another program exchanged its tables. */
+const fenceCheckMs = 500
+
+/** Aborts its signal when the group's epoch is no longer this one; else this owner is seen to be current. */
+const watchFence = (
+  session: Session,
+  group: string,
+  epoch: number,
+  { isBusy, current }: { readonly isBusy: () => boolean; readonly current: () => void },
+) => {
+  const fenced = new AbortController()
+  const look = async (): Promise<void> => {
+    if ((await readEpoch(session.client, group)) !== epoch)
+      fenced.abort(new Error(`group ${group} is at another epoch`))
+    else current()
+  }
+  let looking: Promise<void> | null = null
+  const timer = setInterval(() => {
+    // A session takes one statement at a time, and a batch looks at the epoch when it is written.
+    if (isBusy() || looking !== null) return
+    // A query fails when its session ends, and that the tenure notices by itself.
+    looking = look()
+      .catch(() => undefined)
+      .finally(() => {
+        looking = null
+      })
+  }, fenceCheckMs)
+  return { signal: fenced.signal, looked: async () => looking, stop: () => clearInterval(timer) }
+}
+
+/** While it is open a batch takes what comes. */
+type Window = {
+  isOver(): boolean
+  readonly over: Promise<void>
+  close(): void
+}
+
+/**
+ * Events gather between batches, so that rows which change again and again are written once: wallets, counts and plans
+ * under load. It is over at once when a read waits, and for the first batch after a quiet time.
+ */
+const openWindow = (progress: Progress, group: string, waitMs: number): Window => {
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  let isOver = waitMs <= 0
+  const end = (): void => {
+    isOver = true
+    resolve()
+  }
+  const timer = setTimeout(end, Math.max(waitMs, 0))
+  const unsubscribe = progress.onAwaited(group, end)
+  return {
+    isOver: () => isOver,
+    over,
+    close: () => {
+      clearTimeout(timer)
+      unsubscribe()
+    },
+  }
+}
+
+const rowsOf = ({ inserted, put, removed }: TableChange): number =>
+  inserted.length + put.length + removed.length
+
+const hasRows = (change: TableChange): boolean => rowsOf(change) > 0
+
+const countRows = (tables: readonly TableChange[]): number =>
+  tables.reduce((sum, change) => sum + rowsOf(change), 0)
+
+/**
+ * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
+ * or an end that the caller must look at. Each batch lands with its checkpoint, exactly once, at this tenure's epoch.
+ */
+export const holdTenure = async (
+  context: TenureContext,
+  group: ReadModelGroup,
+  session: Session,
+  signal: AbortSignal,
+): Promise<TenureEnd> => {
+  const { feed, progress, gate, logId, onBatch, onPoint } = context
+  const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
+  const checkpoint = await raiseEpoch(session.client, group.name)
+  await refuseForeignLog(group.name, checkpoint, context.log)
+  const { epoch } = checkpoint
+  const reader = feed.reader()
+  const cache = createRowCache({ maxRows: context.maxRows, complete: false })
+  const writer: BatchWriter = createBatchWriter(session.client, 'read')
+  let { position } = checkpoint
+  let limit = maxBatch
+  let gatherUntilMs = 0
+  let busy = false
+  /** When the last event that was folded was recorded: those after it are not older. */
+  let foldedMs = Number.NEGATIVE_INFINITY
+
+  const lull = patientWhile(context.giveWay, () => context.clock() < foldedMs + gatherMs + patienceMs)
+
+  /** What the batch at hand has for the group's work tables. */
+  let forWork: RecordedEvent[] = []
+
+  /** Folds what comes into a batch, in lulls, until it is time to write it or an event cannot be applied. */
+  const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
+    const at = (): number => fold.last?.position ?? position
+    const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
+    const moreCame = async (): Promise<boolean> => {
+      await Promise.race([window.over, reader.arrived(at(), ended)])
+      return reader.has(at())
+    }
+    try {
+      let isLast: boolean
+      do {
+        // What is there when the time is over still comes along.
+        isLast = window.isOver()
+        await lull()
+        const events = await reader.next(at(), Math.min(limit, maxRead), ended)
+        busy = true
+        await fence.looked()
+        await fold.take(events, lull)
+        if (group.work) for (const event of events) if (group.work.types.has(event.type)) forWork.push(event)
+        foldedMs = Date.parse((fold.last as RecordedEvent).metadata.recordedAt)
+      } while (!isLast && fold.events < limit && (await moreCame()))
+    } finally {
+      window.close()
+    }
+  }
+
+  /** False when the checkpoint was not where the batch starts: another owner is at work. */
+  const write = async (fold: Fold): Promise<boolean> => {
+    await onPoint?.('projection-batch-folded')
+    await lull()
+    const { position: to, id: lastEvent } = fold.last as RecordedEvent
+    const changes = fold.changes()
+    const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
+    const written = group.work
+      ? writeWork(session.client, group.work, forWork, step)
+      : writer.write(changes.tables, step).then((landed) => (landed ? countRows(changes.tables) : null))
+    // It is awaited below; a failure while the point is passed is not unhandled.
+    written.catch(() => undefined)
+    await onPoint?.('projection-batch-sent')
+    const rows = await written
+    if (rows === null) return false
+    changes.commit()
+    position = to
+    const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
+    if (group.work && rows > 0) tables.push(group.work.name)
+    progress.changed(group.name, tables)
+    progress.advanceOwn(group.name, to)
+    const told = tables.filter((name) => group.held?.includes(name))
+    if (told.length > 0) await sendHint(session.client, group.name, told)
+    onBatch?.({ group: group.name, events: fold.events, rows })
+    return true
+  }
+
+  /** Null while the group can go on. */
+  const takeBatch = async (ended: AbortSignal): Promise<TenureEnd | null> => {
+    await reader.arrived(position, ended)
+    const fold = startFold({ models: group.models, cache, load: writer.load })
+    forWork = []
+    let poison: Error | null = null
+    try {
+      await fill(fold, ended)
+    } catch (error) {
+      if (!(error instanceof UndecodableEvent || error instanceof PoisonEvent)) throw error
+      poison = error
+    }
+    // What stands before it is applied first.
+    if (fold.last !== null)
+      try {
+        if (!(await gate.pass(ended, () => write(fold)))) return { kind: 'fenced' }
+        gatherUntilMs = fold.events < limit ? performance.now() + gatherMs : 0
+        limit = maxBatch
+      } catch (error) {
+        if (!isDataError(error) || session.ended.aborted) throw error
+        // Nothing landed. Smaller and smaller batches find the event that the database does not take.
+        if (fold.events > 1) {
+          limit = Math.floor(fold.events / 2)
+          return null
+        }
+        poison = new PoisonEvent(fold.last, group.name, error)
+      }
+    return poison && { kind: 'poisoned', error: poison, epoch }
+  }
+
+  const foldOn = async (ended: AbortSignal): Promise<TenureEnd> => {
+    for (;;) {
+      const end = await takeBatch(ended)
+      busy = false
+      if (end) return end
+    }
+  }
+
+  progress.advance(group.name, checkpoint)
+  const fence = watchFence(session, group.name, epoch, {
+    isBusy: () => busy,
+    current: () => progress.advanceOwn(group.name, position),
+  })
+  try {
+    return await foldOn(AbortSignal.any([signal, fence.signal]))
+  } catch (error) {
+    if (fence.signal.aborted && !signal.aborted) return { kind: 'fenced' }
+    throw error
+  } finally {
+    fence.stop()
+    reader.close()
+  }
+}

@@ -1,0 +1,171 @@
+import { setMaxListeners } from 'node:events'
+import type pg from 'pg'
+import type { Clock } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { type GiveWay, goOn } from '../commands/background-scheduler.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { sessionAnswerMs } from '../postgres/postgres-session.ts'
+import { ProjectionsRefused, adoptWork, ensureCheckpoint, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
+import type { LogFeed } from './feed.ts'
+import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
+import { createGate } from './group-signals.ts'
+import type { BatchDone, BatchPoint } from './leadership.ts'
+import { type Progress, createProgress } from './progress.ts'
+import type { ReadModelGroup } from './read-model.ts'
+
+export type GroupHealth = {
+  readonly group: string
+  readonly state: GroupState
+  /** Why it does not go on; null while it does. */
+  readonly error: string | null
+}
+
+export type GroupLag = {
+  readonly group: string
+  /** How far behind the log's head, in positions: events on Postgres. */
+  readonly positions: number
+  /** The age of the first event that is not folded; 0 when there is none. */
+  readonly seconds: number
+}
+
+export type ProjectionRunner = {
+  /**
+   * Checks that log and tables belong together, then keeps all groups going in the background.
+   * @throws ProjectionsRefused (another log, a log shorter than the checkpoint, tables of a newer program)
+   */
+  start(): Promise<void>
+  /** Finishes the batches under way and gives the groups up. */
+  stop(): Promise<void>
+  readonly progress: Progress
+  health(): readonly GroupHealth[]
+  lag(): Promise<readonly GroupLag[]>
+  /** Whether all groups pass the head of the log, as it is now, within a bound (default 1,000 ms). */
+  caughtUp(timeoutMs?: number): Promise<boolean>
+  /** Resolves when no batch is under way; none starts until `resume`. */
+  pause(): Promise<void>
+  resume(): void
+}
+
+export type RunnerOptions = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly feed: LogFeed
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  readonly groups: readonly ReadModelGroup[]
+  readonly logger: EngineLogger
+  readonly clock: Clock
+  /** Events after which a batch is written, however briefly it has gathered; default 4,000. */
+  readonly maxBatch?: number
+  /** Rows of a group kept in memory; default 20,000. */
+  readonly maxRows?: number
+  /** Called between steps of folding and before a batch is written. */
+  readonly giveWay?: GiveWay
+  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits; default 60. */
+  readonly gatherMs?: number
+  /** A session is given up when Postgres owes an answer and is silent for this long, milliseconds; default 30,000. */
+  readonly answerTimeoutMs?: number
+  readonly onBatch?: (batch: BatchDone) => void
+  readonly onState?: (health: GroupHealth) => void
+  readonly onPoint?: (point: BatchPoint) => void | Promise<void>
+}
+
+/** Folds the log into the read tables of all groups. One process owns a group at a time. */
+export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
+  const { pool, log, groups, logger, decode, clock } = options
+  const names = groups.map(({ name }) => name)
+  const progress = createProgress({ pool, groups: names })
+  const gate = createGate()
+  const stopping = new AbortController()
+  // Every wait of every group listens to it.
+  setMaxListeners(0, stopping.signal)
+  const health = new Map<string, GroupHealth>(
+    names.map((group) => [group, { group, state: 'starting', error: null }]),
+  )
+  let loops: readonly Promise<void>[] = []
+
+  const setState = (group: string, state: GroupState, error?: Error): void => {
+    const former = health.get(group)
+    const now: GroupHealth = { group, state, error: error?.message ?? null }
+    if (former?.state === now.state && former.error === now.error) return
+    health.set(group, now)
+    options.onState?.(now)
+    const fields = { group, state, ...(error && { err: error }) }
+    if (state === 'poisoned') logger.fatal(fields, 'projection stopped: it cannot apply an event')
+    else if (error) logger.error(fields, 'projection does not go on')
+    else logger.info(fields, 'projection')
+  }
+
+  const check = async (group: ReadModelGroup, logId: string): Promise<void> => {
+    await ensureCheckpoint(pool, group.name, logId)
+    const checkpoint = await readCheckpoint(pool, group.name)
+    if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
+    await refuseForeignLog(group.name, checkpoint, log)
+    const { newer, outdated, missing } = await outdatedModels(pool, group, checkpoint)
+    if (newer.length > 0)
+      throw new ProjectionsRefused(
+        `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
+      )
+    if (group.work) await adoptWork(pool, group.name, group.work)
+    progress.advance(group.name, checkpoint)
+    progress.setUsable(group.name, outdated.length + missing.length === 0)
+  }
+
+  const start = async (): Promise<void> => {
+    const logId = await log.logId()
+    for (const group of groups) await check(group, logId)
+    const context = {
+      pool,
+      log,
+      decode,
+      feed: options.feed,
+      progress,
+      gate,
+      logId,
+      logger,
+      setState,
+      maxBatch: options.maxBatch ?? 4_000,
+      maxRows: options.maxRows ?? 20_000,
+      gatherMs: options.gatherMs ?? 60,
+      answerTimeoutMs: options.answerTimeoutMs ?? sessionAnswerMs,
+      giveWay: options.giveWay ?? goOn,
+      clock,
+      onBatch: options.onBatch,
+      onPoint: options.onPoint,
+    }
+    loops = groups.map((group) => runGroup(context, group, stopping.signal))
+  }
+
+  const lagOf = async (group: string, head: number): Promise<GroupLag> => {
+    const known = Math.max(0, progress.position(group))
+    // What this process knows of another owner's checkpoint may be old.
+    const checkpoint = known >= head ? null : await readCheckpoint(pool, group)
+    if (checkpoint) progress.advance(group, checkpoint)
+    const position = checkpoint?.position ?? known
+    const [first] = position < head ? await log.readAll(position, 1) : []
+    if (!first) return { group, positions: 0, seconds: 0 }
+    const recordedMs = Date.parse(decode(first).metadata.recordedAt)
+    return { group, positions: head - position, seconds: Math.max(0, clock() - recordedMs) / 1000 }
+  }
+
+  return {
+    start,
+    stop: async () => {
+      stopping.abort(new Error('the projection runner stops'))
+      await Promise.all(loops)
+      progress.close()
+    },
+    progress,
+    health: () => [...health.values()],
+    lag: async () => {
+      const head = await log.head()
+      return Promise.all(names.map((group) => lagOf(group, head)))
+    },
+    caughtUp: async (timeoutMs = 1000) => {
+      const head = await log.head()
+      const reached = await Promise.all(names.map((group) => progress.reached(group, head, timeoutMs)))
+      return reached.every(Boolean)
+    },
+    pause: gate.close,
+    resume: gate.open,
+  }
+}

@@ -1,0 +1,255 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import type { Session } from '../postgres/postgres-session.ts'
+import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
+import { type Row, columnNames, definitionsOf, qualified } from './definition.ts'
+import { UndecodableEvent } from './feed.ts'
+import { createFolding } from './folding.ts'
+import type { ReadModel, Table } from './read-model.ts'
+
+/** The first row, by key, in which two fillings of a table differ. */
+export type Difference = {
+  readonly table: string
+  readonly key: Row
+  /** The first column that differs; null when one side has no such row. */
+  readonly column: string | null
+  /** The column's value, or the whole row when `column` is null; null when that side has no such row. */
+  readonly live: unknown
+  readonly rebuilt: unknown
+}
+
+type Found = { readonly live: Row | null; readonly rebuilt: Row | null }
+
+const describe = (table: Table, { live, rebuilt }: Found): Difference => {
+  const some = (live ?? rebuilt) as Row
+  const key = Object.fromEntries(table.key.map((name) => [name, some[name]]))
+  const column =
+    live && rebuilt
+      ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ??
+        null)
+      : null
+  return {
+    table: table.name,
+    key,
+    column,
+    live: live && column ? live[column] : live,
+    rebuilt: rebuilt && column ? rebuilt[column] : rebuilt,
+  }
+}
+
+/**
+ * Compares a table of schema `read` with the one of the same name in another schema, byte for byte (`*<>` compares
+ * stored images). Call it in one snapshot in which both stand at the same position.
+ */
+export const compareTables = async (
+  client: pg.ClientBase,
+  table: Table,
+  schema: string,
+): Promise<Difference | null> => {
+  const on = table.key.map((name) => `live.${name} = rebuilt.${name}`).join(' and ')
+  const order = table.key.map((name) => `coalesce(live.${name}, rebuilt.${name})`).join(', ')
+  const [first] = table.key
+  const { rows } = await client.query<Found>(
+    `select to_jsonb(live) as live, to_jsonb(rebuilt) as rebuilt
+     from ${qualified('read', table)} live full join ${qualified(schema, table)} rebuilt on ${on}
+     where live.${first} is null or rebuilt.${first} is null or live *<> rebuilt
+     order by ${order} limit 1`,
+  )
+  return rows[0] ? describe(table, rows[0]) : null
+}
+
+/** A difference as an operator reads it. */
+export const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
+  const row = `${table} ${JSON.stringify(key)}`
+  if (column === null)
+    return live === null ? `${row}: the row was missing` : `${row}: the row should not have been there`
+  return `${row}: ${column} was ${JSON.stringify(live)}, the log says ${JSON.stringify(rebuilt)}`
+}
+
+/** Where new tables stand: what their group's checkpoint becomes. */
+export type Settled = Pick<Checkpoint, 'position' | 'lastEvent'>
+
+export type Exchange = {
+  readonly session: Session
+  readonly group: string
+  readonly models: readonly ReadModel[]
+  /** The models are all that the group has from now on. */
+  readonly whole: boolean
+  readonly schema: string
+  readonly logId: string
+  /** The live tables are of another log, or of another past of this one. */
+  readonly foreign: boolean
+  /**
+   * Called under the locks with the checkpoint: brings the new tables to where the group is to stand and returns that
+   * place, or null when they are too far behind to do it while readers wait.
+   */
+  readonly settle: (checkpoint: Checkpoint) => Promise<Settled | null>
+}
+
+/** SQLSTATEs of a lock that was not free in time, and of a deadlock: readers lock tables in orders of their own. */
+const lockFailures = ['55P03', '40P01']
+
+/** The live tables that go: those of the models, and what they had before. */
+const existing = async ({ session, models }: Exchange): Promise<readonly string[]> => {
+  const { rows } = await session.client.query<{ name: string }>(
+    `select format('read.%I', tablename) as name from pg_tables
+     where schemaname = 'read' and tablename = any ($1::text[])`,
+    [models.flatMap(({ tables, formerTables = [] }) => [...tables.map(({ name }) => name), ...formerTables])],
+  )
+  return rows.map(({ name }) => name)
+}
+
+const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<number | null> => {
+  const { session, group, models, whole, schema, logId, foreign, settle } = exchange
+  const { client } = session
+  await client.query('begin')
+  try {
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+    // The checkpoint before the tables, as a batch of the runner takes them; the other way round the two would deadlock.
+    const checkpoint = await readCheckpoint(client, group, 'for update')
+    if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
+    const live = await existing(exchange)
+    const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
+    // The new tables too: once `settle` has folded into them, nothing may be left to wait for.
+    await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
+    await client.query('set local lock_timeout = 0')
+    const settled = await settle(checkpoint)
+    if (settled === null) {
+      await client.query('rollback')
+      return null
+    }
+    for (const name of live) await client.query(`drop table ${name}`)
+    for (const name of made) await client.query(`alter table ${name} set schema read`)
+    await client.query(
+      `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
+         definitions = case when $7::boolean then '{}'::jsonb else definitions end || $4::jsonb,
+         last_event = $5::uuid,
+         lineage = case when $6::boolean then gen_random_uuid() else lineage end
+       where name = $1::text`,
+      [
+        group,
+        settled.position,
+        logId,
+        JSON.stringify(definitionsOf(models)),
+        settled.lastEvent,
+        foreign,
+        whole,
+      ],
+    )
+    await client.query('commit')
+    return settled.position
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+/** How long readers may queue behind one attempt. From the deadlock timeout (1 s) on, an autovacuum gives way. */
+const lockTimeouts = [100, 200, 400, 800, 1600]
+const maxAttempts = 100
+
+/**
+ * Puts the new tables in the place of the live ones, in one transaction. Readers wait for some milliseconds and then
+ * find the new tables; the group's owner meets a new epoch, forgets its cached rows and goes on. Retries while other
+ * sessions hold the tables; resolves to null when `settle` gave null.
+ */
+export const exchangeTables = async (exchange: Exchange): Promise<number | null> => {
+  for (let count = 0; ; count += 1) {
+    try {
+      return await attempt(exchange, lockTimeouts[count % lockTimeouts.length] ?? 100)
+    } catch (error) {
+      if (!lockFailures.includes((error as { code?: string }).code ?? '')) throw error
+      if (count >= maxAttempts)
+        throw new Error(
+          `other sessions keep the tables of group ${exchange.group} locked: end long transactions (pg_stat_activity) and rebuild again`,
+          { cause: error },
+        )
+      await sleep(50 + Math.random() * 250)
+    }
+  }
+}
+
+/** Folds the log from its start into the empty tables of a schema. */
+export type Replay = {
+  readonly position: number
+  readonly events: number
+  /** The id of the event at `position`; null when none was folded there. */
+  readonly lastEvent: string | null
+  /** Folds everything up to and including a position of the log. Nothing past it is folded. */
+  to(bound: number, onBatch?: () => void): Promise<void>
+}
+
+export type ReplayOptions = {
+  readonly session: Session
+  readonly schema: string
+  readonly models: readonly ReadModel[]
+  readonly log: Pick<EventLog, 'readAll'>
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  readonly signal: AbortSignal
+  /** Events of one batch; default 10,000: the more, the more often hot rows are written once for many events. */
+  readonly batch?: number
+  /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
+  readonly maxRows?: number
+}
+
+/** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
+export const createReplay = (options: ReplayOptions): Replay => {
+  const { log, signal, batch = 10_000 } = options
+  const folding = createFolding(options)
+  let position = 0
+  let events = 0
+  let lastEvent: string | null = null
+
+  const decode = (stored: StoredEvent): RecordedEvent => {
+    try {
+      return options.decode(stored)
+    } catch (cause) {
+      throw new UndecodableEvent(stored, cause)
+    }
+  }
+
+  const read = (after: number): Promise<readonly StoredEvent[]> => {
+    const page = log.readAll(after, batch)
+    // It is awaited later; a failure before that is not unhandled.
+    page.catch(() => undefined)
+    return page
+  }
+
+  const to = async (bound: number, onBatch?: () => void): Promise<void> => {
+    if (bound <= position) return
+    let page = read(position)
+    for (;;) {
+      signal.throwIfAborted()
+      const stored = (await page).filter((event) => event.position <= bound)
+      const last = stored.at(-1)
+      if (!last) break
+      const more = last.position < bound
+      if (more) page = read(last.position)
+      await folding.take(stored.map(decode))
+      position = last.position
+      lastEvent = last.id
+      events += stored.length
+      onBatch?.()
+      if (!more) break
+    }
+    await folding.written()
+    // What lies between the last event and the bound was read and is nothing.
+    if (position < bound) lastEvent = null
+    position = bound
+  }
+
+  return {
+    get position() {
+      return position
+    },
+    get events() {
+      return events
+    },
+    get lastEvent() {
+      return lastEvent
+    },
+    to,
+  }
+}

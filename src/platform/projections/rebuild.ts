@@ -1,0 +1,300 @@
+import type pg from 'pg'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { tryLock } from '../postgres/locks.ts'
+import { type Session, openSession } from '../postgres/postgres-session.ts'
+import { type Checkpoint, ProjectionsRefused, ensureCheckpoint, isOfAnotherLog, readCheckpoint, tablesExist } from './checkpoint.ts'
+import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
+import type { ReadModel, ReadModelGroup } from './read-model.ts'
+import { type Difference, type Replay, type Settled, compareTables, createReplay, exchangeTables } from './rebuild-tables.ts'
+
+export type RebuildPhase = 'fold' | 'index' | 'catch up' | 'compare' | 'switch'
+
+export type RebuildProgress = {
+  readonly group: string
+  readonly phase: RebuildPhase
+  readonly events: number
+  readonly position: number
+  readonly target: number
+  readonly eventsPerSecond: number
+  /** Null until it can be told. */
+  readonly secondsLeft: number | null
+}
+
+export type RebuildResult = {
+  readonly group: string
+  readonly models: readonly string[]
+  readonly events: number
+  readonly position: number
+  readonly durationMs: number
+  /** The models whose version did not change: their live tables were compared before the exchange. */
+  readonly compared: readonly string[]
+  /** At most one a table: its first. */
+  readonly differences: readonly Difference[]
+  /** False for a comparison only. */
+  readonly exchanged: boolean
+}
+
+export type RebuildOptions = {
+  readonly onProgress?: (progress: RebuildProgress) => void
+  readonly signal?: AbortSignal
+  /** Compares the new tables with the live ones and drops them. */
+  readonly compareOnly?: boolean
+}
+
+/** The group's tables are being made anew by somebody already. */
+export class RebuildRunning extends Error {
+  override readonly name = 'RebuildRunning'
+}
+
+export type RebuildContext = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly decode: (event: StoredEvent) => RecordedEvent
+}
+
+type Plan = {
+  readonly group: ReadModelGroup
+  readonly models: readonly ReadModel[]
+  /** All models of the group. */
+  readonly whole: boolean
+  readonly schema: string
+  readonly logId: string
+  /** The live tables are of another log, or of another past of this one. */
+  readonly foreign: boolean
+  /** Their live tables were filled by these very definitions, from this log. */
+  readonly comparable: readonly ReadModel[]
+  /** The new tables must stand exactly at the live checkpoint; else the live position says nothing. */
+  readonly follows: 'checkpoint' | 'head'
+}
+
+const planRebuild = async (
+  { pool, log }: RebuildContext,
+  group: ReadModelGroup,
+  models: readonly ReadModel[],
+): Promise<Plan> => {
+  const logId = await log.logId()
+  await ensureCheckpoint(pool, group.name, logId)
+  const checkpoint = (await readCheckpoint(pool, group.name)) as Checkpoint
+  const foreign = await isOfAnotherLog(log, checkpoint)
+  const whole = models.length === group.models.length
+  if (foreign && !whole)
+    throw new ProjectionsRefused(
+      `the tables of group ${group.name} were folded from another log: only all of its models can be rebuilt together`,
+    )
+  const comparable: ReadModel[] = []
+  for (const model of foreign ? [] : models) {
+    if (checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest) continue
+    const names = model.tables.map(({ name }) => name)
+    if ((await tablesExist(pool, names)).every(Boolean)) comparable.push(model)
+  }
+  return {
+    group,
+    models,
+    whole,
+    schema: `read_next_${group.name}`,
+    logId,
+    foreign,
+    comparable,
+    follows: whole && comparable.length === 0 ? 'head' : 'checkpoint',
+  }
+}
+
+/** A round of catching up this short leaves little to fold under the locks: then comes the next step. */
+const shortRoundMs = 300
+/** The most events folded while readers wait. */
+const maxLockedEvents = 5000
+
+const runRebuild = async (
+  context: RebuildContext,
+  plan: Plan,
+  session: Session,
+  options: RebuildOptions,
+): Promise<RebuildResult> => {
+  const { log } = context
+  const { group, models, schema, follows } = plan
+  const { client } = session
+  const startedMs = performance.now()
+  const signal = options.signal ? AbortSignal.any([session.ended, options.signal]) : session.ended
+  const replay: Replay = createReplay({ ...context, session, schema, models, signal })
+
+  let target = 0
+  const report = (phase: RebuildPhase): void => {
+    const seconds = (performance.now() - startedMs) / 1000
+    const { events, position } = replay
+    const left = position > 0 ? (seconds * (target - position)) / position : null
+    options.onProgress?.({
+      group: group.name,
+      phase,
+      events,
+      position,
+      target,
+      eventsPerSecond: Math.round(events / Math.max(seconds, 0.001)),
+      secondsLeft: left === null ? null : Math.max(0, Math.round(left)),
+    })
+  }
+  const findTarget = async (checkpoint?: Checkpoint): Promise<number> => {
+    if (follows === 'head') return Math.max(replay.position, await log.head())
+    return (checkpoint ?? (await readCheckpoint(client, group.name)))?.position ?? 0
+  }
+  const catchUp = async (phase: RebuildPhase): Promise<void> => {
+    let roundMs: number
+    do {
+      const roundStartMs = performance.now()
+      target = await findTarget()
+      report(phase)
+      await replay.to(target, () => report(phase))
+      roundMs = performance.now() - roundStartMs
+    } while (roundMs > shortRoundMs)
+  }
+  const compare = async (): Promise<readonly Difference[]> => {
+    const differences: Difference[] = []
+    // One snapshot shows the live tables as of their checkpoint; what this transaction folds it sees as well.
+    await client.query('begin isolation level repeatable read')
+    await client.query('set local enable_hashjoin = on; set local enable_mergejoin = on')
+    await client.query('set local enable_seqscan = on')
+    target = await findTarget()
+    await replay.to(target)
+    for (const model of plan.comparable)
+      for (const table of model.tables) {
+        signal.throwIfAborted()
+        const difference = await compareTables(client, table, schema)
+        if (difference) differences.push(difference)
+      }
+    await client.query('commit')
+    return differences
+  }
+  const settle = async (checkpoint: Checkpoint): Promise<Settled | null> => {
+    const position = await findTarget(checkpoint)
+    // There are at most as many events as positions between the two. On EventStoreDB there are fewer, and another round
+    // is made without need.
+    if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
+    await replay.to(position)
+    return { position, lastEvent: replay.lastEvent }
+  }
+  const exchange = async (): Promise<number> => {
+    for (let round = 0; round < 1000; round += 1) {
+      signal.throwIfAborted()
+      await catchUp('catch up')
+      report('switch')
+      const position = await exchangeTables({
+        session,
+        group: group.name,
+        models,
+        whole: plan.whole,
+        schema,
+        logId: plan.logId,
+        foreign: plan.foreign,
+        settle,
+      })
+      if (position !== null) return position
+    }
+    throw new Error(`the rebuild of group ${group.name} cannot keep up with the log`)
+  }
+
+  await client.query(`drop schema if exists ${schema} cascade`)
+  await client.query(`create schema ${schema}`)
+  const tables = models.flatMap((model) => model.tables)
+  for (const table of tables) await client.query(createTableSql(schema, table))
+  await catchUp('fold')
+  report('index')
+  for (const table of tables) {
+    for (const sql of createIndexSql(schema, table)) await client.query(sql)
+    if (replay.events > 0) await client.query(`analyze ${schema}.${table.name}`)
+  }
+  await catchUp('catch up')
+  if (plan.comparable.length > 0) report('compare')
+  const differences = plan.comparable.length > 0 ? await compare() : []
+  const position = options.compareOnly ? replay.position : await exchange()
+  return {
+    group: group.name,
+    models: models.map(({ name }) => name),
+    events: replay.events,
+    position,
+    durationMs: Math.round(performance.now() - startedMs),
+    compared: plan.comparable.map(({ name }) => name),
+    differences,
+    exchanged: !options.compareOnly,
+  }
+}
+
+/**
+ * Makes tables of a group anew beside the live ones, compares the two where the version did not change, and puts the
+ * new ones in their place. Readers and the running owner, in whatever process, go on.
+ * @throws RebuildRunning, PoisonEvent, UndecodableEvent, ProjectionsRefused; the live tables stand as they were
+ */
+export const rebuildGroup = async (
+  context: RebuildContext,
+  group: ReadModelGroup,
+  models: readonly ReadModel[],
+  options: RebuildOptions = {},
+): Promise<RebuildResult> => {
+  const session = await openSession(context.pool, `farebox rebuild ${group.name}`, 0)
+  try {
+    if (!(await tryLock(session.client, `rebuild ${group.name}`)))
+      throw new RebuildRunning(`the read models of group ${group.name} are being rebuilt already`)
+    const plan = await planRebuild(context, group, models)
+    try {
+      return await runRebuild(context, plan, session, options)
+    } finally {
+      if (!session.ended.aborted) {
+        await session.client.query('rollback')
+        await session.client.query(`drop schema if exists ${plan.schema} cascade`)
+      }
+    }
+  } finally {
+    await session.close()
+  }
+}
+
+/**
+ * Work tables that were filled from another log, or from another past of this one, are emptied and filled from the start
+ * of this one, by whoever owns the group. Others stay: what they hold beside the log is nowhere else.
+ */
+const resetWork = async ({ pool, log }: RebuildContext, group: ReadModelGroup): Promise<void> => {
+  const logId = await log.logId()
+  const session = await openSession(pool, `farebox reset ${group.name}`, 0)
+  try {
+    const { client } = session
+    await ensureCheckpoint(client, group.name, logId)
+    await client.query('begin')
+    const checkpoint = (await readCheckpoint(client, group.name, 'for update')) as Checkpoint
+    if (await isOfAnotherLog(log, checkpoint)) {
+      await group.work?.reset(client)
+      await client.query(
+        `update engine.checkpoints set epoch = epoch + 1, position = 0, log_id = $2::text, last_event = null,
+           lineage = gen_random_uuid() where name = $1::text`,
+        [group.name, logId],
+      )
+    }
+    await client.query('commit')
+  } finally {
+    await session.close() // with what was not committed
+  }
+}
+
+/**
+ * Rebuilds the read models of these names, or all, one group after another.
+ * @throws UnknownReadModel, and what `rebuildGroup` throws
+ */
+export const rebuild = async (
+  context: RebuildContext & { readonly groups: readonly ReadModelGroup[] },
+  names: readonly string[] | 'all',
+  options: RebuildOptions = {},
+): Promise<readonly RebuildResult[]> => {
+  const all = context.groups.flatMap((group) => group.models.map(({ name }) => name))
+  const unknown = names === 'all' ? [] : names.filter((name) => !all.includes(name))
+  if (unknown.length > 0)
+    throw new UnknownReadModel(`there is no read model ${unknown.join(', ')}; there are ${all.join(', ')}`)
+  const results: RebuildResult[] = []
+  for (const group of context.groups) {
+    const models = group.models.filter(({ name }) => names === 'all' || names.includes(name))
+    if (group.work && names === 'all' && !options.compareOnly) await resetWork(context, group)
+    if (models.length > 0) results.push(await rebuildGroup(context, group, models, options))
+  }
+  return results
+}
+
+export class UnknownReadModel extends Error {
+  override readonly name = 'UnknownReadModel'
+}

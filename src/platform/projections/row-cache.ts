@@ -1,0 +1,158 @@
+import type { Row } from './definition.ts'
+
+/** Keys of rows, of which it tells surely that one was never added: a Bloom filter. Its size never changes. */
+export type KeyFilter = {
+  add(table: string, key: string): void
+  /** False: it was never added. True: it was, or, the more keys there are the likelier, another one looks like it. */
+  mayHave(table: string, key: string): boolean
+}
+
+/** 8 MiB: of a million keys one in 3,000 others looks added, of ten millions one in 20. */
+const defaultBits = 2 ** 26
+const probes = 3
+
+const seeds = new Map<string, number>()
+const mixed = (text: string, seed: number): number => {
+  let hash = seed
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return hash
+}
+const seedOf = (table: string): number => {
+  let seed = seeds.get(table)
+  if (seed === undefined) {
+    seed = mixed(table, 0x811c9dc5)
+    seeds.set(table, seed)
+  }
+  return seed
+}
+
+/** @param bits a power of two, at least 8 */
+export const createKeyFilter = (bits = defaultBits): KeyFilter => {
+  const bytes = new Uint8Array(bits / 8)
+  const mask = bits - 1
+  const each = (table: string, key: string, sees: (byte: number, bit: number) => boolean): boolean => {
+    const hash = mixed(key, seedOf(table))
+    let place = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+    place ^= place >>> 12
+    let step = Math.imul(place, 0x297a2d39)
+    step = (step ^ (step >>> 15)) | 1
+    for (let probe = 0; probe < probes; probe += 1) {
+      const at = (place + probe * step) & mask
+      if (!sees(at >>> 3, 1 << (at & 7))) return false
+    }
+    return true
+  }
+  return {
+    add: (table, key) => {
+      each(table, key, (byte, bit) => {
+        bytes[byte] = (bytes[byte] as number) | bit
+        return true
+      })
+    },
+    mayHave: (table, key) => each(table, key, (byte, bit) => ((bytes[byte] as number) & bit) !== 0),
+  }
+}
+
+/** Rows of one table as committed, by `keyText`. */
+export type TableCache = {
+  /** Null is a row known to be absent, undefined is not known. */
+  find(key: string): Row | null | undefined
+  keep(key: string, row: Row | null): void
+  /** A row was written and is not kept: from now on a row of this table that is not cached may exist all the same. */
+  leaveOut(key: string): void
+}
+
+export type RowCache = { of(table: string): TableCache }
+
+const absent: Row = Object.freeze({})
+
+/** Rows of one table: those touched lately, and those that were before; a row is in one of the two. */
+type Generations = { young: Map<string, Row>; old: Map<string, Row> }
+
+/**
+ * The rows that this process wrote or loaded while it alone writes them; hot ones are then never selected again.
+ * `complete` says that the tables are empty now: what is not cached is then absent, unless a row of its key was let go.
+ *
+ * What was not touched since a third of `maxRows` others were is let go, once more than two thirds are held: two maps a
+ * table cost less than one LRU list of all.
+ */
+export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
+  const { complete } = options
+  const mostYoung = Math.max(1, Math.floor(options.maxRows / 3))
+  const tables = new Map<string, Generations & TableCache>()
+  /** Keys of rows that were let go; null while there are none. */
+  let left: KeyFilter | null = null
+  let young = 0
+  let held = 0
+
+  const letGo = (table: string, rows: ReadonlyMap<string, Row>): void => {
+    if (!complete) return
+    left ??= createKeyFilter()
+    for (const [key, row] of rows) if (row !== absent) left.add(table, key)
+  }
+  const age = (): void => {
+    for (const [name, table] of tables) {
+      letGo(name, table.old)
+      held -= table.old.size
+      table.old = table.young
+      table.young = new Map()
+    }
+    young = 0
+  }
+  const touch = (table: Generations, key: string, row: Row): void => {
+    if (!table.old.delete(key)) held += 1
+    table.young.set(key, row)
+    young += 1
+    if (young > mostYoung && held > 2 * mostYoung) age()
+  }
+  const drop = (table: Generations, key: string): void => {
+    const wasYoung = table.young.delete(key)
+    if (wasYoung) young -= 1
+    if (wasYoung || table.old.delete(key)) held -= 1
+  }
+
+  const create = (name: string): Generations & TableCache => {
+    let leavesOut = false
+    /** Whether a key that is not cached has no row. */
+    const isAbsent = (key: string): boolean =>
+      complete && !leavesOut && (left === null || !left.mayHave(name, key))
+    const table: Generations & TableCache = {
+      young: new Map(),
+      old: new Map(),
+      find: (key) => {
+        let row = table.young.get(key)
+        if (row === undefined) {
+          row = table.old.get(key)
+          if (row === undefined) return isAbsent(key) ? null : undefined
+          touch(table, key, row)
+        }
+        return row === absent ? null : row
+      },
+      keep: (key, row) => {
+        // An absent row need not be kept while everything that exists is.
+        if (row === null && isAbsent(key)) {
+          drop(table, key)
+          return
+        }
+        if (table.young.has(key)) table.young.set(key, row ?? absent)
+        else touch(table, key, row ?? absent)
+      },
+      leaveOut: (key) => {
+        leavesOut = true
+        drop(table, key) // it may be cached as absent
+      },
+    }
+    return table
+  }
+
+  return {
+    of: (name) => {
+      let table = tables.get(name)
+      if (!table) {
+        table = create(name)
+        tables.set(name, table)
+      }
+      return table
+    },
+  }
+}

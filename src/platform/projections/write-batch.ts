@@ -1,0 +1,285 @@
+import ipaddr from 'ipaddr.js'
+import type pg from 'pg'
+import { writeInt8 } from '../../kernel/digest.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { booleanArray, int4Array, int8Array, textArray, timestamptzArray, writeBoolean, writeInt4, writeTimestamptz } from '../postgres/array-parameters.ts'
+import { type CopyColumn, type Format, copyRows } from '../postgres/copy-rows.ts'
+import { type Step, type Value, inOneTrip, statementNamesOf } from '../postgres/pipeline.ts'
+import { type Row, columnList, columnNames, qualified } from './definition.ts'
+import type { LoadRows, TableChange } from './fold-batch.ts'
+import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'
+
+type ToArray = (values: readonly unknown[]) => Buffer
+
+const arrays: Partial<Record<ColumnType, ToArray>> = {
+  text: textArray as ToArray,
+  bigint: int8Array as ToArray,
+  integer: int4Array as ToArray,
+  boolean: booleanArray as ToArray,
+  timestamptz: timestamptzArray as ToArray,
+}
+
+const element = (value: unknown): string =>
+  value === null ? 'NULL' : `"${String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+
+/** An array of texts as Postgres reads it from a text (its manual, "Array Value Input"). */
+const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(element).join(',')}}`
+
+/** Types that travel as a text, which Postgres casts. */
+const literals: Partial<Record<ColumnType, (value: unknown) => string>> = {
+  jsonb: (value) => JSON.stringify(value),
+  'text[]': (value) => arrayLiteral(value as readonly unknown[]),
+  inet: (value) => value as string,
+}
+
+/** The type of the elements of `columnArray`. */
+export const elementType = (type: ColumnType): ColumnType => (arrays[type] ? type : 'text')
+
+const toArrayOf = (type: ColumnType): ToArray => {
+  const literal = literals[type] as (value: unknown) => string
+  return (
+    arrays[type] ?? ((values) => textArray(values.map((value) => (value === null ? null : literal(value)))))
+  )
+}
+
+/** SQLSTATE of a value that has no binary form of its type: what Postgres would say of it. */
+const invalidBinaryRepresentation = '22P03'
+
+/** An error of a row that Postgres would refuse with its SQLSTATE. */
+export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
+  const why = cause instanceof Error ? cause.message : cause
+  const { type } = table.columns[name] as Column
+  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${why}`, { cause })
+  return Object.assign(error, { code: invalidBinaryRepresentation })
+}
+
+/**
+ * One column of rows as an array in Postgres's binary format; what is missing is null.
+ * @throws an error with an SQLSTATE when a value is not of the column's type
+ */
+export const columnArray = (table: Table, name: string, rows: readonly Row[]): Buffer => {
+  const { type } = table.columns[name] as Column
+  try {
+    return toArrayOf(type)(rows.map((row) => row[name] ?? null))
+  } catch (cause) {
+    throw invalidRow(table, name, cause)
+  }
+}
+
+/** As `inet_recv` of Postgres reads it: the family (of its own numbering), all bits, no network, the bytes. */
+const inetBytes = (address: string): Buffer => {
+  const bytes = ipaddr.parse(address).toByteArray()
+  const family = bytes.length === 4 ? 2 : 3
+  return Buffer.from([family, bytes.length * 8, 0, bytes.length, ...bytes])
+}
+
+const jsonbVersion = '\x01'
+
+// biome-ignore lint/suspicious/noExplicitAny: formats of many types stand in one list
+const formats: Readonly<Record<ColumnType, Format<any>>> = {
+  text: { kind: 'text', text: (value: string) => value },
+  bigint: { kind: 'fixed', bytes: 8, write: writeInt8 },
+  integer: { kind: 'fixed', bytes: 4, write: writeInt4 },
+  boolean: { kind: 'fixed', bytes: 1, write: writeBoolean },
+  timestamptz: { kind: 'fixed', bytes: 8, write: writeTimestamptz },
+  inet: { kind: 'bytes', bytes: inetBytes },
+  jsonb: { kind: 'text', text: (value) => jsonbVersion + JSON.stringify(value) },
+  'text[]': { kind: 'bytes', bytes: textArray },
+}
+
+const columnOf = (table: Table, name: string): CopyColumn<Row> => ({
+  value: (row) => row[name],
+  format: formats[(table.columns[name] as Column).type],
+})
+
+const columnsOf = new WeakMap<Table, readonly CopyColumn<Row>[]>()
+
+const columnsIn = (table: Table): readonly CopyColumn<Row>[] => {
+  const known = columnsOf.get(table)
+  if (known) return known
+  const columns = columnNames(table).map((name) => columnOf(table, name))
+  columnsOf.set(table, columns)
+  return columns
+}
+
+/**
+ * Rows of a table as a binary `copy` of its columns takes them; what is missing is null.
+ * @throws an error with an SQLSTATE when a value is not of its column's type
+ */
+export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
+  try {
+    return copyRows(columnsIn(table), rows)
+  } catch (cause) {
+    for (const name of columnNames(table))
+      try {
+        copyRows([columnOf(table, name)], rows)
+      } catch (error) {
+        throw invalidRow(table, name, error)
+      }
+    throw cause
+  }
+}
+
+/** The step of a checkpoint that must hold for the rows to land: same log, same owner, same position as folded from. */
+export type CheckpointStep = {
+  readonly group: string
+  readonly logId: string
+  readonly epoch: number
+  readonly from: number
+  readonly to: number
+  /** The id of the event at `to`. */
+  readonly lastEvent: string
+}
+
+type Statement = { readonly text: string; readonly values: readonly Value[] }
+
+/** Raises `movedOn` when the checkpoint is not where the step starts: then nothing after it is written. */
+const checkpointSql =
+  'select engine.move_checkpoint($1::text, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::uuid)'
+
+/** SQLSTATE of engine.move_checkpoint (projections/migrations.ts). */
+const movedOn = 'FB001'
+
+const copySql = (schema: string, table: Table): string =>
+  `copy ${qualified(schema, table)} (${columnNames(table).join(', ')}) from stdin (format binary)`
+
+/**
+ * Rows as one binary array a column: nothing is looked up by name, and only what has no binary form is parsed. The
+ * arrays are unnested side by side in the list of columns: in `from` their rows would be written down first.
+ */
+const upsertSql = (schema: string, table: Table): string => {
+  const names = columnNames(table)
+  const values = names.map((name, index) => {
+    const { type } = table.columns[name] as Column
+    const value = `unnest($${index + 1}::${elementType(type)}[])`
+    return elementType(type) === type ? value : `${value}::${type}`
+  })
+  const rest = names.filter((name) => !table.key.includes(name))
+  const update = rest.map((name) => `${name} = excluded.${name}`).join(', ')
+  return `insert into ${qualified(schema, table)} (${names.join(', ')}) select ${values.join(', ')}
+    on conflict (${table.key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
+}
+
+const deleteSql = (schema: string, table: Table): string => {
+  const names = table.key.join(', ')
+  return `delete from ${qualified(schema, table)} where (${names}) in
+    (select ${names} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+}
+
+const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
+  Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
+
+const checkpointStatement = ({ group, logId, epoch, from, to, lastEvent }: CheckpointStep): Statement => ({
+  text: checkpointSql,
+  values: [group, logId, String(epoch), String(from), String(to), lastEvent],
+})
+
+/** What replaces and what removes rows of a table. */
+const changeStatements = (schema: string, { table, put, removed }: TableChange): Statement[] => {
+  const statements: Statement[] = []
+  if (put.length > 0)
+    statements.push({
+      text: upsertSql(schema, table),
+      values: columnNames(table).map((name) => columnArray(table, name, put)),
+    })
+  if (removed.length > 0)
+    statements.push({
+      text: deleteSql(schema, table),
+      values: [JSON.stringify(removed.map((key) => keyObject(table, key)))],
+    })
+  return statements
+}
+
+const selectSql = (schema: string, table: Table): string => {
+  const names = columnNames(table).join(', ')
+  const [only] = table.key
+  if (table.key.length === 1)
+    return `select ${names} from ${qualified(schema, table)} where ${only} = any (
+      select ${only} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+  return `select ${names} from ${qualified(schema, table)} where (${table.key.join(', ')}) in (
+    select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+}
+
+export type BatchWriter = {
+  readonly load: LoadRows
+  /** In one transaction. Resolves false when the checkpoint was not where the step starts: then nothing was written. */
+  write(tables: readonly TableChange[], checkpoint: CheckpointStep | null): Promise<boolean>
+}
+
+/**
+ * Loads and writes the rows of one schema over one session. A load that is asked for while a batch is written sees that
+ * batch whole, however many statements it takes.
+ */
+export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
+  const named = statementNamesOf(client)
+  let underWay: Promise<unknown> = Promise.resolve()
+
+  /** In one transaction: the checkpoint, then of each table the rows that are new, those replaced and those removed. */
+  const stepsOf = (tables: readonly TableChange[], checkpoint: CheckpointStep | null): Step[] => {
+    const run = ({ text, values }: Statement): Step => ({ statement: named(text), values })
+    const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
+    for (const change of tables) {
+      const { table, inserted } = change
+      if (inserted.length > 0)
+        steps.push({ statement: named(copySql(schema, table)), copied: tableRows(table, inserted) })
+      steps.push(...changeStatements(schema, change).map(run))
+    }
+    return steps
+  }
+
+  const writeBatch = async (
+    tables: readonly TableChange[],
+    checkpoint: CheckpointStep | null,
+  ): Promise<boolean> => {
+    try {
+      await inOneTrip(client, stepsOf(tables, checkpoint))
+      return true
+    } catch (error) {
+      if ((error as { code?: unknown }).code === movedOn) return false
+      throw error
+    }
+  }
+
+  return {
+    load: async (table, keys) => {
+      await underWay
+      const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
+      const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
+      return rows
+    },
+    write: (tables, checkpoint) => {
+      const written = writeBatch(tables, checkpoint)
+      underWay = written.catch(() => undefined) // the caller of `write` is told
+      return written
+    },
+  }
+}
+
+/**
+ * Fills work tables from a batch, in the transaction that moves the checkpoint. Gives how many rows were written, or null
+ * when the checkpoint was not where the step starts: then nothing was.
+ */
+export const writeWork = async (
+  client: pg.Client,
+  work: WorkFold,
+  events: readonly RecordedEvent[],
+  checkpoint: CheckpointStep,
+): Promise<number | null> => {
+  const { text, values } = checkpointStatement(checkpoint)
+  const move = () => client.query({ name: 'move-checkpoint', text, values: [...values] })
+  try {
+    if (events.length === 0) {
+      await move()
+      return 0
+    }
+    await client.query('begin')
+    await move()
+    const rows = await work.take(client, events)
+    await client.query('commit')
+    return rows
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    if ((error as { code?: unknown }).code === movedOn) return null
+    throw error
+  }
+}

@@ -1,0 +1,143 @@
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import type { RefusalPage } from '../http/answer.ts'
+import { ApiError } from '../http/errors.ts'
+import { type Route, route } from '../http/route.ts'
+import { type Assets, assetFolder } from './assets.ts'
+import { type Surroundings, type View, framed, pagePolicy } from './frame.ts'
+import { type Html, html } from './html.ts'
+import { idText } from './text.ts'
+
+/** The message of a refusal as a sentence. */
+export const sentenceOf = (message: string): string =>
+  `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`
+
+/**
+ * What a form says of a refusal that the API would answer as well, and the status of its answer.
+ * @throws whatever else it is, and `not_found`, which is a page of its own
+ */
+export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
+  if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
+  const { status } = error
+  return { text: sentenceOf(error.message), status: status === 409 || status === 429 ? status : 400 }
+}
+
+/** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */
+export const pageHeaders = {
+  'content-security-policy': pagePolicy,
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+} as const
+
+const text = { mediaType: 'text/html', example: '' } as const
+
+/** The answers that pages give. */
+export const pageResponses = {
+  200: { description: 'The page.', text },
+  303: { description: 'Where to go on.' },
+  307: { description: 'The same page at the console’s own address.' },
+  400: { description: 'The form again, with what is wrong.', text },
+  403: { description: 'The page is not for this person.', text },
+  404: { description: 'There is no such page.', text },
+  409: { description: 'The form again: what it asks for is not possible now.', text },
+  421: { description: 'The console has another address.', text },
+  429: { description: 'The form again: it was sent too often.', text },
+} as const
+
+export type PageAnswer = {
+  readonly status: keyof typeof pageResponses
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+  readonly text?: string | Readable
+  /** Of a file; left out: that of a page. */
+  readonly mediaType?: string
+}
+
+/** What a page without a person says. */
+export const alonePage = (title: string, body: Html): View => ({ title, body, alone: true })
+
+export const notAllowed: View = {
+  title: 'Not for you',
+  body: html`<div class="empty"><p>This page is for people with another role.</p><p><a href="/console">To your own pages</a></p></div>`,
+}
+
+export const notFound: View = {
+  title: 'Nothing here',
+  body: html`<div class="empty"><p>There is nothing at this address, or it is not yours.</p><p><a href="/console">To the overview</a></p></div>`,
+}
+
+const titles: Readonly<Record<number, string>> = {
+  404: 'Nothing here',
+  405: 'This page takes no such request',
+  429: 'Too many requests',
+  503: 'Busy: try again in a moment',
+}
+
+/** Any refusal of the server under the console, as a page. */
+export const refusalPage =
+  (around: Surroundings) =>
+  ({ status, message }: ApiError, requestId: string): RefusalPage => ({
+    headers: pageHeaders,
+    html: framed(
+      alonePage(
+        titles[status] ?? (status < 500 ? 'This did not work' : 'Something broke'),
+        html`<p>${sentenceOf(message)}</p>
+<p><a href="/console">To the console</a></p>
+<p class="soft">Request ${idText(requestId)}</p>`,
+      ),
+      around,
+    ),
+  })
+
+/** What a page shows around itself. */
+export const surroundings = (
+  deps: { readonly assets: Assets; readonly name: string },
+  more: Partial<Surroundings> = {},
+): Surroundings => ({
+  style: deps.assets.style,
+  theme: null,
+  zone: null,
+  path: '/console',
+  flash: null,
+  navigation: [],
+  person: null,
+  viewing: null,
+  origin: null,
+  site: null,
+  name: deps.name,
+  ...more,
+})
+
+/** `GET /console/assets/{file}`: what pages load, kept by browsers for a year under a name that changes with it. */
+export const assetRoute = (deps: { readonly assets: Assets; readonly name: string }): Route =>
+  route({
+    method: 'GET',
+    path: `${assetFolder}/{file}`,
+    operationId: 'getConsoleAsset',
+    summary: 'A style or a script of the console',
+    description: 'Its name changes with what is in it.',
+    tag: 'Console',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    params: z.object({ file: z.string().max(100) }),
+    responses: {
+      200: { description: 'The file.', text: { mediaType: 'text/css', example: '' } },
+      404: { description: 'There is none of this name.', text: { mediaType: 'text/html', example: '' } },
+    },
+    errors: [],
+    handler: async ({ params }) => {
+      const asset = deps.assets.find(params.file)
+      return asset === null
+        ? { status: 404, text: framed(notFound, surroundings(deps)), headers: pageHeaders }
+        : {
+            status: 200,
+            text: asset.text,
+            mediaType: asset.mediaType,
+            headers: {
+              'cache-control': 'public, max-age=31536000, immutable',
+              'cross-origin-resource-policy': 'same-origin',
+            },
+          }
+    },
+  })

@@ -1,0 +1,153 @@
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { join } from 'node:path'
+import { sha256 } from '../../kernel/digest.ts'
+import { base, colours } from './bare-page.ts'
+
+const own = {
+  light:
+    '--good: #0a6b52; --warn: #8a5200; --bad: #a8261c; --tint: #eef4f1; --field: #ffffff; --on: #ffffff;',
+  dark: '--good: #5cc9a3; --warn: #e6b45c; --bad: #ff9a8f; --tint: #1a2420; --field: #0c110f; --on: #0c1512;',
+}
+
+/** The style of every page of the console, loaded once under a name that changes with it. */
+export const consoleStyle = `${colours(own)}
+${base}
+body { font-size: 15px; line-height: 1.5; overflow-wrap: anywhere; }
+h1, h2, h3 { line-height: 1.25; margin: 0; text-wrap: balance; }
+h1 { font-size: 1.5rem; letter-spacing: -.01em; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; } h3 { font-size: 1rem; }
+p { margin: .4rem 0; max-width: 70ch; } ul, ol { padding-left: 1.2rem; }
+code, pre { font: .86em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+.soft, small, .hint { color: var(--soft); } small { font-size: .88em; }
+.skip { position: absolute; left: -999px; } .skip:focus { left: .5rem; top: .5rem; background: var(--card); padding: .5rem; z-index: 2; }
+.shell { display: grid; grid-template: auto 1fr / minmax(0, 1fr); min-height: 100vh; }
+.side { border-bottom: 1px solid var(--line); padding: .7rem 1rem; background: var(--card); }
+.brand { font-weight: 700; color: var(--ink); text-decoration: none; letter-spacing: -.01em; display: inline-block; padding: .15rem 0; }
+.side nav ul { list-style: none; margin: .4rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem; }
+.side nav a { display: block; padding: .32rem .6rem; border-radius: 6px; color: var(--ink); text-decoration: none; min-height: 24px; }
+.side nav a:hover { background: var(--tint); } .side nav a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
+.side h2 { font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft); margin: .9rem 0 0; padding: 0 .6rem; }
+.me { font-size: .88rem; color: var(--soft); } .me p { margin: .5rem 0; }
+.me form, .inline { display: inline-flex; gap: .4rem; flex-wrap: wrap; align-items: center; }
+main { padding: 1.4rem 1rem 3rem; max-width: 76rem; width: 100%; }
+main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; justify-content: space-between; margin-bottom: 1rem; }
+.alone { max-width: 27rem; margin: 6vh auto 0; padding: 1.6rem; }
+.alone main { padding: 0; }
+.filters { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0 0 .8rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 14rem; } .filters label { flex: none; color: var(--soft); } .filters span { display: inline-flex; gap: .4rem; align-items: center; max-width: 100%; }
+.card, .alone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
+.card { padding: 1rem 1.1rem; }
+.card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
+.cards { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
+.cards .card h2 { margin: 0; font-size: .88rem; color: var(--soft); font-weight: 500; }
+h3 { margin: 1.2rem 0 .4rem; font-size: 1rem; } .card h3 { margin-top: 0; }
+.figure { font-size: 1.7rem; font-weight: 650; letter-spacing: -.02em; margin: .15rem 0; font-variant-numeric: tabular-nums lining-nums; }
+.table { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
+table { overflow-wrap: break-word; border-collapse: collapse; width: 100%; font-size: .93rem; }
+caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+th, td { padding: .5rem .8rem; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
+tbody th { font-weight: 500; } thead th { border-top: 0; font-weight: 600; font-size: .82rem; color: var(--soft); white-space: nowrap; }
+tbody tr:hover { background: var(--tint); }
+.number { text-align: right; font-variant-numeric: tabular-nums lining-nums; white-space: nowrap; }
+td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-break: normal; }
+.state { white-space: nowrap; } .state::before { content: ""; display: inline-block; width: .55em; height: .55em; margin-right: .45em; border-radius: 50%; background: currentColor; }
+.state.good { color: var(--good); } .state.warn { color: var(--warn); } .state.warn::before { border-radius: 0; clip-path: polygon(50% 0, 100% 100%, 0 100%); width: .65em; height: .6em; }
+.state.bad { color: var(--bad); } .state.bad::before { border-radius: 0; } .state.off { color: var(--soft); } .state.off::before { background: none; border: 1.5px solid currentColor; }
+.empty { border: 1px dashed var(--line); border-radius: 10px; padding: 1.4rem; color: var(--soft); text-align: center; } .empty p { margin-inline: auto; }
+.pager { display: flex; gap: 1rem; margin: .9rem 0; } .pager a { padding: .25rem 0; }
+live-parts { display: block; } live-parts.cards { display: grid; align-items: start; } live-parts .stack, .group { display: grid; gap: 1rem; margin: 0; }
+form.stack { display: grid; gap: 1rem; max-width: 34rem; margin: .8rem 0; }
+.field { border: 0; margin: 0; padding: 0; min-width: 0; } .field label, .field legend { font-weight: 600; padding: 0; }
+.field label.choice { display: flex; gap: .5rem; font-weight: 400; padding: .25rem 0; align-items: baseline; }
+.hint, .problem { margin: .1rem 0 .3rem; font-size: .88rem; } .problem { color: var(--bad); font-weight: 600; }
+input:not([type=checkbox], [type=radio]), select, textarea { font: inherit; width: 100%; padding: .5rem .6rem; border: 1px solid var(--soft); border-radius: 7px; background: var(--field); color: var(--ink); }
+[aria-invalid] { border-color: var(--bad) !important; }
+button, .button { font: inherit; font-weight: 600; padding: .5rem .9rem; border-radius: 7px; border: 1px solid var(--line); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; min-height: 24px; }
+button:hover, .button:hover { border-color: var(--accent); }
+.first { background: var(--accent); border-color: var(--accent); color: var(--on); } .danger { border-color: var(--bad); color: var(--bad); }
+button.plain { border: 0; background: none; color: var(--accent); padding: .15rem 0; margin-right: .5rem; font-weight: 500; text-decoration: underline; text-underline-offset: 3px; }
+button.plain[aria-pressed=true] { color: var(--ink); text-decoration: none; }
+.acts { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; }
+.said { border: 1px solid var(--line); border-left: 4px solid var(--accent); background: var(--card); border-radius: 8px; padding: .6rem .9rem; margin: 0 0 1rem; } .said.bad { border-left-color: var(--bad); } .said.warn { border-left-color: var(--warn); } .said ul { margin: .3rem 0; }
+.banner { background: var(--warn); color: var(--paper); padding: .5rem 1rem; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; } .banner p { margin: 0; max-width: none; } .banner button { background: transparent; color: inherit; border-color: currentColor; }
+.secret { display: block; padding: .8rem; border: 1px solid var(--accent); border-radius: 8px; background: var(--field); font-size: 1rem; user-select: all; }
+dl.facts { display: grid; grid-template-columns: minmax(8rem, auto) minmax(0, 1fr); gap: .35rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; }
+ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px solid var(--line); } ol.timeline > li { padding: .1rem 0 .9rem 1rem; position: relative; } ol.timeline > li::before { content: ""; position: absolute; left: -6px; top: .55em; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); }
+.same { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .same pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
+pre.result { overflow: auto; max-height: 32rem; background: var(--tint); padding: .7rem .9rem; border-radius: 8px; white-space: pre-wrap; }
+.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot .below { fill: var(--bad); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
+ul.legs { list-style: none; padding: 0; margin: .2rem 0; font-variant-numeric: tabular-nums lining-nums; }
+meter { width: 7rem; height: .8rem; }
+@media (min-width: 60rem) {
+  .shell { grid-template: 1fr / 14.5rem minmax(0, 1fr); }
+  .side { border-bottom: 0; border-right: 1px solid var(--line); padding: 1.2rem .8rem; }
+  .side > div { position: sticky; top: 1.2rem; } .brand { padding: 0 .6rem; font-size: 1.05rem; }
+  .side nav ul { display: block; } .me { padding: .4rem .6rem; margin-top: 1rem; border-top: 1px solid var(--line); }
+  main { padding: 1.8rem 2.2rem 4rem; }
+}
+@media (max-width: 59.99rem) { .side h2 { display: none; } .side nav { display: flex; flex-wrap: wrap; } .side nav ul { margin-top: .2rem; } .me { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: center; } .plot { min-height: 5rem; } }
+@media (max-width: 40rem) { dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .alone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; } }
+@media (prefers-reduced-motion: no-preference) { a, button { transition: background .12s, border-color .12s; } }
+@media print { .side, .same, .pager, .acts, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }
+`
+
+export type Asset = { readonly mediaType: 'text/css' | 'text/javascript'; readonly text: string }
+
+/** What pages load from the service itself, each under a name that changes with what is in it. */
+export type Assets = {
+  /** The path of the style, e.g. `/console/assets/console-0f3a….css`. */
+  readonly style: string
+  /** The path of an island of `src/console/islands/`. */
+  readonly island: (name: Island) => string
+  /** By the last part of its path; null when there is none, or it is of another version. */
+  find(file: string): Asset | null
+}
+
+export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks'] as const
+export type Island = (typeof islands)[number]
+
+export const assetFolder = '/console/assets'
+
+/**
+ * The script of an island: its types become blanks, so that lines and columns stay as they are. Node warns on each start
+ * that the function may change; the version of Node is pinned and a test runs what comes out.
+ */
+const scriptOf = (name: Island): string => {
+  const source = readFileSync(join(import.meta.dirname, `./islands/${name}.ts`), 'utf8')
+  const { emitWarning } = process
+  process.emitWarning = () => undefined
+  try {
+    return stripTypeScriptTypes(source)
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+/** Comments and indentation are for whoever reads the source. */
+const squeezed = (script: string): string =>
+  script
+    .replace(/\/\*\*[\s\S]*?\*\//g, '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('\n')
+
+export const createAssets = (): Assets => {
+  const files = new Map<string, Asset>()
+  const add = (name: string, ending: string, asset: Asset): string => {
+    const file = `${name}-${sha256(asset.text).toString('hex').slice(0, 16)}.${ending}`
+    files.set(file, asset)
+    return `${assetFolder}/${file}`
+  }
+  const style = add('console', 'css', { mediaType: 'text/css', text: squeezed(consoleStyle) })
+  const scripts = new Map(
+    islands.map((name) => [
+      name,
+      add(name, 'js', { mediaType: 'text/javascript', text: squeezed(scriptOf(name)) }),
+    ]),
+  )
+  return {
+    style,
+    island: (name) => scripts.get(name)!,
+    find: (file) => files.get(file) ?? null,
+  }
+}

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import { fixedText } from '../http/answer.ts'
+import { onDemand } from '../http/json-schema.ts'
+import { type Route, route } from '../http/route.ts'
+import { type Html, html } from './html.ts'
+
+/** A page for people, the same for all, under its policy; made when somebody looks at it first. */
+export const pageRoute = (page: {
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  /** Called by the first request. */
+  readonly page: () => Promise<Page>
+}): Route => {
+  const made = onDemand(async () => {
+    const { html, policy } = await page.page()
+    return { html: fixedText(html), policy }
+  })
+  return route({
+    method: 'GET',
+    path: page.path,
+    operationId: page.operationId,
+    summary: page.summary,
+    description: 'A page for people.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    responses: {
+      200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } },
+      304: { description: 'The page is the one that If-None-Match names.' },
+    },
+    errors: [],
+    handler: async ({ headers }) => {
+      const { html, policy } = await made()
+      const answer = html(headers)
+      return { ...answer, headers: { ...answer.headers, 'content-security-policy': policy } }
+    },
+  })
+}
+
+/** A whole page, and the Content-Security-Policy that it is sent with. */
+export type Page = { readonly html: string; readonly policy: string }
+
+type PageParts = {
+  readonly title: string
+  readonly style: string
+  /** What stands in the body before the script. */
+  readonly body: Html
+  readonly script?: string
+  /** False keeps search engines away; default true. */
+  readonly indexed?: boolean
+}
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/** Allows the page its own style and script by their hashes, and nothing else: no request leaves it. */
+const policyOf = ({ style, script }: PageParts): string =>
+  [
+    "default-src 'none'",
+    `style-src ${hashOf(style)}`,
+    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`]),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+/**
+ * A page that loads nothing: its style and its script are inside. Views are plain functions that return `Html`:
+ * `pageOf({ title: 'Keys', style: `${colours()}${base}`, body: html`<main>${keys.map(keyView)}</main>` })`.
+ */
+export const pageOf = (parts: PageParts): Page => {
+  const { title, style, body, script, indexed = true } = parts
+  const { html: text } = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${indexed ? null : html`<meta name="robots" content="noindex">\n`}<title>${title}</title>
+<style>${{ html: style }}</style>
+</head>
+<body>
+${body}
+${script === undefined ? null : html`<script>${{ html: script }}</script>\n`}</body>
+</html>
+`
+  return { html: text, policy: policyOf(parts) }
+}
+
+const light = `--paper: #fbfaf7; --card: #ffffff; --ink: #1d2321; --soft: #5f6a66; --line: #e4e1d9; --accent: #0a6b52;`
+const dark = `--paper: #101513; --card: #161d1a; --ink: #e3e9e6; --soft: #98a6a0; --line: #28322e; --accent: #5cc9a3;`
+
+/**
+ * The colours as CSS variables, light and dark: as the system says, or as `data-theme` on the root does. A page with
+ * colours of its own gives both sets.
+ */
+export const colours = (
+  own: { readonly light: string; readonly dark: string } = { light: '', dark: '' },
+): string => `
+:root { ${light} ${own.light} color-scheme: light; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${dark} ${own.dark} color-scheme: dark; } }
+:root[data-theme="dark"] { ${dark} ${own.dark} color-scheme: dark; }`
+
+/** What every page begins with: boxes, colours and the fonts of the system, since a page loads nothing. */
+export const base = `
+* { box-sizing: border-box; }
+[hidden] { display: none !important; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+a { color: var(--accent); text-underline-offset: 3px; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }`

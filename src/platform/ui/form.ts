@@ -1,0 +1,186 @@
+import { isUtf8 } from 'node:buffer'
+import { type ApiError, refuse } from '../http/errors.ts'
+import { refusalOf } from './answer-page.ts'
+import { type Html, html, nothing } from './html.ts'
+
+/** Whole cents as a hidden field has them; undefined for anything else. */
+export const wholeCentsOf = (text: string): number | undefined =>
+  /^\d{1,12}$/.test(text) ? Number(text) : undefined
+
+const fieldOfCode: Readonly<Record<string, string>> = {
+  invalid_quantity: 'quantity',
+  invalid_country: 'country',
+  invalid_period: 'period_days',
+}
+
+/** A refusal beside the field that it is about. @throws the error when it is none */
+export const problemOfRefusal = (error: unknown): Problems => {
+  const { text } = refusalOf(error)
+  return { [fieldOfCode[(error as ApiError).code] ?? 'form']: text }
+}
+
+/** What was typed into a form, as it was sent. */
+export type Typed = {
+  /** The text of a field, without blanks around it; empty where it was not sent. */
+  text(name: string): string
+  all(name: string): readonly string[]
+  /** Names this sending of the form, however often it is sent: the idempotency key of what it does. */
+  readonly key: string
+}
+
+const maxFields = 300
+
+/** Nothing is typed yet. */
+export const untyped: Typed = { text: () => '', all: () => [], key: '' }
+
+/** @throws invalid_body for what no form of ours sends */
+export const readTyped = (raw: Uint8Array): Typed => {
+  if (!isUtf8(raw)) throw refuse('invalid_body', 'the form is not UTF-8')
+  const fields = new URLSearchParams(Buffer.from(raw).toString('utf8'))
+  if (fields.size > maxFields) throw refuse('invalid_body', `the form has more than ${maxFields} fields`)
+  for (const [name, value] of fields)
+    if (/\0/.test(name + value) || !(name + value).isWellFormed())
+      throw refuse('invalid_body', 'the form holds a character that no text has')
+  const text = (name: string): string => (fields.get(name) ?? '').trim()
+  const key = text('form')
+  return { text, all: (name) => fields.getAll(name), key: /^[A-Za-z0-9_-]{43}$/.test(key) ? key : '' }
+}
+
+/** What is wrong, by the name of the field; `form` is the whole form. */
+export type Problems = Readonly<Record<string, string>>
+
+export type Field = {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string
+  /** What was typed into a `password` is never sent back: it stands empty again. */
+  readonly type?: 'text' | 'email' | 'number' | 'search' | 'password'
+  readonly inputmode?: 'numeric' | 'decimal'
+  readonly autocomplete?: string
+  readonly required?: true
+  readonly maxlength?: number
+  readonly value?: string
+}
+
+const attribute = (name: string, value: string | number | undefined): Html =>
+  value === undefined ? nothing : html` ${{ html: name }}="${value}"`
+
+const describedBy = (name: string, hint: string | undefined, problem: string | undefined): Html => {
+  const ids = [
+    ...(hint === undefined ? [] : [`${name}-hint`]),
+    ...(problem === undefined ? [] : [`${name}-problem`]),
+  ]
+  return ids.length === 0 ? nothing : html` aria-describedby="${ids.join(' ')}"`
+}
+
+const around = (
+  name: string,
+  label: string,
+  hint: string | undefined,
+  problem: string | undefined,
+  control: Html,
+): Html =>
+  html`<div class="field">
+<label for="${name}">${label}</label>
+${hint === undefined ? null : html`<p class="hint" id="${name}-hint">${hint}</p>`}
+${control}
+${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${problem}</p>`}
+</div>`
+
+/** A field with its label, its hint, what was typed, and what is wrong with it. */
+export const fieldOf = (field: Field, typed: Typed, problems: Problems = {}): Html => {
+  const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
+  const problem = problems[name]
+  const kept = typed === untyped ? (field.value ?? '') : typed.text(name)
+  const value = type === 'password' ? '' : kept
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<input id="${name}" name="${name}" type="${type}" value="${value}"${attribute('inputmode', inputmode)}${attribute('autocomplete', autocomplete)}${attribute('maxlength', maxlength)}${required ? { html: ' required' } : null}${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>`,
+  )
+}
+
+/** Several lines. */
+export const textAreaOf = (
+  field: Pick<Field, 'name' | 'label' | 'hint' | 'value'>,
+  typed: Typed,
+  problems: Problems = {},
+): Html => {
+  const { name, label, hint } = field
+  const problem = problems[name]
+  const value = typed === untyped ? (field.value ?? '') : typed.text(name)
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<textarea id="${name}" name="${name}" rows="3"${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>\n${value}</textarea>`,
+  )
+}
+
+export type Choice = { readonly value: string; readonly label: string; readonly hint?: string }
+
+/** Boxes of which any number may be ticked, or (`one`) exactly one. */
+export const choicesOf = (
+  group: {
+    readonly name: string
+    readonly legend: string
+    readonly choices: readonly Choice[]
+    readonly chosen: readonly string[]
+    readonly one?: true
+  },
+  typed: Typed,
+  problems: Problems = {},
+): Html => {
+  const { name, legend, choices, one } = group
+  const problem = problems[name]
+  const chosen = typed === untyped ? group.chosen : typed.all(name)
+  return html`<fieldset class="field"${problem === undefined ? null : html` aria-describedby="${name}-problem"`}>
+<legend>${legend}</legend>
+${choices.map(
+  ({ value, label, hint }) =>
+    html`<label class="choice"><input type="${one ? 'radio' : 'checkbox'}" name="${name}" value="${value}"${chosen.includes(value) ? { html: ' checked' } : null}> <span>${label}${hint === undefined ? null : html` <small>${hint}</small>`}</span></label>\n`,
+)}${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${problem}</p>`}
+</fieldset>`
+}
+
+/** One of several, chosen from a list. */
+export const selectOf = (
+  field: Pick<Field, 'name' | 'label' | 'hint'> & {
+    readonly choices: readonly Choice[]
+    readonly value: string
+  },
+  problems: Problems = {},
+): Html => {
+  const { name, label, hint, choices, value } = field
+  const problem = problems[name]
+  const options = choices.map(
+    (each) =>
+      html`<option value="${each.value}"${each.value === value ? { html: ' selected' } : null}>${each.label}</option>`,
+  )
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<select id="${name}" name="${name}"${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>${options}</select>`,
+  )
+}
+
+/** A hidden field. */
+export const hiddenOf = (name: string, value: string | number): Html =>
+  html`<input type="hidden" name="${name}" value="${value}">`
+
+/** Says above a form what is wrong in it, with links to the fields. */
+export const problemsOf = (problems: Problems): Html => {
+  const named = Object.entries(problems)
+  if (named.length === 0) return nothing
+  return html`<div class="said bad" role="alert"><p>Nothing was changed.</p><ul>${named.map(([name, text]) =>
+    name === 'form' ? html`<li>${text}</li>` : html`<li><a href="#${name}">${text}</a></li>`,
+  )}</ul></div>`
+}
+
+/** The hidden field that makes a form that is sent twice do its work once. */
+export const keyField = (key: string): Html => hiddenOf('form', key)

@@ -1,0 +1,174 @@
+import { type Html, html, nothing } from './html.ts'
+import { pageInZone } from './text.ts'
+
+/** What search engines are told of a page. */
+export type Indexed = {
+  /** The one path that the page is known by, with what is asked for where that makes another page. */
+  readonly path: string
+  readonly description: string
+  /** What it is about, in the words of schema.org (JSON-LD). */
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+/** What is on a page. */
+export type View = {
+  /** Names the page in its heading and in the browser. */
+  readonly title: string
+  readonly body: Html
+  /** Links and buttons beside the heading. */
+  readonly acts?: Html
+  /** Calls of the API, or commands, that do the same: a line each. */
+  readonly same?: readonly string[]
+  /** Scripts of islands that the page holds. */
+  readonly scripts?: readonly string[]
+  /** For search engines; left out: they are to stay away. */
+  readonly indexed?: Indexed
+  /** A page without navigation, for whoever is not signed in yet. */
+  readonly alone?: true
+}
+
+export type Theme = 'light' | 'dark' | null
+
+export type NavItem = { readonly path: string; readonly label: string }
+export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
+
+/** What is around a page. */
+export type Surroundings = {
+  readonly style: string
+  readonly theme: Theme
+  /** The time zone of times; null: UTC. */
+  readonly zone: string | null
+  /** Where the page stands, for the navigation. */
+  readonly path: string
+  /** What was just done, said once. */
+  readonly flash: string | null
+  readonly navigation: readonly NavGroup[]
+  /** Who is signed in, in words; null: nobody. */
+  readonly person: string | null
+  /** The account that a member of the staff looks at; null: none. */
+  readonly viewing: string | null
+  /** Where the pages are, e.g. `https://shop.example`; null where it makes no difference. */
+  readonly origin: string | null
+  /** Where the API is, e.g. `https://shop.example`; null where it makes no difference. */
+  readonly site: string | null
+  /** The name of the service. */
+  readonly name: string
+}
+
+/** Pages load their style and scripts from the service and nothing from anywhere else; scripts write no HTML. */
+export const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const isHere = (path: string, item: string): boolean =>
+  path === item || (item !== '/console' && item !== '/' && path.startsWith(`${item}/`))
+
+const navOf = ({ navigation, path }: Surroundings): Html =>
+  navigation.length === 0
+    ? nothing
+    : html`<nav aria-label="Console">${navigation.map(
+        ({ label, items }) =>
+          html`${label === '' ? null : html`<h2>${label}</h2>`}<ul>${items.map(
+            (item) =>
+              html`<li><a href="${item.path}"${isHere(path, item.path) ? { html: ' aria-current="page"' } : null}>${item.label}</a></li>`,
+          )}</ul>`,
+      )}</nav>`
+
+const themes: readonly { readonly value: string; readonly label: string }[] = [
+  { value: 'system', label: 'System' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+]
+
+const themeForm = ({ theme, path }: Surroundings): Html => html`<form method="post" action="/console/theme">
+<input type="hidden" name="to" value="${path}">
+${themes.map(
+  ({ value, label }) =>
+    html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
+)}</form>`
+
+const side = (around: Surroundings): Html => html`<header class="side"><div>
+<a class="brand" href="/console">${around.name}</a>
+${navOf(around)}
+<div class="me">${
+  around.person === null
+    ? html`<p><a href="/console/sign-in">Sign in</a></p>`
+    : html`<p>${around.person}</p>
+<form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
+}
+${themeForm(around)}
+<p><a href="/console/times?${String(new URLSearchParams({ back: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
+</div></header>`
+
+/** What the names in calls stand for, as lines of a shell. */
+const namesIn = (calls: string, site: string | null): readonly string[] =>
+  [
+    ['API', `${site}/api/v1`],
+    ['SITE', site],
+    ['FINANCE', `${site}/finance/v1`],
+    ['INSIDE', 'http://127.0.0.1:PORT   # FAREBOX_METRICS_PORT'],
+    ['KEY', 'your-key   # made under "API keys"'],
+    ['TOKEN', 'your-token   # printed by "npx farebox finance token create"'],
+  ]
+    .filter(([name]) => calls.includes(`$${name}`))
+    .map(([name, value]) => `${name}=${value}`)
+
+const sameOf = (same: readonly string[], { site }: Surroundings): Html => {
+  if (same.length === 0) return nothing
+  const calls = same.join('\n')
+  return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(calls, site), calls].join('\n')}</pre></section>`
+}
+
+const saidOf = (flash: string | null): Html =>
+  flash === null ? nothing : html`<p class="said" role="status">${flash}</p>`
+
+const bannerOf = (viewing: string | null): Html =>
+  viewing === null
+    ? nothing
+    : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. Nothing can be changed here, and the log says that you looked.</p>
+<form method="post" action="/console/view/stop"><button>Stop looking</button></form></div>`
+
+/** JSON that ends no element it stands in. */
+const scriptJson = (data: object): Html => ({ html: JSON.stringify(data).replaceAll('<', '\\u003c') })
+
+const forEngines = ({ indexed }: View, { origin }: Surroundings): Html =>
+  indexed === undefined || origin === null
+    ? html`<meta name="robots" content="noindex">\n`
+    : html`<meta name="description" content="${indexed.description}">
+<link rel="canonical" href="${origin}${indexed.path}">
+${indexed.data === undefined ? null : html`<script type="application/ld+json">${scriptJson({ '@context': 'https://schema.org', url: `${origin}${indexed.path}`, ...indexed.data })}</script>\n`}`
+
+/** A whole page in its frame. */
+export const framed = (view: View, around: Surroundings): string => {
+  const { title, body, acts, same = [], scripts = [], alone } = view
+  const inside = html`<main id="main">
+<header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
+${saidOf(around.flash)}${body}
+${sameOf(same, around)}</main>`
+  const page = html`<!doctype html>
+<html lang="en"${around.theme === null ? null : html` data-theme="${around.theme}"`}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+${forEngines(view, around)}<title>${title} · ${around.name}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${around.style}">
+${scripts.map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+${bannerOf(around.viewing)}${alone ? html`<div class="alone">${inside}</div>` : html`<div class="shell">${side(around)}${inside}</div>`}
+</body>
+</html>
+`.html
+  return around.zone === null ? page : pageInZone(page, around.zone)
+}

@@ -1,0 +1,51 @@
+import { type Html, html, nothing } from './html.ts'
+import { dollarText } from './text.ts'
+
+/** A bar: how far it goes up, or down below zero, and what it says. */
+export type PlotBar = { readonly label: string; readonly value: number; readonly text: string }
+
+/** Whole cents of a day. */
+export type Bar = { readonly label: string; readonly cents: number }
+
+const width = 640
+const height = 120
+/** Room above the tallest bar and below the lowest. */
+const edge = 2
+
+const tallest = (bars: readonly PlotBar[]): PlotBar | null =>
+  bars.reduce<PlotBar | null>((most, bar) => (bar.value > (most?.value ?? 0) ? bar : most), null)
+
+/**
+ * Values one after the other as bars, drawn here, those below zero hanging from the line; the tallest is named. The figures
+ * stand in a table that the page shows as well.
+ */
+export const plotOf = (title: string, bars: readonly PlotBar[]): Html => {
+  const values = bars.map(({ value }) => value)
+  const most = Math.max(0, ...values)
+  const least = Math.min(0, ...values)
+  const scale = (height - 2 * edge) / Math.max(1, most - least)
+  const zero = edge + most * scale
+  const step = width / Math.max(1, bars.length)
+  const thick = Math.max(1, step - Math.min(3, step / 4))
+  const shapes = bars.map(({ label, value, text }, at) => {
+    const tall = value === 0 ? 0 : Math.max(1, Math.abs(value) * scale)
+    const top = value < 0 ? zero : zero - tall
+    return html`<rect${value < 0 ? html` class="below"` : nothing} x="${(at * step + 1.5).toFixed(1)}" y="${top.toFixed(1)}" width="${thick.toFixed(1)}" height="${tall.toFixed(1)}" rx="1.5"><title>${label}: ${text}</title></rect>`
+  })
+  const first = bars[0]?.label ?? ''
+  const last = bars.at(-1)?.label ?? ''
+  const top = tallest(bars)
+  return html`${top === null ? nothing : html`<p class="axis"><span>At most ${top.text}, ${top.label}</span></p>`}
+<svg class="plot" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}">
+<line x1="0" y1="${zero.toFixed(1)}" x2="${width}" y2="${zero.toFixed(1)}"></line>
+${shapes}
+</svg>
+<p class="axis"><span>${first}</span><span>${last}</span></p>`
+}
+
+/** Money by day as bars. */
+export const barsOf = (title: string, bars: readonly Bar[]): Html =>
+  plotOf(
+    title,
+    bars.map(({ label, cents }) => ({ label, value: cents, text: dollarText(cents) })),
+  )

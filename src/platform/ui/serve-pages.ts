@@ -1,0 +1,249 @@
+import { z } from 'zod'
+import type { Clock } from '../../kernel/clock.ts'
+import { ApiError } from '../http/errors.ts'
+import { type ApiRequest, type Route, route } from '../http/route.ts'
+import { newSecret } from '../vault/secrets.ts'
+import { type PageAnswer, alonePage, assetRoute, notFound, pageHeaders, pageResponses, surroundings } from './answer-page.ts'
+import type { Assets } from './assets.ts'
+import { dropCookie, flashCookie, flashOf, isOwnForm, placeOf, readCookies } from './cookies.ts'
+import { readTyped } from './form.ts'
+import { type Theme, type View, framed } from './frame.ts'
+import { html } from './html.ts'
+import { type Once, formBarrier, isViewing, navigationOf, pageBarrier } from './page-access.ts'
+import { type AccountVisit, type ConsolePage, type Outcome, type PersonVisit, type Visit, type Visitor, whoIs } from './page.ts'
+import { type Session, type Sessions, sessionCause } from './session.ts'
+import { zoneOf } from './text.ts'
+
+export type ServeDeps = {
+  readonly sessions: Pick<Sessions, 'find'>
+  readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
+  readonly once: Once
+  readonly assets: Assets
+  readonly clock: Clock
+  /** Where people reach the console, e.g. `https://shop.example`. */
+  readonly origin: () => string
+  /** Where the API is. */
+  readonly site: () => string
+  /** The name of the service. */
+  readonly name: string
+}
+
+type Request = ApiRequest
+
+const themeOf = (value: string | null): Theme => (value === 'light' || value === 'dark' ? value : null)
+
+const paramsOf = (path: string): z.ZodObject | undefined => {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  return names.length === 0
+    ? undefined
+    : z.object(Object.fromEntries(names.map((name) => [name, z.string().max(200)])))
+}
+
+/** The query as it was asked for, whatever is in it: pages take the parts that they know. */
+const anyQuery = z.looseObject({})
+
+const queryOf = (query: unknown): URLSearchParams => {
+  const all = new URLSearchParams()
+  for (const [name, value] of Object.entries(query as Record<string, unknown>))
+    if (typeof value === 'string') all.append(name, value)
+  return all
+}
+
+const strangeHost = (deps: ServeDeps): PageAnswer => ({
+  status: 421,
+  headers: pageHeaders,
+  text: framed(
+    alonePage(
+      'The console has another address',
+      html`<p>It is at <a href="${deps.origin()}/console">${deps.origin()}/console</a>.</p>
+<p class="soft">Operators set it by FAREBOX_CONSOLE_URL.</p>`,
+    ),
+    surroundings(deps),
+  ),
+})
+
+/** Makes the HTTP routes of pages: who may see them, where forms may come from, and what their answers carry. */
+export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): readonly Route[] => {
+  const visitOf = (page: ConsolePage, request: Request, visitor: Visitor | null): Visit => {
+    const cookies = readCookies(request.headers.cookie)
+    const params = request.params as Record<string, string>
+    return {
+      path: page.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? '')),
+      params,
+      query: queryOf(request.query),
+      visitor,
+      browser: { userAgent: request.headers['user-agent'] ?? '', address: request.address },
+      asking: cookies.asking,
+      theme: themeOf(cookies.theme),
+      zone: zoneOf(cookies.zone),
+      requestId: request.requestId,
+      nowMs: deps.clock(),
+      formKey: newSecret(),
+    }
+  }
+
+  const answerView = (
+    view: View,
+    visit: Visit,
+    flash: string | null,
+    status: PageAnswer['status'],
+    cookies: readonly string[],
+  ): PageAnswer => {
+    const { visitor } = visit
+    const around = surroundings(deps, {
+      theme: visit.theme,
+      zone: visit.zone,
+      path: visit.path,
+      flash,
+      navigation: navigationOf(pages, visitor),
+      origin: deps.origin(),
+      site: deps.site(),
+      ...(visitor && {
+        person: whoIs(visitor),
+        viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
+      }),
+    })
+    return {
+      status,
+      headers: { ...pageHeaders, ...(cookies.length > 0 && { 'set-cookie': cookies }) },
+      text: framed(view, around),
+    }
+  }
+
+  const answerOf = (outcome: Outcome, visit: Visit, flash: string | null): PageAnswer => {
+    const cookies = [...(outcome.cookies ?? []), ...(flash === null ? [] : [dropCookie('flash')])]
+    switch (outcome.kind) {
+      case 'view':
+        return answerView(outcome.view, visit, flash, outcome.status ?? 200, cookies)
+      case 'redirect': {
+        const said =
+          outcome.flash === undefined
+            ? (outcome.cookies ?? [])
+            : [...(outcome.cookies ?? []), flashCookie(outcome.flash)]
+        return {
+          status: 303,
+          headers: { ...pageHeaders, location: outcome.to, ...(said.length > 0 && { 'set-cookie': said }) },
+        }
+      }
+      case 'file':
+        return {
+          status: 200,
+          headers: {
+            ...pageHeaders,
+            'content-disposition': `attachment; filename="${outcome.name}"`,
+            ...(cookies.length > 0 && { 'set-cookie': cookies }),
+          },
+          text: outcome.content,
+          mediaType: outcome.mediaType,
+        }
+      default:
+        return outcome satisfies never
+    }
+  }
+
+  /** The visit with everything that the page asks for; the page's type was checked where it was made. */
+  const filled = (visit: Visit): never => {
+    const { visitor } = visit
+    const whole: Visit | PersonVisit | AccountVisit =
+      visitor === null
+        ? visit
+        : {
+            ...visit,
+            visitor,
+            cause: sessionCause(visitor.session, visit.requestId),
+            ...(visitor.account && { account: visitor.account }),
+          }
+    return whole as never
+  }
+
+  const findVisitor = async (request: Request): Promise<Visitor | null> => {
+    const session = await deps.sessions.find(readCookies(request.headers.cookie).session)
+    return session && deps.visitorOf(session, request.requestId)
+  }
+
+  const notThere = (error: unknown): Outcome => {
+    if (error instanceof ApiError && error.code === 'not_found')
+      return { kind: 'view', view: notFound, status: 404 }
+    throw error
+  }
+
+  const get = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
+    const place = placeOf(request.headers, deps.origin())
+    if (place === 'strange') return strangeHost(deps)
+    const visit = visitOf(page, request, place === 'here' ? await findVisitor(request) : null)
+    if (place === 'elsewhere') {
+      const query = visit.query.size === 0 ? '' : `?${visit.query}`
+      return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
+    }
+    const flash = flashOf(readCookies(request.headers.cookie).flash)
+    const stopped = pageBarrier(page, visit)
+    if (stopped !== null) return answerOf(stopped, visit, null)
+    return answerOf(await page.show!(filled(visit)).catch(notThere), visit, flash)
+  }
+
+  const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
+    if (placeOf(request.headers, deps.origin()) !== 'here') return strangeHost(deps)
+    if (!isOwnForm(request.headers, deps.origin()))
+      return answerOf(
+        {
+          kind: 'view',
+          status: 403,
+          view: alonePage(
+            'This form came from elsewhere',
+            html`<p>Nothing was changed. Forms are taken from pages of the console alone.</p><p><a href="/console">To the console</a></p>`,
+          ),
+        },
+        visitOf(page, request, null),
+        null,
+      )
+    const visit = visitOf(page, request, await findVisitor(request))
+    const typed = readTyped(request.raw)
+    const outcome =
+      (await formBarrier(page, visit, typed, deps.once)) ??
+      (await page.act!.run(filled(visit), typed as never).catch(notThere))
+    return answerOf(outcome, visit, null)
+  }
+
+  const routeOf = (
+    page: ConsolePage,
+    method: 'GET' | 'POST',
+    handle: (page: ConsolePage, request: Request) => Promise<PageAnswer>,
+  ): Route => {
+    const params = paramsOf(page.path)
+    const file = page.path.endsWith('.csv')
+      ? 'text/csv'
+      : page.path.endsWith('.json')
+        ? 'application/json'
+        : null
+    return route({
+      method,
+      path: page.path,
+      operationId: method === 'GET' ? page.name : `${page.name}Act`,
+      summary: page.summary,
+      description: 'A page of the console.',
+      tag: 'Console',
+      access: 'public',
+      writes: false,
+      hidden: true,
+      ...(params && { params }),
+      query: anyQuery,
+      ...(method === 'POST' && { form: true as const }),
+      responses: file
+        ? {
+            ...pageResponses,
+            200: { description: 'The file.', text: { mediaType: file, example: '' } },
+          }
+        : pageResponses,
+      errors: [],
+      handler: async (request) => (await handle(page, request as unknown as Request)) as never,
+    })
+  }
+
+  return [
+    ...pages.flatMap((page) => [
+      ...(page.show ? [routeOf(page, 'GET', get)] : []),
+      ...(page.act ? [routeOf(page, 'POST', post)] : []),
+    ]),
+    assetRoute(deps),
+  ]
+}

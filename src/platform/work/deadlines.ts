@@ -1,0 +1,52 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+
+/** The time limit of one connection. */
+export type Watch = {
+  /** From now on the limit is this one, counted from now and from every `touch`. */
+  within(ms: number, expired: () => void): void
+  /** Something happened. */
+  touch(): void
+  stop(): void
+}
+
+export type Deadlines = { watch(): Watch; stop(): void }
+
+type Entry = { fromMs: number; limitMs: number; expired: () => void }
+
+/**
+ * Time limits of many connections by one timer: a touch, once for each chunk that is passed on, is one assignment of the
+ * time of the last sweep. A limit is held to within two sweeps, and is early only by what a sweep was late.
+ */
+export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlines => {
+  const entries = new Set<Entry>()
+  let nowMs = clock()
+  const sweep = (): void => {
+    nowMs = clock()
+    // `fromMs` may be as old as the sweep before.
+    for (const entry of entries)
+      if (nowMs - entry.fromMs >= entry.limitMs + sweepMs) {
+        entry.fromMs = nowMs
+        entry.expired()
+      }
+  }
+  const timer = setInterval(sweep, sweepMs)
+  timer.unref()
+  return {
+    watch: () => {
+      const entry: Entry = { fromMs: clock(), limitMs: Number.POSITIVE_INFINITY, expired: () => undefined }
+      entries.add(entry)
+      return {
+        within: (ms, expired) => {
+          entry.fromMs = clock()
+          entry.limitMs = ms
+          entry.expired = expired
+        },
+        touch: () => {
+          entry.fromMs = nowMs
+        },
+        stop: () => void entries.delete(entry),
+      }
+    },
+    stop: () => clearInterval(timer),
+  }
+}

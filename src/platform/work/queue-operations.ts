@@ -1,0 +1,108 @@
+import type pg from 'pg'
+import { isoTime } from '../../kernel/clock.ts'
+import { type QueueTable, deadCondition, keyOf } from './queue-table.ts'
+
+/** How a queue stands. */
+export type Depth = {
+  readonly queue: string
+  /** Items that are not over. */
+  readonly waiting: number
+  /** Those of them whose time has come. */
+  readonly due: number
+  /** When the oldest of these was due, ISO 8601; null without any. */
+  readonly oldestDueAt: string | null
+  /** Owners that a process works on. */
+  readonly owners: number
+  /** Items that were given up. */
+  readonly dead: number
+}
+
+type DepthRow = {
+  readonly waiting: number
+  readonly due: number
+  readonly oldest_due_at: string | null
+  readonly owners: number
+  readonly dead: number
+}
+
+export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): Promise<Depth> => {
+  const { name, table, owner } = queue
+  const { rows } = await pool.query<DepthRow>({
+    name: `${name}-depth`,
+    text: `select p.waiting, p.due, p.oldest_due_at,
+                  (select count(*) from work.queue_owners
+                    where queue = $1::text and lease_worker is not null) as owners,
+                  (select count(*) from ${table} d where ${deadCondition(queue)}) as dead
+             from (select count(*) as waiting, count(*) filter (where d.due_at <= $2::timestamptz) as due,
+                          min(d.due_at) filter (where d.due_at <= $2::timestamptz) as oldest_due_at
+                     from work.queue_owners q
+                     join ${table} d on d.${owner} = q.owner and d.due_at >= q.next_due_at
+                    where q.queue = $1::text and d.status = 'pending') p`,
+    values: [name, isoTime(nowMs)],
+  })
+  const { waiting, due, oldest_due_at: oldestDueAt, owners, dead } = rows[0]!
+  return { queue: name, waiting, due, oldestDueAt, owners, dead }
+}
+
+/** `keyOf` as a term over the item `d`. */
+const nameOf = ({ key }: QueueTable): string =>
+  `concat_ws(' ', ${key.map((column) => `d.${column}`).join(', ')})`
+
+export type DeadItem = {
+  /** The values of its key with blanks between. */
+  readonly item: string
+  readonly owner: string
+  readonly attempts: number
+  readonly finishedAt: string
+  readonly result: string | null
+}
+
+/**
+ * What was given up, the latest first.
+ * @param after only what comes after this item; null: from the latest on
+ */
+export const listDead = async (
+  pool: pg.Pool,
+  queue: QueueTable,
+  limit: number,
+  after: Pick<DeadItem, 'item' | 'finishedAt'> | null = null,
+): Promise<readonly DeadItem[]> => {
+  const { table, key, owner } = queue
+  const name = nameOf(queue)
+  const { rows } = await pool.query(
+    `select ${key.map((column) => `d.${column}`).join(', ')}, d.${owner} as owner_of_item, d.attempts, d.finished_at,
+            ${queue.why ?? 'd.result'} as result
+       from ${table} d where ${deadCondition(queue)}
+        and ($2::timestamptz is null or d.finished_at < $2::timestamptz
+             or (d.finished_at = $2::timestamptz and ${name} > $3::text))
+      order by d.finished_at desc, ${name} limit $1::integer`,
+    [limit, after?.finishedAt ?? null, after?.item ?? null],
+  )
+  return rows.map((row) => ({
+    item: keyOf(queue, row),
+    owner: row.owner_of_item,
+    attempts: row.attempts,
+    finishedAt: row.finished_at,
+    result: row.result,
+  }))
+}
+
+/**
+ * Has dead items tried again from now on, with all their attempts before them.
+ * @param items their keys as `listDead` gives them; null: all of them
+ * @returns how many
+ */
+export const retryDead = async (
+  pool: pg.Pool,
+  queue: QueueTable,
+  items: readonly string[] | null,
+  nowMs: number,
+): Promise<number> => {
+  const { rowCount } = await pool.query(
+    `update ${queue.table} d set status = 'pending', attempts = 0, due_at = $1::timestamptz, finished_at = null
+      where ${deadCondition(queue)}
+        and ($2::text[] is null or ${nameOf(queue)} = any ($2::text[]))`,
+    [isoTime(nowMs), items],
+  )
+  return rowCount ?? 0
+}

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { type Membership, joinWorkers, sweepLeases } from './queue-leases.ts'
+import type { QueueItem, WorkMetrics } from './queue-table.ts'
+import { type QueueWork, type RunningQueue, runQueue } from './queue.ts'
+import { type StandardQueue, standardWork } from './standard-queue.ts'
+
+/** What works off queues in one process: one connection that claims for all of them, and sweeps leases of the dead. */
+export type Workers = {
+  /** Works a queue off whose items a handler ends one by one. */
+  start<Item extends QueueItem>(work: StandardQueue<Item>): RunningQueue
+  /** As `start`, for a queue that writes down what became of its items in its own way. */
+  startBatched<Item extends QueueItem, Result, Memory, Context>(
+    work: QueueWork<Item, Result, Memory, Context>,
+  ): RunningQueue
+  /** Stops all queues that still run, then leaves. */
+  stop(): Promise<void>
+}
+
+const sweepMs = 1_000
+const backoffMs = 1_000
+
+export const createWorkers = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+  readonly metrics?: WorkMetrics
+}): Workers => {
+  const { pool, clock, logger, metrics } = deps
+  const stopping = new AbortController()
+  const queues = new Map<string, RunningQueue>()
+  let current: Membership | null = null
+  let joined = Promise.withResolvers<Membership>()
+
+  const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+    sleep(ms, undefined, { signal }).catch(() => undefined)
+  const sweep = async ({ db, session }: Membership): Promise<void> => {
+    const signal = AbortSignal.any([stopping.signal, session.ended])
+    while (!signal.aborted) {
+      for (const name of await sweepLeases(db)) queues.get(name)?.wake()
+      await pause(sweepMs, signal)
+    }
+  }
+  const stayJoined = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      let member: Membership | null = null
+      try {
+        member = await joinWorkers(pool)
+        current = member
+        joined.resolve(member)
+        await sweep(member)
+      } catch (error) {
+        if (!stopping.signal.aborted) {
+          logger.error({ err: error }, 'the queues lost their connection and will try again')
+          await pause(backoffMs, stopping.signal)
+        }
+      } finally {
+        if (member) joined = Promise.withResolvers()
+        current = null
+        await member?.session.close().catch(() => undefined)
+      }
+    }
+  }
+  let joining: Promise<void> | null = null
+  const membership = async (): Promise<Membership> => {
+    joining ??= stayJoined()
+    return joined.promise
+  }
+
+  const startBatched: Workers['startBatched'] = (work) => {
+    const { name } = work.queue
+    const running = runQueue({ ...deps, member: () => current, membership }, work)
+    queues.set(name, running)
+    metrics?.running(name, running.inFlight)
+    return running
+  }
+  return {
+    startBatched,
+    start: (work) => startBatched(standardWork({ pool, clock, logger }, work)),
+    stop: async () => {
+      await Promise.all([...queues.values()].map((queue) => queue.stop()))
+      stopping.abort(new Error('the queues stop'))
+      await joining
+    },
+  }
+}

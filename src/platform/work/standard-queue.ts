@@ -1,0 +1,149 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type QueueItem, type QueueTable, keyOf } from './queue-table.ts'
+import type { QueueLimits, QueueWork, Settled } from './queue.ts'
+
+/** What became of an item that was worked on. The texts stand in its `result`, so they name nothing secret or personal. */
+export type Outcome =
+  | { readonly kind: 'done'; readonly result: string }
+  /** Tried again as the schedule says; `afterMs` may ask for later. */
+  | { readonly kind: 'again'; readonly why: string; readonly afterMs?: number }
+  /** Given up: an operator may look at it and try it again. */
+  | { readonly kind: 'dead'; readonly why: string }
+
+/** Milliseconds until the next attempt after the n-th one (from 1). */
+export type Schedule = (attempt: number) => number
+
+/** `firstMs`, doubling, at most `maxMs`. */
+export const doubling =
+  (firstMs: number, maxMs: number): Schedule =>
+  (attempt) =>
+    Math.min(maxMs, firstMs * 2 ** Math.min(attempt - 1, 40))
+
+/**
+ * A queue whose handler says of each item what became of it.
+ *
+ * @example A new queue: a table, its owner column, a schedule and a handler.
+ * ```ts
+ * // migrations.ts
+ * export const migrations: Migrations = {
+ *   '1500_scrapes': `
+ *     create table work.scrapes (
+ *       source_id text primary key, site text not null,
+ *       status text not null default 'pending', due_at timestamptz not null, attempts integer not null default 0,
+ *       finished_at timestamptz, result text
+ *     );
+ *     select work.add_queue('scrapes', 'work.scrapes', 'site');`,
+ * }
+ * // queue.ts; its line in src/app/queues.ts shows it to operators
+ * export const scrapes: QueueTable =
+ *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', columns: [] }
+ * // start.ts
+ * workers.start<Scrape>({
+ *   queue: scrapes,
+ *   atOnce: { total: 16, each: 1 },
+ *   longestMs: 60_000,
+ *   schedule: doubling(1_000, 3_600_000),
+ *   maxAttempts: 10,
+ *   work: async ({ source_id }) => ({ kind: 'done', result: await scrape(source_id) }),
+ * })
+ * ```
+ */
+export type StandardQueue<Item extends QueueItem> = {
+  readonly queue: QueueTable
+  /** Items in all, in this process, and of one owner, over all processes. */
+  readonly atOnce: { readonly total: number; readonly each: number }
+  /** Longer than one item takes. */
+  readonly longestMs: number
+  readonly schedule: Schedule
+  /** After so many attempts an item is dead. Default: it is tried for ever. */
+  readonly maxAttempts?: number
+  /** Default: once a second. */
+  readonly pollMs?: number
+  readonly fill?: () => Promise<void>
+  /** What it throws is logged as an error, and the item tried again. */
+  readonly work: (item: Item) => Promise<Outcome>
+}
+
+type Ended =
+  | Exclude<Outcome, { readonly kind: 'again' }>
+  | { readonly kind: 'again'; readonly why: string; readonly dueMs: number }
+
+const perLease = 32
+const maxResultChars = 200
+
+/** Writes outcomes of many items in one statement. An item that was tried meanwhile by somebody else stays as it is. */
+const createSettle =
+  <Item extends QueueItem>(pool: pg.Pool, { name, table, key }: QueueTable, clock: Clock) =>
+  async (settled: readonly Settled<Item, Ended>[]): Promise<void> => {
+    const of = <Value>(pick: (each: Settled<Item, Ended>) => Value): Value[] => settled.map(pick)
+    const keys = key.map((column) => of(({ item }) => (item as unknown as Record<string, string>)[column]))
+    const at = (n: number): string => `$${key.length + n}`
+    await pool.query({
+      name: `${name}-settle`,
+      text: `update ${table} d
+                set status = r.status, attempts = r.attempts + 1, due_at = coalesce(r.due_at, d.due_at),
+                    finished_at = case when r.status <> 'pending' then ${at(5)}::timestamptz end, result = r.result
+               from unnest(${key.map((_, n) => `$${n + 1}::text[]`).join(', ')}, ${at(1)}::integer[], ${at(2)}::text[],
+                      ${at(3)}::timestamptz[], ${at(4)}::text[]) as r (${key.join(', ')}, attempts, status, due_at, result)
+              where ${key.map((column) => `d.${column} = r.${column}`).join(' and ')}
+                and d.status = 'pending' and d.attempts = r.attempts`,
+      values: [
+        ...keys,
+        of(({ item }) => item.attempts),
+        of(({ result: { kind } }) => (kind === 'again' ? 'pending' : kind)),
+        of(({ result }) => (result.kind === 'again' ? isoTime(result.dueMs) : null)),
+        of(({ result }) => (result.kind === 'done' ? result.result : result.why).slice(0, maxResultChars)),
+        isoTime(clock()),
+      ],
+    })
+  }
+
+export const standardWork = <Item extends QueueItem>(
+  deps: {
+    readonly pool: pg.Pool
+    readonly clock: Clock
+    readonly logger: Logger
+  },
+  options: StandardQueue<Item>,
+): QueueWork<Item, Ended, null, null> => {
+  const { pool, clock, logger } = deps
+  const { queue, atOnce, schedule, maxAttempts = Number.POSITIVE_INFINITY, pollMs = 1_000, work } = options
+  const limits: QueueLimits = {
+    active: atOnce.total,
+    slow: 0,
+    slowAfterMs: options.longestMs,
+    perOwner: atOnce.each,
+    perLease,
+  }
+  const tried = async (item: Item): Promise<Outcome> => {
+    try {
+      return await work(item)
+    } catch (error) {
+      logger.error(
+        { err: error, queue: queue.name, item: keyOf(queue, item) },
+        'an item of a queue failed and is tried again',
+      )
+      return { kind: 'again', why: error instanceof Error ? error.message : String(error) }
+    }
+  }
+  return {
+    queue,
+    limits,
+    longestMs: options.longestMs,
+    pollMs,
+    ...(options.fill && { fill: options.fill }),
+    prepare: async () => () => null,
+    work: async (item) => {
+      const outcome = await tried(item)
+      const attempt = item.attempts + 1
+      if (outcome.kind !== 'again') return outcome
+      if (attempt >= maxAttempts) return { kind: 'dead', why: `given up: ${outcome.why}` }
+      const waitMs = Math.max(schedule(attempt), outcome.afterMs ?? 0)
+      return { kind: 'again', why: outcome.why, dueMs: clock() + waitMs }
+    },
+    settle: createSettle(pool, queue, clock),
+    outcomeOf: ({ kind }) => kind,
+  }
+}

@@ -1,0 +1,255 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createHmac } from 'node:crypto'
+import { z } from 'zod'
+import { type SandboxInvoice, paidCents } from './invoice.ts'
+import { type StandIn, type Till, answer, invoiceKind } from './sandbox-store.ts'
+import type { Outgoing } from './send-callbacks.ts'
+
+/** One bitcoin is $50,000 here, so that a cent is 20 satoshis. */
+const satoshisACent = 20
+const rate = '50000.0'
+
+const btc = (cents: number): string => {
+  const satoshis = BigInt(cents) * BigInt(satoshisACent)
+  return `${satoshis / 100_000_000n}.${String(satoshis % 100_000_000n).padStart(8, '0')}`
+}
+const dollars = (cents: number): string =>
+  `${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, '0')}`
+const unix = (ms: number): number => Math.floor(ms / 1000)
+
+const monitoringMs = 24 * 60 * 60 * 1000
+
+const states: Readonly<Record<SandboxInvoice['status'], string>> = {
+  open: 'New',
+  processing: 'Processing',
+  paid: 'Settled',
+  short: 'Expired',
+  expired: 'Expired',
+  failed: 'Invalid',
+}
+
+const additional = (invoice: SandboxInvoice): string => {
+  const paid = paidCents(invoice)
+  if (invoice.payments.some(({ late }) => late)) return 'PaidLate'
+  if (paid > invoice.amountCents) return 'PaidOver'
+  return paid > 0 && paid < invoice.amountCents ? 'PaidPartial' : 'None'
+}
+
+/** `InvoiceData` of the Greenfield API. */
+const shown = (invoice: SandboxInvoice, baseUrl: string) => ({
+  id: invoice.id,
+  storeId: storeOf(invoice),
+  amount: dollars(invoice.amountCents),
+  paidAmount: dollars(paidCents(invoice)),
+  currency: 'USD',
+  type: 'Standard',
+  checkoutLink: `${baseUrl}/pay/${invoice.id}`,
+  createdTime: unix(invoice.createdAtMs),
+  expirationTime: unix(invoice.expiresAtMs),
+  monitoringExpiration: unix(invoice.expiresAtMs + monitoringMs),
+  status: states[invoice.status],
+  additionalStatus: additional(invoice),
+  availableStatusesForManualMarking: ['Settled', 'Invalid'],
+  archived: false,
+  metadata: { orderId: invoice.reference, itemDesc: invoice.title },
+  checkout: { expirationMinutes: 60, monitoringMinutes: 1440, redirectURL: invoice.returnUrl },
+})
+
+const payment = ({ id, cents, atMs }: SandboxInvoice['payments'][number]) => ({
+  id,
+  receivedDate: unix(atMs),
+  value: btc(cents),
+  fee: '0.0',
+  status: 'Settled',
+  destination: 'bcrt1qsandbox',
+})
+
+const methods = (invoice: SandboxInvoice) => [
+  {
+    paymentMethodId: 'BTC-CHAIN',
+    currency: 'BTC',
+    destination: 'bcrt1qsandbox',
+    rate,
+    paymentMethodPaid: btc(paidCents(invoice)),
+    totalPaid: btc(paidCents(invoice)),
+    due: btc(Math.max(invoice.amountCents - paidCents(invoice), 0)),
+    amount: btc(invoice.amountCents),
+    activated: true,
+    payments: invoice.payments.map(payment),
+  },
+]
+
+/** The account's key here is `{storeId} {apiKey}`: a store sees its own invoices only. */
+const storeOf = ({ account }: SandboxInvoice): string => account.split(' ', 1)[0] ?? ''
+
+const Create = z.object({
+  amount: z.string().regex(/^\d{1,9}(\.\d{1,2})?$/),
+  currency: z.literal('USD'),
+  metadata: z.object({ orderId: z.string(), itemDesc: z.string() }),
+  checkout: z.object({ expirationMinutes: z.int().min(1), redirectURL: z.string() }),
+})
+
+const centsOf = (amount: string): number => {
+  const [whole = '0', fraction = ''] = amount.split('.')
+  return Number(whole) * 100 + Number(fraction.padEnd(2, '0'))
+}
+
+type Params = { readonly store: string; readonly id: string }
+
+/** BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
+export const btcpayStandIn = (till: Till): StandIn => {
+  const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
+    answer(reply, status, { code, message })
+
+  const accountOf = (request: FastifyRequest): string | null => {
+    const key = /^token (\S+)$/.exec(request.headers.authorization ?? '')?.[1]
+    return key === undefined ? null : `${(request.params as Params).store} ${key}`
+  }
+  const guarded =
+    (handle: (request: FastifyRequest, reply: FastifyReply, account: string) => Promise<unknown>) =>
+    async (request: FastifyRequest, reply: FastifyReply) => {
+      const account = accountOf(request)
+      return account === null
+        ? fault(reply, 401, 'unauthenticated', 'Authentication is required')
+        : handle(request, reply, account)
+    }
+  const own = async (request: FastifyRequest, account: string): Promise<SandboxInvoice | null> => {
+    const invoice = await till.find((request.params as Params).id)
+    return invoice?.provider === 'btcpay' && invoice.account === account ? invoice : null
+  }
+  const gone = (reply: FastifyReply) => fault(reply, 404, 'invoice-not-found', 'The invoice was not found')
+
+  return {
+    provider: 'btcpay',
+    paymentId: () => `${till.hex(64)}-0`,
+    routes: (app) => {
+      const base = '/btcpay/api/v1/stores/:store/invoices'
+      app.post(
+        base,
+        guarded(async (request, reply, account) => {
+          const body = Create.safeParse(request.body)
+          if (!body.success)
+            return answer(
+              reply,
+              422,
+              body.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })),
+            )
+          const { amount, metadata, checkout } = body.data
+          const nowMs = till.clock()
+          const invoice = await till.add({
+            id: till.hex(22),
+            provider: 'btcpay',
+            account,
+            amountCents: centsOf(amount),
+            reference: metadata.orderId,
+            title: metadata.itemDesc,
+            method: 'Bitcoin',
+            returnUrl: checkout.redirectURL,
+            callbackUrl: null,
+            createdAtMs: nowMs,
+            expiresAtMs: nowMs + checkout.expirationMinutes * 60_000,
+            status: 'open',
+            payments: [],
+          })
+          return answer(reply, 200, shown(invoice, till.baseUrl()))
+        }),
+      )
+      app.get(
+        base,
+        guarded(async (request, reply, account) => {
+          const { orderId } = request.query as { orderId?: string }
+          const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+          const found = invoices
+            .filter((invoice) => invoice.provider === 'btcpay' && invoice.account === account)
+            .filter(({ reference }) => orderId === undefined || reference === orderId)
+          return answer(
+            reply,
+            200,
+            found.map((invoice) => shown(invoice, till.baseUrl())),
+          )
+        }),
+      )
+      app.get(
+        `${base}/:id`,
+        guarded(async (request, reply, account) => {
+          const invoice = await own(request, account)
+          return invoice ? answer(reply, 200, shown(invoice, till.baseUrl())) : gone(reply)
+        }),
+      )
+      app.get(
+        `${base}/:id/payment-methods`,
+        guarded(async (request, reply, account) => {
+          const invoice = await own(request, account)
+          return invoice ? answer(reply, 200, methods(invoice)) : gone(reply)
+        }),
+      )
+    },
+    callbacks: (_before, invoice, deed, account) => {
+      const last = invoice.payments.at(-1)
+      const overPaid = paidCents(invoice) > invoice.amountCents
+      const paid = last && {
+        afterExpiration: last.late,
+        paymentMethodId: 'BTC-CHAIN',
+        payment: payment(last),
+      }
+      const whole = invoice.status === 'paid'
+      const events: Readonly<Record<typeof deed.kind, readonly (readonly [string, object])[]>> = {
+        pay: [
+          ['InvoiceReceivedPayment', { ...paid }],
+          ...(whole ? [['InvoiceProcessing', { overPaid }] as const] : []),
+          ['InvoicePaymentSettled', { ...paid }],
+          ...(whole ? [['InvoiceSettled', { manuallyMarked: false, overPaid }] as const] : []),
+        ],
+        process: [
+          ['InvoiceReceivedPayment', {}],
+          ['InvoiceProcessing', { overPaid: false }],
+        ],
+        expire: [['InvoiceExpired', { partiallyPaid: invoice.payments.length > 0 }]],
+        fail: [['InvoiceInvalid', { manuallyMarked: false }]],
+        dispute: [],
+      }
+      return events[deed.kind].map(([type, extra]): Outgoing => {
+        const deliveryId = till.hex(22)
+        const event = {
+          deliveryId,
+          webhookId: 'sandbox',
+          originalDeliveryId: deliveryId,
+          isRedelivery: false,
+          type,
+          timestamp: unix(till.clock()),
+          storeId: storeOf(invoice),
+          invoiceId: invoice.id,
+          metadata: { orderId: invoice.reference, itemDesc: invoice.title },
+          ...extra,
+        }
+        const wire = (body: object, secret: string) => {
+          const text = JSON.stringify(body, null, 2)
+          const signature = createHmac('sha256', secret).update(text).digest('hex')
+          return { body: text, headers: { 'btcpay-sig': `sha256=${signature}` } }
+        }
+        const lie = {
+          ...event,
+          deliveryId: `${deliveryId}lie`,
+          metadata: { orderId: 'dep_somebody_else' },
+          payment: {
+            ...payment({
+              id: 'lie',
+              cents: 99_999_999,
+              atMs: 0,
+              late: false,
+              disputeId: null,
+              disputedAtMs: null,
+            }),
+          },
+        }
+        return {
+          invoice,
+          url: account.webhookUrl,
+          sign: () => wire(event, account.webhookSecret),
+          forge: () => wire({ ...lie, deliveryId: `${deliveryId}forged` }, 'the secret of somebody else'),
+          lie: () => wire(lie, account.webhookSecret),
+        }
+      })
+    },
+  }
+}

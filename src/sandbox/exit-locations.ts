@@ -1,0 +1,302 @@
+import type { Cover, ExitTerms } from '../domain/exits/events.ts'
+import { slugOf } from '../domain/exits/exit-targeting.ts'
+
+/** A carrier of the demo catalogue's mobile lines, with the network that its phones are on: an ISP and its AS number. */
+export type Carrier = {
+  /** As the catalogue calls it. */
+  readonly id: string
+  readonly country: string
+  readonly network: readonly [name: string, asn: number]
+}
+
+export const carriers: readonly Carrier[] = [
+  { id: 'att-us', country: 'us', network: ['AT&T Mobility', 20_057] },
+  { id: 'tmobile-us', country: 'us', network: ['T-Mobile', 21_928] },
+  { id: 'verizon-us', country: 'us', network: ['Verizon Wireless', 6_167] },
+  { id: 'rogers-ca', country: 'ca', network: ['Rogers', 812] },
+  { id: 'ee-uk', country: 'gb', network: ['EE', 12_576] },
+  { id: 'vodafone-uk', country: 'gb', network: ['Vodafone UK', 25_135] },
+  { id: 'telekom-de', country: 'de', network: ['Deutsche Telekom', 3_320] },
+  { id: 'vodafone-de', country: 'de', network: ['Vodafone', 3_209] },
+  { id: 'orange-fr', country: 'fr', network: ['Orange', 3_215] },
+  { id: 'sfr-fr', country: 'fr', network: ['SFR', 15_557] },
+  { id: 'kpn-nl', country: 'nl', network: ['KPN', 1_136] },
+  { id: 'tim-it', country: 'it', network: ['TIM', 3_269] },
+  { id: 'movistar-es', country: 'es', network: ['Telefónica', 3_352] },
+  { id: 'plus-pl', country: 'pl', network: ['Plus', 8_374] },
+  { id: 'telstra-au', country: 'au', network: ['Telstra', 1_221] },
+  { id: 'claro-br', country: 'br', network: ['Claro', 28_573] },
+]
+
+/** A state or region with a city of it, and a provider with its AS number: of each country two. */
+type Country = {
+  readonly country: string
+  readonly places: readonly (readonly [state: string, city: string])[]
+  readonly isps: readonly (readonly [name: string, asn: number])[]
+}
+
+const countries: readonly Country[] = [
+  {
+    country: 'us',
+    places: [
+      ['California', 'Los Angeles'],
+      ['Texas', 'Dallas'],
+      ['New York', 'New York'],
+    ],
+    isps: [
+      ['Comcast Cable', 7922],
+      ['Verizon', 701],
+    ],
+  },
+  {
+    country: 'ca',
+    places: [
+      ['Ontario', 'Toronto'],
+      ['Quebec', 'Montreal'],
+    ],
+    isps: [
+      ['Bell Canada', 577],
+      ['Rogers', 812],
+    ],
+  },
+  {
+    country: 'br',
+    places: [
+      ['São Paulo', 'Campinas'],
+      ['Rio de Janeiro', 'Niterói'],
+    ],
+    isps: [
+      ['Vivo', 27_699],
+      ['Claro', 28_573],
+    ],
+  },
+  {
+    country: 'gb',
+    places: [
+      ['England', 'London'],
+      ['Scotland', 'Glasgow'],
+    ],
+    isps: [
+      ['BT', 2856],
+      ['Sky UK', 5607],
+    ],
+  },
+  {
+    country: 'de',
+    places: [
+      ['Berlin', 'Berlin'],
+      ['Bavaria', 'Munich'],
+    ],
+    isps: [
+      ['Deutsche Telekom', 3320],
+      ['Vodafone', 3209],
+    ],
+  },
+  {
+    country: 'fr',
+    places: [
+      ['Île-de-France', 'Paris'],
+      ['Occitanie', 'Toulouse'],
+    ],
+    isps: [
+      ['Orange', 3215],
+      ['Free', 12_322],
+    ],
+  },
+  {
+    country: 'nl',
+    places: [
+      ['North Holland', 'Amsterdam'],
+      ['South Holland', 'Rotterdam'],
+    ],
+    isps: [
+      ['KPN', 1136],
+      ['Ziggo', 33_915],
+    ],
+  },
+  {
+    country: 'es',
+    places: [
+      ['Madrid', 'Madrid'],
+      ['Catalonia', 'Barcelona'],
+    ],
+    isps: [
+      ['Telefónica', 3352],
+      ['Orange', 12_479],
+    ],
+  },
+  {
+    country: 'it',
+    places: [
+      ['Lombardy', 'Milan'],
+      ['Lazio', 'Rome'],
+    ],
+    isps: [
+      ['TIM', 3269],
+      ['Fastweb', 12_874],
+    ],
+  },
+  {
+    country: 'in',
+    places: [
+      ['Maharashtra', 'Mumbai'],
+      ['Karnataka', 'Bengaluru'],
+    ],
+    isps: [
+      ['Jio', 55_836],
+      ['Airtel', 24_560],
+    ],
+  },
+  {
+    country: 'jp',
+    places: [
+      ['Tokyo', 'Tokyo'],
+      ['Osaka', 'Osaka'],
+    ],
+    isps: [
+      ['NTT', 4713],
+      ['KDDI', 2516],
+    ],
+  },
+  {
+    country: 'au',
+    places: [
+      ['New South Wales', 'Sydney'],
+      ['Victoria', 'Melbourne'],
+    ],
+    isps: [
+      ['Telstra', 1221],
+      ['Optus', 4804],
+    ],
+  },
+  {
+    country: 'pl',
+    places: [
+      ['Mazovia', 'Warsaw'],
+      ['Lesser Poland', 'Krakow'],
+    ],
+    isps: [
+      ['Orange Polska', 5617],
+      ['Play', 39_603],
+    ],
+  },
+]
+
+const systems = ['windows', 'mac', 'android', 'ios'] as const
+type System = (typeof systems)[number]
+
+const coverOf = (
+  { country, places, isps }: Country,
+  at: number,
+  network: Country['isps'][number] = isps[at % isps.length]!,
+  system: System = systems[at % systems.length]!,
+): Cover => {
+  const [state, city] = places[at % places.length]!
+  const [isp, asn] = network
+  return {
+    country,
+    states: [{ code: slugOf(state), name: state }],
+    cities: [{ code: slugOf(city), name: city, state: slugOf(state) }],
+    isps: [{ code: slugOf(isp), name: isp, asns: [asn] }],
+    asns: [asn],
+    systems: [system],
+  }
+}
+
+/** An exit of the sandbox before it has a port: SOCKS5 and with UDP, or HTTP. */
+export type PlannedExit = {
+  readonly terms: Omit<ExitTerms, 'via' | 'credentialId'>
+  readonly kind: 'socks5' | 'http'
+}
+
+const families = ['residential', 'residential', 'residential', 'mobile', 'isp'] as const
+
+const planned = (
+  terms: Pick<ExitTerms, 'exitId' | 'family' | 'covers' | 'carrier'>,
+  at: number,
+): PlannedExit => ({
+  kind: at % 2 === 0 ? 'socks5' : 'http',
+  terms: { ...terms, weight: 1, capacity: null, udp: at % 2 === 0 },
+})
+
+const inCountries = countries.flatMap((of) =>
+  families.map((family, at) =>
+    planned(
+      {
+        exitId: `sandbox-${of.country}-${at + 1}`,
+        family,
+        // The ISP's has the place of the first and the system of the third.
+        covers: [coverOf(of, family === 'isp' ? 6 : at)],
+        carrier: null,
+      },
+      at,
+    ),
+  ),
+)
+
+const ofCarriers = carriers.flatMap(({ id, country, network }) => {
+  const of = countries.find((each) => each.country === country)
+  return of === undefined
+    ? []
+    : (['android', 'ios', 'android'] as const).map((system, at) =>
+        planned(
+          {
+            exitId: `sandbox-${id}-${at + 1}`,
+            family: 'mobile',
+            covers: [coverOf(of, at, network, system)],
+            carrier: id,
+          },
+          at,
+        ),
+      )
+})
+
+/**
+ * Five exits in each country, one of them mobile and one an ISP's, so that every targeting of every product can be tried;
+ * and three of each carrier's line, so that mobile rentals rotate.
+ */
+export const plannedExits: readonly PlannedExit[] = [...inCountries, ...ofCarriers]
+
+/** Where an address of the sandbox is said to be, so that its free proxies have countries and networks. */
+export type SandboxPlace = {
+  readonly country: string
+  readonly state: string
+  readonly city: string
+  readonly asn: number
+  readonly org: string
+}
+
+/** A /29 each, in turn, through all of 127.80.0.0/12. */
+const places: readonly SandboxPlace[] = plannedExits
+  .filter(({ terms }) => terms.family === 'residential')
+  .flatMap(({ terms: { covers } }) => covers)
+  .flatMap(({ country, states, cities, isps }) => {
+    const [state, city, isp] = [states[0], cities[0], isps[0]]
+    const asn = isp?.asns[0]
+    if (!state || !city || !isp || asn === undefined) return []
+    return [{ country, state: state.name, city: city.name, asn, org: isp.name }]
+  })
+
+const first = 127 * 2 ** 24 + 80 * 2 ** 16
+const size = 2 ** 20
+const block = 8
+
+const numberOf = (ip: string): number => ip.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
+const textOf = (number: number): string =>
+  [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.')
+
+/** Null: not an address of the sandbox. */
+export const sandboxPlaceOf = (ip: string): SandboxPlace | null => {
+  const offset = ip.includes(':') ? -1 : numberOf(ip) - first
+  if (offset < 0 || offset >= size) return null
+  return places[Math.floor(offset / block) % places.length] ?? null
+}
+
+/** The ranges of addresses that a network has in the sandbox, in rising order. */
+export const sandboxRangesOf = (asn: number): readonly { readonly first: string; readonly last: string }[] =>
+  Array.from({ length: size / block }, (_, at) => at)
+    .filter((at) => places[at % places.length]?.asn === asn)
+    .map((at) => ({
+      first: textOf(first + at * block),
+      last: textOf(first + at * block + block - 1),
+    }))

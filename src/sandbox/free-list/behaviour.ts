@@ -1,0 +1,247 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { type IncomingMessage, type ServerResponse, createServer as createHttpServer, request } from 'node:http'
+import { type Socket, isIPv4 } from 'node:net'
+import { TLSSocket, createSecureContext } from 'node:tls'
+import type { Protocol } from '../../domain/free-list/endpoint.ts'
+import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
+import type { ExitDial } from '../exit-dial.ts'
+import { onward, tunnel } from '../exit-proxy.ts'
+import { hostOf, nowhere, piecewise, reply } from '../exit-socks.ts'
+import { type PlannedProxy, liars } from './plan.ts'
+
+const everyMs = 300
+
+/** Answers a byte at a time, well-formed as far as it gets, until the client has enough. */
+export const drip = (socket: Socket, firstByte: number | undefined): void => {
+  const answer =
+    firstByte === 5
+      ? Buffer.from([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+      : firstByte === 4
+        ? Buffer.from([0, 90, 0, 0, 0, 0, 0, 0])
+        : Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n')
+  let at = 0
+  const timer = setInterval(() => {
+    socket.write(at < answer.length ? answer.subarray(at, at + 1) : '.')
+    at += 1
+  }, everyMs)
+  socket.once('close', () => clearInterval(timer))
+  socket.resume()
+}
+
+/** One proxy as connections to it are served. */
+export type Served = {
+  readonly planned: PlannedProxy
+  readonly dial: Pick<ExitDial, 'tcp'>
+  /** What it remembers of the judge, if it replays. */
+  remembered: string | null
+}
+
+const page = '<!doctype html><title>SANDBOX</title><p>A web server, and no proxy.\n'
+
+/** What a liar says in the judge's place: in its form, with a signature that it cannot make. */
+const madeUp = (exitIp: string): string =>
+  `${randomBytes(32).toString('base64url')}\n${JSON.stringify({
+    ip: exitIp,
+    headers: [
+      ['Host', 'judge'],
+      ['Connection', 'close'],
+    ],
+  })}`
+
+/** The judge's answer without the header lines of proxies. */
+const cleaned = (text: string): string => {
+  const end = text.indexOf('\n')
+  const seen = JSON.parse(text.slice(end + 1)) as { headers: [string, string][] }
+  const headers = seen.headers.filter(([name]) => !/^(via|x-forwarded-for)$/i.test(name))
+  return `${text.slice(0, end)}\n${JSON.stringify({ ...seen, headers: [...headers, ['Accept-Encoding', 'gzip']] })}`
+}
+
+const collected = async (stream: AsyncIterable<Buffer>): Promise<string> => {
+  const parts: Buffer[] = []
+  for await (const part of stream) parts.push(part)
+  return Buffer.concat(parts).toString()
+}
+
+/** The header lines that give a proxy of this anonymity away. */
+const traces = ({ anonymity }: PlannedProxy, client: string): readonly string[] => {
+  if (anonymity === 'elite') return []
+  const via = ['Via', '1.1 sandbox']
+  return anonymity === 'anonymous' ? via : [...via, 'X-Forwarded-For', client]
+}
+
+const answerText = (response: ServerResponse, status: number, text: string, headers = {}): void =>
+  void response
+    .writeHead(status, { connection: 'close', 'content-length': String(Buffer.byteLength(text)), ...headers })
+    .end(text)
+
+/**
+ * Serves connections of free proxies as their plans say. One HTTP parser serves all; a connection is told apart by its
+ * first byte, as mixed proxies do it.
+ */
+export const createBehaviour = (parts: { readonly clock: () => number; readonly nowMs: number }) => {
+  const { clock } = parts
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const secureContext = createSecureContext({
+    key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: selfSignedCertificate(keys, ['sandbox'], { nowMs: parts.nowMs, days: 30 }),
+  })
+  const owners = new WeakMap<object, Served>()
+
+  const forward = async (served: Served, from: IncomingMessage, to: ServerResponse): Promise<void> => {
+    const { planned, dial } = served
+    const url = URL.parse(from.url ?? '') ?? URL.parse(from.url ?? '', `http://${from.headers.host ?? ''}`)
+    if (url?.protocol !== 'http:') return answerText(to, 400, 'SANDBOX\n')
+    if (planned.fault === 'forger') return answerText(to, 200, madeUp(planned.exitIp))
+    if (planned.fault === 'replayer' && served.remembered !== null)
+      return answerText(to, 200, served.remembered)
+    let socket: Socket
+    try {
+      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80))
+    } catch {
+      return answerText(to, 502, 'SANDBOX\n')
+    }
+    to.once('close', () => socket.destroy())
+    const out = request({
+      createConnection: () => socket,
+      method: from.method,
+      path: `${url.pathname}${url.search}`,
+      headers: [...onward(from.rawHeaders), ...traces(planned, from.socket.remoteAddress ?? '')],
+      setHost: false,
+    })
+    out.on('error', () => (to.headersSent ? to.destroy() : answerText(to, 502, 'SANDBOX\n')))
+    out.on('response', (answer) => {
+      if (planned.fault !== 'tamperer' && planned.fault !== 'replayer') {
+        to.writeHead(answer.statusCode ?? 502, onward(answer.rawHeaders))
+        answer.pipe(to)
+        return
+      }
+      void collected(answer).then(
+        (text) => {
+          if (planned.fault === 'tamperer') return answerText(to, 200, cleaned(text))
+          served.remembered = text
+          // Now that it knows an answer it is no proxy any more.
+          to.destroy()
+        },
+        () => to.destroy(),
+      )
+    })
+    from.pipe(out)
+  }
+
+  const http = createHttpServer((from, to) => {
+    const served = owners.get(from.socket)
+    if (!served) return void to.destroy()
+    const { fault, protocols } = served.planned
+    if (fault === 'web_server') return answerText(to, 200, page, { 'content-type': 'text/html' })
+    // What came out of a tunnel whose TLS it ended is answered as well.
+    const isProxied = (from.url ?? '').startsWith('http://')
+    if (isProxied && !protocols.includes('http')) return void to.destroy()
+    if (fault === 'locked') return answerText(to, 407, '', { 'proxy-authenticate': 'Basic realm="sandbox"' })
+    void forward(served, from, to)
+  })
+  http.on('clientError', (_error, socket) => socket.destroy())
+
+  /** Ends the TLS of a tunnel and reads what is in it. */
+  const intercept = (client: Socket, served: Served): void => {
+    const tls = new TLSSocket(client, { isServer: true, secureContext })
+    tls.on('error', () => client.destroy())
+    owners.set(tls, served)
+    http.emit('connection', tls)
+  }
+
+  /** What came through a tunnel: a liar that wants to read it does. */
+  const carry = async (
+    served: Served,
+    client: Socket,
+    host: string,
+    port: number,
+    opened: () => void,
+  ): Promise<void> => {
+    const { fault } = served.planned
+    if (fault !== 'interceptor' && !liars.has(fault)) {
+      const out = await served.dial.tcp(host, port)
+      opened()
+      return tunnel(client, out)
+    }
+    opened()
+    await new Promise((resolve) => client.once('readable', resolve))
+    const first = client.read() as Buffer | null
+    if (first === null) return void client.destroy()
+    client.unshift(first)
+    if (first[0] === 0x16) return intercept(client, served)
+    if (liars.has(fault)) {
+      owners.set(client, served)
+      http.emit('connection', client)
+      return
+    }
+    tunnel(client, await served.dial.tcp(host, port))
+  }
+
+  http.on('connect', (from: IncomingMessage, client: Socket) => {
+    const served = owners.get(from.socket)
+    const end = (status: number): void =>
+      void client.end(`HTTP/1.1 ${status} SANDBOX\r\nContent-Length: 0\r\n\r\n`)
+    if (!served?.planned.protocols.includes('https') || served.planned.fault === 'web_server') return end(405)
+    if (served.planned.fault === 'locked') return end(407)
+    const url = URL.parse(`http://${from.url ?? ''}`)
+    if (url === null) return end(400)
+    const opened = (): boolean => client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+    carry(served, client, url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), opened).catch(() =>
+      client.destroy(),
+    )
+  })
+
+  const socks5 = async (served: Served, socket: Socket): Promise<void> => {
+    const { take } = piecewise(socket)
+    const byte = async (): Promise<number> => (await take(1))[0] ?? 0
+    const methods = await take(await byte())
+    if (served.planned.fault === 'locked' || !methods.includes(0)) return void socket.end(Buffer.of(5, 255))
+    socket.write(Buffer.of(5, 0))
+    const [, command, , kind = 0] = await take(4)
+    const host = await hostOf(kind, take)
+    const port = (await take(2)).readUInt16BE()
+    if (command !== 1) return void socket.end(reply(7, nowhere))
+    await carry(served, socket, host, port, () => void socket.write(reply(0, nowhere)))
+  }
+
+  const socks4 = async (served: Served, socket: Socket): Promise<void> => {
+    const { take } = piecewise(socket)
+    const command = (await take(1))[0]
+    const port = (await take(2)).readUInt16BE()
+    const host = [...(await take(4))].join('.')
+    while ((await take(1))[0] !== 0); // the user id
+    const answer = (code: number): Buffer => Buffer.of(0, code, 0, 0, 0, 0, 0, 0)
+    if (served.planned.fault === 'locked') return void socket.end(answer(93))
+    if (command !== 1 || !isIPv4(host)) return void socket.end(answer(91))
+    await carry(served, socket, host, port, () => void socket.write(answer(90)))
+  }
+
+  const isAway = ({ fault, periodMs }: PlannedProxy): boolean =>
+    fault === 'flapping' && Math.floor(clock() / periodMs) % 2 === 1
+
+  const serve = (served: Served, socket: Socket): void => {
+    const { planned } = served
+    socket.on('error', () => undefined)
+    if (planned.fault === 'tar_pit') return
+    socket.once('readable', () => {
+      const first = socket.read(1) as Buffer | null
+      if (first === null) return void socket.destroy()
+      if (planned.fault === 'reset' || isAway(planned)) return void socket.resetAndDestroy()
+      if (planned.fault === 'drip') return drip(socket, first[0])
+      const speaks = (protocol: Protocol): boolean =>
+        planned.fault !== 'web_server' && planned.protocols.includes(protocol)
+      const broken = (): void => void socket.destroy()
+      if (first[0] === 5) return void (speaks('socks5') ? socks5(served, socket).catch(broken) : broken())
+      if (first[0] === 4) return void (speaks('socks4') ? socks4(served, socket).catch(broken) : broken())
+      if (
+        !planned.protocols.some((protocol) => protocol === 'http' || protocol === 'https') &&
+        planned.fault !== 'web_server'
+      )
+        return broken()
+      socket.unshift(first)
+      owners.set(socket, served)
+      http.emit('connection', socket)
+    })
+  }
+  return { serve }
+}

@@ -1,0 +1,82 @@
+import { type Server, type Socket, createServer } from 'node:net'
+import { createExitDial } from '../exit-dial.ts'
+import type { Records } from '../sandbox-store.ts'
+import { type Served, createBehaviour } from './behaviour.ts'
+import type { PlannedProxy } from './plan.ts'
+
+export type RunningProxy = { readonly planned: PlannedProxy; readonly port: number }
+
+export type FreeProxies = {
+  readonly running: readonly RunningProxy[]
+  close(): Promise<void>
+}
+
+/** Of a former start, so that an endpoint of the record stays the same proxy. */
+type KeptPorts = { readonly ports: Readonly<Record<string, number>> }
+
+const listen = (server: Server, host: string, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve((server.address() as { readonly port: number }).port)
+    })
+  })
+
+/** On the port that it had, or another one where that is taken. */
+const listenAgain = (server: Server, host: string, former: number | undefined): Promise<number> =>
+  former === undefined
+    ? listen(server, host, 0)
+    : listen(server, host, former).catch(() => listen(server, host, 0))
+
+/**
+ * Starts proxies as they are planned, each on an address of 127.80.0.0/12 and a port of its own, which it keeps over
+ * restarts. They dial out for real, from their own addresses where the target is on this machine. Linux gives every
+ * process these addresses; where they cannot be had this rejects.
+ */
+export const startFreeProxies = async (options: {
+  readonly planned: readonly PlannedProxy[]
+  readonly records: Records
+  readonly clock: () => number
+}): Promise<FreeProxies> => {
+  const { planned, records, clock } = options
+  const behaviour = createBehaviour({ clock, nowMs: clock() })
+  const kept = (await records.get<KeptPorts>('free proxies', 'ports'))?.ports ?? {}
+  const sockets = new Set<Socket>()
+  const servers: Server[] = []
+  const close = async (): Promise<void> => {
+    await Promise.all(
+      servers
+        .map(
+          (server) =>
+            new Promise<void>((resolve) => {
+              server.close(() => resolve())
+            }),
+        )
+        .concat([...sockets].map(async (socket) => void socket.destroy())),
+    )
+  }
+  const start = async (one: PlannedProxy): Promise<RunningProxy> => {
+    const dial = createExitDial({ own: one.exitIp, allowLoopback: true, whoami: null })
+    const served: Served = { planned: one, dial, remembered: null }
+    const server = createServer({ noDelay: true }, (socket) => {
+      sockets.add(socket)
+      socket.once('close', () => sockets.delete(socket))
+      behaviour.serve(served, socket)
+    })
+    const port = await listenAgain(server, one.ip, kept[one.id])
+    if (one.fault === 'refused') await new Promise((resolve) => server.close(resolve))
+    else servers.push(server)
+    return { planned: one, port }
+  }
+  try {
+    const running = await Promise.all(planned.map(start))
+    await records.change<KeptPorts>('free proxies', 'ports', () => ({
+      ports: Object.fromEntries(running.map(({ planned: { id }, port }) => [id, port])),
+    }))
+    return { running, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}

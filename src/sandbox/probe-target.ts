@@ -1,0 +1,58 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { ExitTerms } from '../domain/exits/events.ts'
+
+export type Whoami = {
+  readonly port: number
+  /** What comes over this connection is said to come from `ip`: call it before anything is sent. */
+  shows(socket: Socket, ip: string): void
+  close(): Promise<void>
+}
+
+/** Answers `http://whoami.sandbox/`: through which exit of the sandbox a request came, by the address that it came from. `/ip` answers the address alone. */
+export const startWhoami = async (
+  exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers' | 'carrier'>>,
+): Promise<Whoami> => {
+  /** By the local end of the connection that shows another address. */
+  const shown = new Map<string, string>()
+  const server = createServer((request, response) => {
+    const { remoteAddress = '', remotePort } = request.socket
+    const ip = shown.get(`${remoteAddress} ${remotePort}`) ?? remoteAddress
+    if (request.url === '/ip') {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end(`${ip}\n`)
+      return
+    }
+    const exit = exits.get(ip)
+    const [cover] = exit?.covers ?? []
+    const body = {
+      sandbox: true,
+      ip,
+      exit: exit?.exitId ?? null,
+      country: cover?.country ?? null,
+      state: cover?.states[0]?.code ?? null,
+      city: cover?.cities[0]?.code ?? null,
+      isp: cover?.isps[0]?.code ?? null,
+      asn: cover?.asns[0] ?? null,
+      os: cover?.systems[0] ?? null,
+      carrier: exit?.carrier ?? null,
+    }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(`${JSON.stringify(body)}\n`)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    shows: (socket, ip) => {
+      const end = `${socket.localAddress} ${socket.localPort}`
+      shown.set(end, ip)
+      socket.once('close', () => shown.delete(end))
+    },
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

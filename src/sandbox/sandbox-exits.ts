@@ -1,0 +1,120 @@
+import type { FastifyInstance } from 'fastify'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { isIP } from 'node:net'
+import type pg from 'pg'
+import { z } from 'zod'
+import { type PlannedExit, plannedExits } from './exit-locations.ts'
+import { type ExitProxy, type SignsIn, startExitProxy } from './exit-proxy.ts'
+import { startWhoami } from './probe-target.ts'
+import { type Records, answer } from './sandbox-store.ts'
+
+/** The exits of the sandbox, as they run. */
+export type SandboxExits = {
+  readonly running: ReadonlyMap<
+    string,
+    { readonly planned: PlannedExit; readonly own: string; readonly proxy: ExitProxy }
+  >
+  close(): Promise<void>
+}
+
+/** Its address towards targets on this machine, by its place in the list. */
+const ownAddress = (at: number): string => `127.64.${1 + (at >> 6)}.${1 + (at & 63)}`
+
+/** That of the proxy that stands for the supplier of the demo's IPv6 addresses. */
+const supplierAddress = '127.64.0.1'
+
+/**
+ * Starts all exits of the sandbox, each a proxy of its own on a loopback port that dials out for real, and keeps where they
+ * are for the gateway's processes. Their login is another one with every start.
+ */
+export const startSandboxExits = async (options: {
+  readonly records: Records
+  readonly allowLoopback: boolean
+}): Promise<SandboxExits> => {
+  const { records, allowLoopback } = options
+  const login = { username: 'sandbox', password: randomBytes(16).toString('hex') }
+  const signsIn: SignsIn = (username, password) =>
+    username === login.username && password === login.password ? { shows: null } : null
+  const whoami = await startWhoami(
+    new Map(plannedExits.map(({ terms }, at) => [ownAddress(at), terms] as const)),
+  )
+  const started = await Promise.all(
+    plannedExits.map(async (planned, at) => {
+      const own = ownAddress(at)
+      return { planned, own, proxy: await startExitProxy({ own, signsIn, allowLoopback, whoami }) }
+    }),
+  )
+  const supplier = await startExitProxy({
+    own: supplierAddress,
+    signsIn: (username, password) =>
+      password === login.password && isIP(username) !== 0 ? { shows: username } : null,
+    allowLoopback,
+    whoami,
+  })
+  await records.change('exits', 'exits', () => ({
+    made: randomUUID(),
+    exits: started.map(({ planned: { terms, kind }, proxy }) => ({
+      terms: { ...terms, via: { kind, host: '127.0.0.1', port: proxy.port }, credentialId: null },
+      login,
+    })),
+    whoamiPort: whoami.port,
+    supplier: { port: supplier.port, password: login.password },
+  }))
+  return {
+    running: new Map(started.map((one) => [one.planned.terms.exitId, one])),
+    close: async () => {
+      await Promise.all([supplier, ...started.map(({ proxy }) => proxy)].map((proxy) => proxy.kill()))
+      await whoami.close()
+    },
+  }
+}
+
+/** What a former start kept: a service whose sandbox is off has none of them. */
+export const forgetSandboxExits = async (pool: pg.Pool): Promise<void> => {
+  await pool.query("delete from work.sandbox_records where kind = 'exits'")
+}
+
+const Change = z.strictObject({
+  alive: z.boolean().optional(),
+  slowMs: z.int().min(0).max(60_000).optional(),
+})
+
+/** `/_sandbox/exits`: shows the exits, and kills, revives and slows them. */
+export const exitControls = (app: FastifyInstance, { running }: SandboxExits): void => {
+  const shown = (id: string) => {
+    const one = running.get(id)
+    if (!one) return null
+    const { planned, own, proxy } = one
+    const [cover] = planned.terms.covers
+    return {
+      id,
+      kind: planned.kind,
+      port: proxy.port,
+      address: own,
+      family: planned.terms.family,
+      country: cover?.country,
+      state: cover?.states[0]?.code,
+      city: cover?.cities[0]?.code,
+      isp: cover?.isps[0]?.code,
+      asn: cover?.asns[0],
+      os: cover?.systems[0],
+      carrier: planned.terms.carrier,
+      ...proxy.state(),
+    }
+  }
+  app.get('/_sandbox/exits', async (_request, reply) =>
+    answer(reply, 200, { exits: [...running.keys()].map(shown) }),
+  )
+  app.put('/_sandbox/exits/:id', async (request, reply) => {
+    const { id } = request.params as { id: string }
+    const proxy = running.get(id)?.proxy
+    if (!proxy) return answer(reply, 404, { error: 'no exit of the sandbox has this id' })
+    const change = Change.safeParse(request.body)
+    if (!change.success) return answer(reply, 400, { error: z.prettifyError(change.error) })
+    const { alive, slowMs } = change.data
+    if (slowMs !== undefined) proxy.slow(slowMs)
+    if (alive === true) await proxy.revive()
+    if (alive === false) await proxy.kill()
+    return answer(reply, 200, shown(id) ?? {})
+  })
+}

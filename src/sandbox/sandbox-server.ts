@@ -1,0 +1,220 @@
+import Fastify from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createHash, randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Provider } from '../domain/payments/payments.ts'
+import { btcpayStandIn } from './btcpay-sandbox.ts'
+import { type Knobs, controlRoutes } from './controls.ts'
+import { type SandboxProxies, feedRoutes, keepFeeds } from './free-list/feeds.ts'
+import { indexRoutes } from './index-page.ts'
+import { type SandboxInvoice, type Switches, after, calm, refusal } from './invoice.ts'
+import { startMailbox } from './mailbox.ts'
+import { nowpaymentsStandIn } from './nowpayments-sandbox.ts'
+import { type SandboxExits, exitControls } from './sandbox-exits.ts'
+import { payPageRoutes } from './sandbox-pages.ts'
+import { type Records, type SandboxAccount, type StandIn, type Till, answer, createHands, invoiceKind } from './sandbox-store.ts'
+import { scrapersPath, scrapersStandIn } from './scrapers/stand-in.ts'
+import { createSender } from './send-callbacks.ts'
+import { stripeStandIn } from './stripe-sandbox.ts'
+import { telegramStandIn } from './telegram-sandbox.ts'
+
+const ownNames = new Set(['127.0.0.1', 'localhost', '[::1]'])
+
+const isOwn = (host: string | undefined): boolean =>
+  host !== undefined && ownNames.has(URL.parse(`http://${host}`)?.hostname ?? '')
+
+/** Nothing but the page's own styles, and forms that go back to where they came from. */
+const policyOf = (page: string): string => {
+  const styles = page
+    .split('<style>')
+    .slice(1)
+    .map((part) => part.split('</style>', 1)[0] ?? '')
+    .map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`)
+  const styled = styles.length === 0 ? '' : `; style-src ${styles.join(' ')}`
+  return `default-src 'none'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'${styled}`
+}
+
+/**
+ * What keeps strange pages out of the stand-ins, which anybody on this machine may use. A page of another site can have its
+ * name lead here (DNS rebinding), but it then sends that name as `Host`: 421. A page of ours runs no script.
+ */
+export const guardSandbox = (app: FastifyInstance): void => {
+  app.addHook('onRequest', async (request, reply) => {
+    if (isOwn(request.headers.host)) return undefined
+    return answer(reply, 421, {
+      error: `SANDBOX: the Host must be one of ${[...ownNames].join(', ')}, with any port`,
+    })
+  })
+  app.addHook('onSend', async (_request, reply, payload) => {
+    const isPage = String(reply.getHeader('content-type') ?? '').startsWith('text/html')
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header(
+      'content-security-policy',
+      isPage ? policyOf(String(payload)) : "default-src 'none'; frame-ancestors 'none'",
+    )
+    return payload
+  })
+}
+
+export type Sandbox = {
+  /** E.g. `http://127.0.0.1:40321`. */
+  readonly baseUrl: string
+  /** Where its mail server takes letters, e.g. `smtp://127.0.0.1:40325`. */
+  readonly smtpUrl: string
+  /** Resolves when no callback is on its way. */
+  idle(): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * The stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, `/` with all of
+ * them, the stand-in of the scrapers' provider, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
+ */
+export const startSandbox = async (options: {
+  readonly records: Records
+  readonly clock: () => number
+  /** 0 takes a free port. */
+  readonly port: number
+  readonly random?: () => number
+  readonly say?: (what: string) => void
+  /** Exits of the proxy gateway that run beside it. */
+  readonly exits?: SandboxExits
+  /** Free proxies that run beside it; their feeds are served here. */
+  readonly freeProxies?: SandboxProxies
+}): Promise<Sandbox> => {
+  const { records, clock } = options
+  const hex = (digits: number): string =>
+    randomBytes(Math.ceil(digits / 2))
+      .toString('hex')
+      .slice(0, digits)
+  const random = options.random ?? Math.random
+  let switches: Switches = calm
+  let baseUrl = ''
+  const sender = createSender({
+    clock,
+    random,
+    switches: () => switches,
+    say: options.say ?? (() => undefined),
+  })
+
+  const accountId = (provider: Provider, key: string): string => `${provider} ${key}`
+  const till: Till = {
+    records,
+    clock,
+    hex,
+    baseUrl: () => baseUrl,
+    account: (provider, key) => records.get<SandboxAccount>('account', accountId(provider, key)),
+    find: async (id) => {
+      const invoice = await records.get<SandboxInvoice>(invoiceKind, id)
+      // Time closes an invoice at the provider whether or not anybody looks.
+      if (invoice?.status !== 'open' || clock() < invoice.expiresAtMs) return invoice
+      const done = await till.act(id, { kind: 'expire' })
+      return 'refused' in done ? invoice : done.invoice
+    },
+    add: async (invoice) => {
+      // The reference first: a kill in between leaves one that leads nowhere, which a retry mends. The other way round
+      // the retry would find the invoice made and leave it without its reference.
+      await records.change<{ id: string }>('reference', invoice.reference, () => ({ id: invoice.id }))
+      const kept = await records.change<SandboxInvoice>(
+        invoiceKind,
+        invoice.id,
+        (standing) => standing ?? invoice,
+      )
+      return kept ?? invoice
+    },
+    act: async (id, deed) => {
+      let why: string | null = 'no invoice has this id'
+      let before: SandboxInvoice | null = null
+      const invoice = await records.change<SandboxInvoice>(invoiceKind, id, (standing) => {
+        before = standing
+        why = standing === null ? why : refusal(standing, deed)
+        return standing === null || why !== null ? null : after(standing, deed, clock())
+      })
+      if (why !== null || invoice === null || before === null) return { refused: why ?? 'nothing happened' }
+      const account = await till.account(invoice.provider, invoice.account)
+      if (account)
+        for (const outgoing of standIns[invoice.provider].callbacks(before, invoice, deed, account))
+          sender.send(outgoing)
+      return { invoice }
+    },
+  }
+  const standIns: Readonly<Record<Provider, StandIn>> = {
+    stripe: stripeStandIn(till),
+    btcpay: btcpayStandIn(till),
+    nowpayments: nowpaymentsStandIn(till),
+  }
+
+  const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
+  guardSandbox(app)
+  /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
+  const isFaulty = ({ url }: FastifyRequest): boolean => {
+    if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/') || url === '/mail')
+      return false
+    if (url.startsWith(`${scrapersPath}/`)) return false
+    const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
+    return switches.apiOf === null || switches.apiOf === provider
+  }
+  /** Breaks the connection of a call where the switches say so; nobody hears an answer to it. */
+  const cut = (when: 'before' | 'after', request: FastifyRequest, reply: FastifyReply): boolean => {
+    if (!isFaulty(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
+    if (when === 'before') reply.hijack()
+    request.raw.socket.destroy()
+    return true
+  }
+  app.addHook('onRequest', async (request, reply) => {
+    if (!isFaulty(request)) return undefined
+    if (switches.apiSlowMs > 0) await sleep(switches.apiSlowMs)
+    if (cut('before', request, reply)) return reply
+    if (switches.down) return answer(reply, 503, { error: { type: 'api_error', message: 'SANDBOX: down' } })
+    return undefined
+  })
+  app.addHook('onSend', async (request, reply, payload) => {
+    cut('after', request, reply)
+    return payload
+  })
+  for (const standIn of Object.values(standIns)) standIn.routes(app)
+  telegramStandIn(app, till)
+  scrapersStandIn(app, clock)
+  const hands = createHands(till, standIns)
+  const knobs: Knobs = {
+    now: () => switches,
+    set: (change) => {
+      switches = { ...switches, ...change }
+      return switches
+    },
+    reset: () => {
+      switches = calm
+      return switches
+    },
+    keep: (account) =>
+      records.change<SandboxAccount>('account', accountId(account.provider, account.key), () => account),
+  }
+  controlRoutes(app, till, hands, knobs)
+  if (options.exits) exitControls(app, options.exits)
+  if (options.freeProxies) feedRoutes(app, options.freeProxies.running)
+  indexRoutes(app, till, knobs)
+  payPageRoutes(app, till, hands)
+  const mailbox = await startMailbox(records, clock)
+  mailbox.routes(app)
+  try {
+    await app.listen({ host: '127.0.0.1', port: options.port })
+  } catch (error) {
+    await mailbox.close()
+    throw error
+  }
+  baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
+  if (options.freeProxies) await keepFeeds(records, baseUrl)
+  return {
+    baseUrl,
+    smtpUrl: mailbox.url,
+    idle: sender.idle,
+    close: async () => {
+      sender.stop()
+      await options.exits?.close()
+      await mailbox.close()
+      await options.freeProxies?.close()
+      await app.close()
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import type { AnswerField, ScraperRow } from '../../domain/scrapers/scraper.ts'
+
+/** Pages that a list has. */
+export const pages = 3
+const itemsAPage = 3
+
+/** Hex digits that the same words always give. */
+const seeded = (...words: readonly (string | number)[]): string =>
+  createHash('sha256').update(JSON.stringify(words)).digest('hex')
+
+const digits = (seed: string): string => String(Number.parseInt(seed.slice(0, 12), 16))
+
+const isAddress = (name: string): boolean =>
+  /url$|uri$|link$|permalink|avatar|thumbnail|image$|picture|website$|cover$/i.test(name)
+
+const textOf = (name: string, seed: string): string => {
+  if (/(^|_)(id|pk|cid|sec_uid)$|Id$/i.test(name)) return digits(seed)
+  if (isAddress(name)) return `https://stand-in.invalid/${name}/${seed.slice(0, 8)}`
+  if (/(_at|date|time|published)$/i.test(name)) return '2026-01-31T12:00:00.000Z'
+  return `stand-in ${name} ${seed.slice(0, 6)}`
+}
+
+const madeUp = ({ name, type }: AnswerField, seed: string): unknown => {
+  const own = seeded(seed, name)
+  switch (type) {
+    case 'string':
+      return textOf(name, own)
+    case 'number':
+      return Number.parseInt(own.slice(0, 5), 16)
+    case 'boolean':
+      return Number.parseInt(own.slice(0, 1), 16) % 2 === 0
+    case 'object':
+      return { stand_in: true, id: digits(own), name: textOf('name', own) }
+    case 'any':
+      return null
+    case 'array':
+      return []
+    case 'object[]':
+      return [0, 1].map((at) => ({ stand_in: true, id: digits(seeded(own, at)) }))
+    case 'string[]':
+      return [textOf(name, own)]
+    case 'number[]':
+      return [Number.parseInt(own.slice(0, 4), 16)]
+    default:
+      return type satisfies never
+  }
+}
+
+const put = (body: Record<string, unknown>, path: string, value: unknown): void => {
+  const [head = '', ...rest] = path.split('.')
+  if (rest.length === 0) body[head] = value
+  else {
+    const inner = { ...(body[head] as Record<string, unknown> | undefined) }
+    put(inner, rest.join('.'), value)
+    body[head] = inner
+  }
+}
+
+/** A position as the row's platform writes it: a number where the field is one. */
+export const positionOf = (row: ScraperRow, page: number): string | number => {
+  const type = row.answer.fields.find(({ name }) => name === row.paging?.read)?.type
+  return type === 'number' ? page * 10 : `standin-${page * 10}`
+}
+
+/** The second half of it. */
+export const secondOf = (page: number): string => `standin-second-${page * 10}`
+
+/** The page that a position leads to; null for one that was never given. */
+export const pageOf = (row: ScraperRow, position: string): number | null => {
+  for (let page = 2; page <= pages; page += 1) if (String(positionOf(row, page)) === position) return page
+  return null
+}
+
+const flagValue = (row: ScraperRow, path: string, isOn: boolean): boolean | number =>
+  row.answer.fields.find(({ name }) => name === path)?.type === 'number' ? Number(isOn) : isOn
+
+/** Position and flag of the next page. The last page keeps its position where a flag tells that it is the last. */
+const putPaging = (row: ScraperRow, body: Record<string, unknown>, page: number): void => {
+  const { paging } = row
+  if (!paging) return
+  const hasMore = page < pages
+  if (paging.more)
+    put(body, paging.more, flagValue(row, paging.more, hasMore !== (paging.moreIsInverted ?? false)))
+  if (paging.read === null) return
+  const isTold = hasMore || paging.more !== undefined
+  put(body, paging.read, isTold ? positionOf(row, page + 1) : null)
+  if (paging.second) put(body, paging.second, isTold ? secondOf(page + 1) : null)
+}
+
+/**
+ * What the row answers, invented and clearly so: the same call always gives the same body.
+ * @param call everything that the call is about, without its place in the list
+ */
+export const bodyOf = (row: ScraperRow, call: string, page: number, isEmpty: boolean): unknown => {
+  const seed = seeded(row.platform, row.operation, call, page)
+  const { fields, items, isBareList } = row.answer
+  const list = isEmpty
+    ? []
+    : Array.from({ length: itemsAPage }, (_, at) =>
+        Object.fromEntries(
+          (items?.fields ?? []).map((field) => [field.name, madeUp(field, seeded(seed, 'item', at))]),
+        ),
+      )
+  if (isBareList) return list
+  const body: Record<string, unknown> = {}
+  for (const field of fields) {
+    const isList = field.type === 'object[]' || field.type === 'array'
+    body[field.name] = isEmpty && isList ? [] : madeUp(field, seed)
+  }
+  if (items) body[items.path] = list
+  putPaging(row, body, isEmpty ? pages : page)
+  return body
+}

@@ -1,0 +1,144 @@
+import type { InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { pageOf, pages, secondOf } from './scraper-bodies.ts'
+
+export type Parameters = Readonly<Record<string, string>>
+
+/** A call as it is understood: or what is wrong with its parameters. */
+export type Asked =
+  | { readonly wrong: string }
+  | {
+      readonly page: number
+      readonly maxAgeDays: number | null
+      readonly call: string
+      readonly texts: readonly string[]
+    }
+
+const ages = ['1d', '3d', '7d', '14d', '30d']
+
+/** The parameters that the row has, by their names in the protocol. */
+const known = (row: ScraperRow): ReadonlyMap<string, ScraperRow['inputs'][number]> =>
+  new Map(row.inputs.map((input) => [input.sentAs ?? input.name, input]))
+
+const isOneOf = (values: readonly InputValue[], given: string): boolean =>
+  values.some((value) => String(value) === given)
+
+const wrongValue = (
+  name: string,
+  given: string,
+  input: ScraperRow['inputs'][number] | undefined,
+): string | null => {
+  if (input === undefined) return `${name} is not a parameter`
+  if (input.values && !isOneOf(input.values, given))
+    return `${name} must be one of ${input.values.join(', ')}`
+  if (input.kind === 'boolean' && given !== 'true' && given !== 'false')
+    return `${name} must be true or false`
+  if (input.kind === 'page' && !(/^[1-9]\d*$/.test(given) && Number(given) <= (input.max ?? 10_000)))
+    return `${name} is out of range`
+  return null
+}
+
+const namesOf = (row: ScraperRow, group: readonly string[]): readonly string[] =>
+  row.inputs.filter(({ name }) => group.includes(name)).map(({ name, sentAs }) => sentAs ?? name)
+
+/** Which page is asked for; null for a position that was never told. */
+const placeOf = (row: ScraperRow, parameters: Parameters): number | null => {
+  const { paging } = row
+  const given = paging === null ? undefined : parameters[paging.send]
+  if (paging === null || given === undefined) return 1
+  if (paging.read === null) return Number(given)
+  // A position that must be given is that of the first page, too: replies begin at a token of their comment.
+  const isNeeded = row.inputs.some(({ name, required }) => name === paging.input && required)
+  const page = pageOf(row, given) ?? (isNeeded ? 1 : null)
+  if (page !== null && page > 1 && paging.second && parameters[paging.second] !== secondOf(page)) return null
+  return page
+}
+
+/** Reads the parameters of a call by the row: what the platform would refuse is wrong here, too. */
+export const readAsked = (row: ScraperRow, given: Parameters): Asked => {
+  const { cache_max_age: age, ...parameters } = given
+  if (age !== undefined && !(row.source.isCacheable && ages.includes(age)))
+    return { wrong: 'cache_max_age is not taken here' }
+  const inputs = known(row)
+  for (const [name, value] of Object.entries(parameters)) {
+    const wrong = wrongValue(name, value, inputs.get(name))
+    if (wrong !== null) return { wrong }
+  }
+  const missing = [...inputs].find(([name, { required }]) => required && (parameters[name] ?? '') === '')
+  if (missing) return { wrong: `${missing[0]} is required` }
+  const group = row.oneOf
+    .map((names) => namesOf(row, names))
+    .find((names) => !names.some((name) => parameters[name]))
+  if (group) return { wrong: `one of ${group.join(', ')} is required` }
+  const page = placeOf(row, parameters)
+  if (page === null) return { wrong: 'the position is not known' }
+  const places = [row.paging?.send, row.paging?.second]
+  const about = Object.entries(parameters)
+    .filter(([name]) => !places.includes(name))
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+  return {
+    page: Math.min(page, pages + 1),
+    maxAgeDays: age === undefined ? null : Number(age.slice(0, -1)),
+    call: JSON.stringify(about),
+    texts: Object.values(parameters),
+  }
+}
+
+/** One call as it came and was answered. */
+export type JournalCall = {
+  readonly at: number
+  readonly method: string
+  readonly path: string
+  readonly parameters: Readonly<Record<string, string>>
+  /** The first characters of the key. */
+  readonly key: string
+  readonly status: number | null
+  readonly creditsCharged: number
+}
+
+export type Journal = {
+  add(call: JournalCall): void
+  begin(): void
+  end(): void
+  /** What happened since the last `clear`; of the calls the latest ten thousand. */
+  read(): {
+    readonly total: number
+    readonly underWay: number
+    readonly mostAtOnce: number
+    readonly creditsCharged: number
+    readonly calls: readonly JournalCall[]
+  }
+  clear(): void
+}
+
+const kept = 10_000
+
+/** Counts every call, to show how many there were. It lives as long as the process. */
+export const createJournal = (): Journal => {
+  let calls: JournalCall[] = []
+  let total = 0
+  let creditsCharged = 0
+  let underWay = 0
+  let mostAtOnce = 0
+  return {
+    add: (call) => {
+      total += 1
+      creditsCharged += call.creditsCharged
+      calls.push(call)
+      if (calls.length > 2 * kept) calls = calls.slice(-kept)
+    },
+    begin: () => {
+      underWay += 1
+      mostAtOnce = Math.max(mostAtOnce, underWay)
+    },
+    end: () => {
+      underWay -= 1
+    },
+    read: () => ({ total, underWay, mostAtOnce, creditsCharged, calls: calls.slice(-kept) }),
+    clear: () => {
+      calls = []
+      total = 0
+      creditsCharged = 0
+      mostAtOnce = underWay
+    },
+  }
+}

@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SandboxInvoice, Switches } from './invoice.ts'
+
+/** One callback as it goes over the wire. */
+export type Wire = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
+
+/** A callback before it is signed: signed anew for each attempt, as the providers do. */
+export type Outgoing = {
+  readonly invoice: SandboxInvoice
+  readonly url: string
+  sign(nowMs: number): Wire
+  /** The same with the signature of another secret. */
+  forge(nowMs: number): Wire
+  /** Rightly signed, stating other figures. */
+  lie(nowMs: number): Wire
+}
+
+export type Sender = {
+  /** Sends in the background, with the switches as they are now. */
+  send(outgoing: Outgoing): void
+  /** Resolves when nothing is on its way. */
+  idle(): Promise<void>
+  /** Drops what is on its way. */
+  stop(): void
+}
+
+/** What was not taken is sent again after this; then it is lost, as a provider's memory is. */
+const retryMs = [200, 400, 800, 1_600, 3_200, 6_400]
+const answerMs = 5_000
+
+export const createSender = (deps: {
+  readonly clock: () => number
+  readonly random: () => number
+  readonly switches: () => Switches
+  readonly say: (what: string) => void
+}): Sender => {
+  const { clock, random, switches, say } = deps
+  const stopping = new AbortController()
+  const underWay = new Set<Promise<void>>()
+
+  const post = async (url: string, { body, headers }: Wire): Promise<number> => {
+    const response = await fetch(url, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': 'application/json', ...headers },
+      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(answerMs)]),
+    })
+    await response.arrayBuffer()
+    return response.status
+  }
+
+  const deliver = async (url: string, wire: () => Wire): Promise<void> => {
+    for (const pauseMs of [...retryMs, null]) {
+      try {
+        const status = await post(url, wire())
+        if (status < 300) return
+        if (status < 500 && status !== 408 && status !== 429) return say(`a callback was answered ${status}`)
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        say(`a callback did not arrive: ${(error as Error).message}`)
+      }
+      if (pauseMs !== null) await sleep(pauseMs, undefined, { signal: stopping.signal })
+    }
+  }
+
+  const all = async (outgoing: Outgoing): Promise<void> => {
+    const { lost, repeats, reorderMs, slowMs, forged, lying } = switches()
+    const { url } = outgoing
+    const copies = Array.from({ length: 1 + repeats }, async () => {
+      if (random() < lost) return
+      const waitMs = slowMs + Math.floor(random() * reorderMs)
+      if (waitMs > 0) await sleep(waitMs, undefined, { signal: stopping.signal })
+      if (forged) {
+        await post(url, { body: outgoing.sign(clock()).body, headers: {} }).catch(() => 0)
+        await post(url, outgoing.forge(clock())).catch(() => 0)
+      }
+      await deliver(url, () => outgoing.sign(clock()))
+      if (lying) await deliver(url, () => outgoing.lie(clock()))
+    })
+    await Promise.all(copies)
+  }
+
+  return {
+    send: (outgoing) => {
+      const going = all(outgoing)
+        .catch(() => undefined) // stopped meanwhile
+        .finally(() => underWay.delete(going))
+      underWay.add(going)
+    },
+    idle: async () => {
+      while (underWay.size > 0) await Promise.all(underWay)
+    },
+    stop: () => stopping.abort(),
+  }
+}

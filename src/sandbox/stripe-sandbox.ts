@@ -1,0 +1,313 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createHash, createHmac } from 'node:crypto'
+import { type SandboxInvoice, paidCents } from './invoice.ts'
+import { type StandIn, type Till, answer, invoiceKind } from './sandbox-store.ts'
+import type { Outgoing } from './send-callbacks.ts'
+
+type Form = { [key: string]: Form | string }
+type Query = Readonly<Record<string, string | undefined>>
+
+/** `a[b][0]=c` as nested objects, the way Stripe reads a form. */
+const parseForm = (text: string): Form => {
+  const root: Form = {}
+  for (const [name, value] of new URLSearchParams(text)) {
+    const parts = name.replaceAll(']', '').split('[')
+    let node = root
+    for (const part of parts.slice(0, -1)) {
+      const next = node[part]
+      const child: Form = typeof next === 'object' ? next : {}
+      node[part] = child
+      node = child
+    }
+    node[parts.at(-1) ?? ''] = value
+  }
+  return root
+}
+
+const at = (form: Form, ...path: readonly string[]): string => {
+  let node: Form | string | undefined = form
+  for (const part of path) node = typeof node === 'object' ? node[part] : undefined
+  return typeof node === 'string' ? node : ''
+}
+
+const dayMs = 24 * 60 * 60 * 1000
+const intentOf = ({ id }: SandboxInvoice): string => `pi_${id.replace(/^cs_test_/, '')}`
+
+const intentStatus = ({ status }: SandboxInvoice): string => {
+  if (status === 'paid') return 'succeeded'
+  if (status === 'processing') return 'processing'
+  return 'requires_payment_method'
+}
+
+const intent = (invoice: SandboxInvoice) => ({
+  id: intentOf(invoice),
+  object: 'payment_intent',
+  amount: invoice.amountCents,
+  currency: 'usd',
+  metadata: { deposit_id: invoice.reference },
+  status: intentStatus(invoice),
+})
+
+/** A Checkout session as the API shows it. */
+const session = (invoice: SandboxInvoice, baseUrl: string, expanded: boolean) => {
+  const { status } = invoice
+  const open = status === 'open'
+  const started = !open && status !== 'expired'
+  return {
+    id: invoice.id,
+    object: 'checkout.session',
+    amount_subtotal: invoice.amountCents,
+    amount_total: status === 'paid' ? paidCents(invoice) : invoice.amountCents,
+    client_reference_id: invoice.reference,
+    created: Math.floor(invoice.createdAtMs / 1000),
+    currency: 'usd',
+    expires_at: Math.floor(invoice.expiresAtMs / 1000),
+    livemode: false,
+    metadata: { deposit_id: invoice.reference },
+    mode: 'payment',
+    payment_intent: started ? (expanded ? intent(invoice) : intentOf(invoice)) : null,
+    allowed_payment_method_types: [invoice.method],
+    payment_method_types: [invoice.method],
+    payment_status: status === 'paid' ? 'paid' : 'unpaid',
+    status: open ? 'open' : status === 'expired' ? 'expired' : 'complete',
+    success_url: invoice.returnUrl,
+    url: open ? `${baseUrl}/pay/${invoice.id}` : null,
+  }
+}
+
+const fault = (reply: FastifyReply, status: number, type: string, message: string, code?: string) =>
+  answer(reply, status, { error: { type, message, ...(code === undefined ? {} : { code }) } })
+
+/** The header that Stripe signs a callback with (its manual, "Verify webhook signatures manually"). */
+const signatureOf = (payload: string, secret: string, timestamp: number): string => {
+  const signature = createHmac('sha256', secret).update(`${timestamp}.${payload}`).digest('hex')
+  return `t=${timestamp},v1=${signature}`
+}
+
+/** Stripe: `/v1/checkout/sessions` and `/v1/disputes`, form bodies, idempotency keys, `Stripe-Signature`. */
+export const stripeStandIn = (till: Till): StandIn => {
+  const keyOf = (request: FastifyRequest): string | null =>
+    /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
+
+  const own = async (key: string, id: string): Promise<SandboxInvoice | null> => {
+    const invoice = await till.find(id)
+    return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
+  }
+
+  /** The account's, newest first. */
+  const disputes = async (key: string) => {
+    const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+    return invoices
+      .filter(({ provider, account }) => provider === 'stripe' && account === key)
+      .flatMap((invoice) =>
+        invoice.payments.flatMap(({ disputeId }) =>
+          disputeId === null ? [] : [dispute(invoice, disputeId)],
+        ),
+      )
+      .sort((one, other) => other.created - one.created || (one.id < other.id ? -1 : 1))
+  }
+
+  const newSessionId = (): string => `cs_test_${till.hex(48)}`
+
+  const create = async (key: string, form: Form, id: string): Promise<SandboxInvoice> => {
+    const nowMs = till.clock()
+    return till.add({
+      id,
+      provider: 'stripe',
+      account: key,
+      amountCents: Number(at(form, 'line_items', '0', 'price_data', 'unit_amount')),
+      reference: at(form, 'client_reference_id'),
+      title: at(form, 'line_items', '0', 'price_data', 'product_data', 'name'),
+      method: at(form, 'allowed_payment_method_types', '0') || 'card',
+      returnUrl: at(form, 'success_url'),
+      callbackUrl: null,
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + dayMs,
+      status: 'open',
+      payments: [],
+    })
+  }
+
+  const problem = (form: Form): string | null => {
+    const cents = at(form, 'line_items', '0', 'price_data', 'unit_amount')
+    if (at(form, 'mode') !== 'payment') return 'Invalid mode: must be payment'
+    if (!/^[1-9]\d{1,7}$/.test(cents) || Number(cents) < 50) return `Invalid integer: ${cents}`
+    if (at(form, 'line_items', '0', 'price_data', 'currency') !== 'usd') return 'Invalid currency'
+    if (!URL.canParse(at(form, 'success_url'))) return 'Not a valid URL'
+    return null
+  }
+
+  const createOnce = async (request: FastifyRequest, reply: FastifyReply, key: string) => {
+    const text = String(request.body ?? '')
+    const form = parseForm(text)
+    const wrong = problem(form)
+    if (wrong !== null) return fault(reply, 400, 'invalid_request_error', wrong)
+    const idempotency = request.headers['idempotency-key']
+    const id = newSessionId()
+    const digest = createHash('sha256').update(text).digest('hex')
+    const kept =
+      typeof idempotency !== 'string'
+        ? { id, digest }
+        : await till.records.change<{ id: string; digest: string }>(
+            'stripe-idempotency',
+            `${key} ${idempotency}`,
+            (known) => known ?? { id, digest },
+          )
+    if (kept?.digest !== digest)
+      return fault(
+        reply,
+        400,
+        'idempotency_error',
+        'Keys for idempotent requests can only be used with the same parameters they were first used with.',
+      )
+    const stood = kept.id === id ? null : await till.find(kept.id)
+    // A request that was cut off after it had the key's id is finished by the next one with the key.
+    if (!stood) return answer(reply, 200, session(await create(key, form, kept.id), till.baseUrl(), false))
+    reply.header('idempotent-replayed', 'true')
+    return answer(reply, 200, session(stood, till.baseUrl(), false))
+  }
+
+  const missing = (reply: FastifyReply, what: string) =>
+    fault(reply, 404, 'invalid_request_error', `No such ${what}`, 'resource_missing')
+
+  return {
+    provider: 'stripe',
+    paymentId: () => `ch_${till.hex(24)}`,
+    routes: (app) => {
+      app.register(async (stripeApp) => {
+        stripeApp.addContentTypeParser(
+          'application/x-www-form-urlencoded',
+          { parseAs: 'string' },
+          (_request, body, done) => done(null, body),
+        )
+        const guarded =
+          (handle: (request: FastifyRequest, reply: FastifyReply, key: string) => Promise<unknown>) =>
+          async (request: FastifyRequest, reply: FastifyReply) => {
+            const key = keyOf(request)
+            return key === null
+              ? fault(reply, 401, 'invalid_request_error', 'Invalid API Key provided')
+              : handle(request, reply, key)
+          }
+        stripeApp.post('/v1/checkout/sessions', guarded(createOnce))
+        stripeApp.get(
+          '/v1/checkout/sessions/:id',
+          guarded(async (request, reply, key) => {
+            const { id } = request.params as { id: string }
+            const invoice = await own(key, id)
+            if (!invoice) return missing(reply, `checkout.session: ${id}`)
+            const expanded = decodeURIComponent(request.url).includes('payment_intent')
+            return answer(reply, 200, session(invoice, till.baseUrl(), expanded))
+          }),
+        )
+        stripeApp.post(
+          '/v1/checkout/sessions/:id/expire',
+          guarded(async (request, reply, key) => {
+            const { id } = request.params as { id: string }
+            if (!(await own(key, id))) return missing(reply, `checkout.session: ${id}`)
+            const done = await till.act(id, { kind: 'expire' })
+            if ('refused' in done) return fault(reply, 400, 'invalid_request_error', done.refused)
+            return answer(reply, 200, session(done.invoice, till.baseUrl(), false))
+          }),
+        )
+        stripeApp.get(
+          '/v1/checkout/sessions',
+          guarded(async (request, reply, key) => {
+            const wanted = (request.query as Query).payment_intent
+            const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+            const data = invoices
+              .filter((invoice) => invoice.provider === 'stripe' && invoice.account === key)
+              .filter((invoice) => intentOf(invoice) === wanted)
+              .map((invoice) => session(invoice, till.baseUrl(), false))
+            return answer(reply, 200, { object: 'list', url: '/v1/checkout/sessions', has_more: false, data })
+          }),
+        )
+        stripeApp.get(
+          '/v1/disputes/:id',
+          guarded(async (request, reply, key) => {
+            const { id } = request.params as { id: string }
+            const found = (await disputes(key)).find((one) => one.id === id)
+            return found ? answer(reply, 200, found) : missing(reply, `dispute: ${id}`)
+          }),
+        )
+        stripeApp.get(
+          '/v1/disputes',
+          guarded(async (request, reply, key) => {
+            const query = request.query as Query
+            const since = Number(query['created[gte]'] ?? 0)
+            const limit = Number(query.limit ?? 10)
+            const found = (await disputes(key)).filter(({ created }) => created >= since)
+            const first = found.findIndex(({ id }) => id === query.starting_after) + 1
+            const data = found.slice(first, first + limit)
+            const more = first + limit < found.length
+            return answer(reply, 200, { object: 'list', url: '/v1/disputes', has_more: more, data })
+          }),
+        )
+      })
+    },
+    callbacks: (before, invoice, deed, account) => {
+      const types: Readonly<Record<typeof deed.kind, readonly string[]>> = {
+        pay: [before.status === 'processing' ? 'async_payment_succeeded' : 'completed'],
+        process: ['completed'],
+        expire: ['expired'],
+        fail:
+          before.status === 'processing' ? ['async_payment_failed'] : ['completed', 'async_payment_failed'],
+        dispute: ['charge.dispute.created'],
+      }
+      return types[deed.kind].map((type): Outgoing => {
+        const disputed = deed.kind === 'dispute'
+        const object = disputed ? dispute(invoice, deed.disputeId) : session(invoice, till.baseUrl(), false)
+        const event = {
+          id: `evt_${till.hex(24)}`,
+          object: 'event',
+          api_version: '2026-10-28.endive',
+          created: Math.floor(till.clock() / 1000),
+          livemode: false,
+          pending_webhooks: 1,
+          type: disputed ? type : `checkout.session.${type}`,
+          data: { object },
+        }
+        const wire = (body: object, secret: string, nowMs: number) => {
+          const payload = JSON.stringify(body, null, 2)
+          const timestamp = Math.floor(nowMs / 1000)
+          return { body: payload, headers: { 'stripe-signature': signatureOf(payload, secret, timestamp) } }
+        }
+        const lie = {
+          ...event,
+          id: `${event.id}lie`,
+          data: {
+            object: {
+              ...object,
+              amount_total: invoice.amountCents * 100,
+              amount: 99_999_999,
+              currency: 'jpy',
+            },
+          },
+        }
+        return {
+          invoice,
+          url: account.webhookUrl,
+          sign: (nowMs) => wire(event, account.webhookSecret, nowMs),
+          forge: (nowMs) => wire({ ...lie, id: `${event.id}forged` }, 'whsec_of_somebody_else', nowMs),
+          lie: (nowMs) => wire(lie, account.webhookSecret, nowMs),
+        }
+      })
+    },
+  }
+}
+
+const dispute = (invoice: SandboxInvoice, id: string) => {
+  const payment = invoice.payments.find(({ disputeId }) => disputeId === id)
+  const cents = payment?.cents ?? 0
+  return {
+    id,
+    object: 'dispute',
+    amount: cents,
+    balance_transactions: [{ object: 'balance_transaction', amount: 0 - cents, currency: 'usd', fee: 1_500 }],
+    charge: payment?.id ?? null,
+    created: Math.floor((payment?.disputedAtMs ?? 0) / 1000),
+    currency: 'usd',
+    payment_intent: intentOf(invoice),
+    reason: 'fraudulent',
+    status: 'needs_response',
+  }
+}

@@ -1,0 +1,131 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { type Till, answer } from './sandbox-store.ts'
+
+/** How the stand-in misbehaves: `PUT /_sandbox/telegram`. The next `times` calls are answered so, then it is calm. */
+const FaultShape = z.strictObject({
+  kind: z.enum(['limit', 'blocked', 'no_chat', 'moved', 'error', 'lost', 'slow']),
+  times: z.int().min(1).max(1_000).default(1),
+  /** Of `limit`: seconds; of `slow`: milliseconds. */
+  after: z.int().min(0).max(60_000).default(1),
+  /** Of `moved`. */
+  chat_id: z.int().optional(),
+})
+type Fault = z.infer<typeof FaultShape>
+
+/** What a bot was asked to send. */
+export type Message = {
+  readonly message_id: number
+  readonly chat_id: number | string
+  readonly text: string
+  readonly bot: string
+}
+export const messageKind = 'telegram-message'
+
+/** Parameters come as JSON, as a form or in the query (https://core.telegram.org/bots/api#making-requests). */
+const parametersOf = (request: FastifyRequest): Readonly<Record<string, unknown>> => {
+  const body =
+    typeof request.body === 'string' ? Object.fromEntries(new URLSearchParams(request.body)) : request.body
+  return { ...(request.query as object), ...(body as object | null) }
+}
+
+const fail = (reply: FastifyReply, code: number, description: string, parameters?: object) =>
+  answer(reply, code, { ok: false, error_code: code, description, ...(parameters && { parameters }) })
+
+/**
+ * The stand-in of the Telegram Bot API: `getMe` and `sendMessage` of any bot, with the answers of the real one.
+ * `GET /_sandbox/telegram/messages` shows what was sent.
+ */
+export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
+  let fault: Fault | null = null
+  let messages = 0
+  const take = (): Fault | null => {
+    const now = fault
+    if (fault) fault = fault.times > 1 ? { ...fault, times: fault.times - 1 } : null
+    return now
+  }
+
+  const store = async (bot: string, chatId: number | string, text: string): Promise<Message> => {
+    messages += 1
+    const message = { message_id: messages, chat_id: chatId, text, bot }
+    await till.records.change<Message>(messageKind, till.hex(24), () => message)
+    return message
+  }
+
+  const sendMessage = async (request: FastifyRequest, reply: FastifyReply, bot: string) => {
+    const { chat_id: chat, text } = parametersOf(request)
+    if (typeof text !== 'string' || text === '') return fail(reply, 400, 'Bad Request: message text is empty')
+    if (text.length > 4096) return fail(reply, 400, 'Bad Request: message is too long')
+    const chatId = typeof chat === 'string' && /^-?\d+$/.test(chat) ? Number(chat) : chat
+    const named = typeof chatId === 'string' && /^@\w{5,32}$/.test(chatId)
+    if (!named && !(typeof chatId === 'number' && Number.isSafeInteger(chatId)))
+      return fail(reply, 400, 'Bad Request: chat_id is empty')
+    const now = take()
+    switch (now?.kind) {
+      case 'limit':
+        return fail(reply, 429, `Too Many Requests: retry after ${now.after}`, { retry_after: now.after })
+      case 'blocked':
+        return fail(reply, 403, 'Forbidden: bot was blocked by the user')
+      case 'no_chat':
+        return fail(reply, 400, 'Bad Request: chat not found')
+      case 'moved':
+        return fail(reply, 400, 'Bad Request: group chat was upgraded to a supergroup chat', {
+          migrate_to_chat_id: now.chat_id ?? -1001234567890,
+        })
+      case 'error':
+        return fail(reply, 500, 'Internal Server Error')
+      case 'slow':
+        await sleep(now.after)
+        break
+      default:
+    }
+    const message = await store(bot, chatId as number | string, text)
+    if (now?.kind === 'lost') {
+      reply.raw.destroy()
+      return reply
+    }
+    return answer(reply, 200, {
+      ok: true,
+      result: {
+        message_id: message.message_id,
+        from: { id: Number(bot), is_bot: true, first_name: 'SANDBOX', username: 'sandbox_bot' },
+        chat: typeof chatId === 'number' ? { id: chatId, type: 'private' } : { id: 1, type: 'channel' },
+        date: Math.floor(till.clock() / 1000),
+        text,
+      },
+    })
+  }
+
+  const method = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { bot = '', method: name } = request.params as { bot?: string; method?: string }
+    const [id, secret] = bot.split(':')
+    if (!/^\d+$/.test(id ?? '') || !secret) return fail(reply, 404, 'Not Found')
+    if (secret === 'revoked') return fail(reply, 401, 'Unauthorized')
+    if (name?.toLowerCase() === 'sendmessage') return sendMessage(request, reply, id ?? '')
+    if (name?.toLowerCase() === 'getme')
+      return answer(reply, 200, {
+        ok: true,
+        result: { id: Number(id), is_bot: true, first_name: 'SANDBOX', username: 'sandbox_bot' },
+      })
+    return fail(reply, 404, 'Not Found')
+  }
+
+  app.register(async (api) => {
+    api.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string' },
+      (_request, body, done) => done(null, body),
+    )
+    api.route({ method: ['GET', 'POST'], url: '/bot:bot/:method', handler: method })
+  })
+  app.put('/_sandbox/telegram', async (request, reply) => {
+    const given = FaultShape.safeParse(request.body)
+    if (!given.success) return answer(reply, 400, { error: z.prettifyError(given.error) })
+    fault = given.data
+    return answer(reply, 200, fault)
+  })
+  app.get('/_sandbox/telegram/messages', async (_request, reply) =>
+    answer(reply, 200, { messages: await till.records.all<Message>(messageKind) }),
+  )
+}

@@ -1,0 +1,291 @@
+import type { PlanId } from '../../src/kernel/ids.ts'
+import { type Day, type Random, dayMs } from './rhythm.ts'
+import type { Client, OrderAnswer, Shop } from './shop.ts'
+import type { Line, Traffic } from './traffic.ts'
+
+/** Something that somebody does in an hour (UTC) of a day. */
+export type Act = { readonly hour: number; readonly run: () => Promise<void> }
+
+/** What somebody does day by day, from the day on which they came. */
+export type Habit = (day: Day) => readonly Act[]
+
+export type World = {
+  readonly shop: Shop
+  readonly traffic: Pick<Traffic, 'add'>
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  /** An order was placed: the operator may have to give something back. */
+  ordered(order: OrderAnswer, random: Random): void
+}
+
+/** Somebody with an account. */
+export type Person = {
+  readonly client: Client
+  readonly random: Random
+  /** How large their business is, beside the usual one. */
+  readonly scale: number
+  /** Where they live, hours east of UTC. */
+  readonly eastHours: number
+  /** The day on which they came. */
+  readonly since: number
+}
+
+export const habitKinds = [
+  'traffic',
+  'addresses',
+  'subscription',
+  'scraping',
+  'unlimited',
+  'reseller',
+] as const
+export type HabitKind = (typeof habitKinds)[number]
+
+const gb = 1_000_000_000
+const ordersPath = '/api/v1/orders'
+const packs = [1, 2, 5, 10, 25, 50, 100, 250, 500] as const
+
+const hostsOf = (random: Random): readonly string[] => {
+  const targets = [
+    'shop',
+    'search',
+    'tickets',
+    'travel',
+    'jobs',
+    'prices',
+    'maps',
+    'news',
+    'reviews',
+    'images',
+  ]
+  return Array.from(
+    { length: random.whole(4, 9) },
+    () => `www.${random.pick(targets)}${random.whole(1, 9)}.example`,
+  )
+}
+
+/** An hour (UTC) at which somebody is at work. */
+const workingHour = ({ random, eastHours }: Pick<Person, 'random' | 'eastHours'>): number =>
+  (((random.whole(8, 18) - eastHours) % 24) + 24) % 24
+
+/** A business that goes well grows. */
+const growth = (day: Day, since: number): number => 1 + (0.7 * (day.index - since)) / 365
+
+/** Buys packs of traffic when the last one runs out, and uses them day by day. */
+const trafficHabit = (
+  { client, random, scale, eastHours, since }: Person,
+  { shop, traffic, ordered }: World,
+  customer?: string,
+): Habit => {
+  const productId = random.chance(0.65) ? 'residential-premium' : 'residential-basic'
+  const usualBytes = 0.7 * gb * scale
+  const dailyBytes = (day: Day): number => usualBytes * day.demand * growth(day, since)
+  // Some wait until nothing is left.
+  const enoughDays = random.chance(0.3) ? 0.2 : 2.5
+  const lastDays = random.whole(8, 20)
+  const use = {
+    accountId: client.accountId,
+    dailyBytes,
+    eastHours,
+    hosts: hostsOf(random),
+    failing: 0.01 + 0.05 * random.next(),
+    random,
+  }
+  let line: Line | null = null
+  return (day) => {
+    const daily = dailyBytes(day)
+    if (line !== null && line.leftBytes > enoughDays * daily) return []
+    const quantity = packs.find((pack) => pack * gb >= lastDays * daily) ?? packs.at(-1)!
+    const run = async (): Promise<void> => {
+      const order = await shop.buy(
+        client,
+        { path: ordersPath, body: { product_id: productId, quantity }, ...(customer && { customer }) },
+        random,
+      )
+      if (order?.planId == null) return
+      line = traffic.add({ ...use, planId: order.planId as PlanId }, quantity * gb)
+      ordered(order, random)
+    }
+    return [{ hour: workingHour({ random, eastHours }), run }]
+  }
+}
+
+const pools = [
+  {
+    product: 'isp-static',
+    countries: ['USA', 'CAN', 'GBR', 'DEU', 'FRA', 'NLD', 'ITA', 'ESP', 'POL', 'JPN'],
+    most: 6,
+  },
+  { product: 'ipv4-datacenter', countries: ['USA', 'CAN', 'GBR', 'DEU', 'FRA', 'NLD'], most: 10 },
+  { product: 'ipv6-datacenter', countries: ['USA', 'GBR', 'DEU', 'FRA', 'NLD'], most: 20 },
+] as const
+const rentedDays = 30
+
+type Rental = { readonly orderId: string; endsOn: number }
+
+/** Rents addresses and keeps most of them, month by month; takes more now and then. */
+const addressHabit = (
+  { client, random, scale, eastHours }: Person,
+  { shop, ordered }: World,
+  customer?: string,
+): Habit => {
+  const { product, countries, most } = random.pick(pools)
+  const country = random.pick(countries)
+  const for_ = customer === undefined ? {} : { customer }
+  const least = product === 'ipv6-datacenter' ? 10 : 1
+  let rentals: Rental[] = []
+  const rent = async (day: Day): Promise<void> => {
+    const quantity = Math.max(least, Math.min(most, Math.round(random.whole(1, most) * scale)))
+    const body = {
+      product_id: product,
+      quantity,
+      fulfillment_meta: { country, period_days: rentedDays },
+    }
+    const order = await shop.buy(client, { path: ordersPath, body, ...for_ }, random)
+    if (order === null) return
+    rentals.push({ orderId: order.orderId, endsOn: day.index + rentedDays })
+    ordered(order, random)
+  }
+  const keep = async (rental: Rental): Promise<void> => {
+    const body = { order_id: rental.orderId, period_days: rentedDays }
+    const order = await shop.buy(client, { path: '/api/v1/proxies/extend', body, ...for_ }, random)
+    if (order === null) rentals = rentals.filter((each) => each !== rental)
+    else rental.endsOn += rentedDays
+  }
+  return (day) => {
+    const hour = workingHour({ random, eastHours })
+    const ending = rentals.filter(({ endsOn }) => endsOn - 1 === day.index)
+    const kept = ending.filter(() => random.chance(0.88))
+    rentals = rentals.filter((rental) => kept.includes(rental) || rental.endsOn - 1 > day.index)
+    const more = rentals.length === 0 || (rentals.length < 3 && random.chance(0.012 * day.demand))
+    return [
+      ...kept.map((rental) => ({ hour, run: () => keep(rental) })),
+      ...(more ? [{ hour, run: () => rent(day) }] : []),
+    ]
+  }
+}
+
+/** Has something ordered again by itself, and fills the wallet for it: mostly in time. */
+const subscriptionHabit = (person: Person, { shop }: World): Habit => {
+  const { client, random, scale } = person
+  const body = random.pick([
+    { product_id: 'residential-premium', quantity: Math.max(1, Math.round(8 * scale)), interval: 'month' },
+    {
+      product_id: 'isp-static',
+      quantity: Math.max(1, Math.min(8, Math.round(4 * scale))),
+      interval: 'month',
+      fulfillment_meta: { country: random.pick(['USA', 'DEU', 'GBR']), period_days: rentedDays },
+    },
+  ])
+  const wantedCents = body.quantity * 600
+  let subscriptionId: string | null = null
+  let lastStart = Number.NEGATIVE_INFINITY
+  const start = async (day: Day): Promise<void> => {
+    lastStart = day.index
+    subscriptionId = (await shop.subscribe(client, body, random))?.subscriptionId ?? null
+  }
+  const fill = async (): Promise<void> => {
+    if ((await shop.balanceCents(client)) < wantedCents)
+      await shop.deposit(client, 2 * Math.max(wantedCents, 2_500), random)
+  }
+  const stop = async (): Promise<void> => {
+    if (subscriptionId !== null) await shop.cancel(client, subscriptionId)
+    subscriptionId = null
+  }
+  return (day) => {
+    const hour = workingHour(person)
+    if (subscriptionId === null) {
+      const due =
+        lastStart === Number.NEGATIVE_INFINITY || (day.index - lastStart > 20 && random.chance(0.03))
+      return due ? [{ hour, run: () => start(day) }] : []
+    }
+    if (random.chance(0.002)) return [{ hour, run: stop }]
+    return random.chance(0.2) ? [{ hour, run: fill }] : []
+  }
+}
+
+const scrapers = [
+  ['tiktok/profile', (name: string) => ({ handle: name })],
+  ['instagram/profile', (name: string) => ({ handle: name })],
+  ['reddit/subreddit', (name: string) => ({ subreddit: name })],
+] as const
+
+/** Calls scrapers in working hours. */
+const scrapingHabit = (person: Person, { shop }: World): Habit => {
+  const { client, random, scale, since } = person
+  const favourite = random.whole(0, scrapers.length - 1)
+  const dailyCalls = 3 * scale
+  return (day) => {
+    const calls = Math.min(60, Math.round(dailyCalls * day.demand * growth(day, since) * random.spread(0.4)))
+    const call = async (): Promise<void> => {
+      const [scraper, bodyOf] =
+        scrapers[random.chance(0.6) ? favourite : random.whole(0, scrapers.length - 1)]!
+      const name = `${random.chance(0.06) ? 'missing-' : 'creator'}${random.whole(1, 400)}`
+      await shop.scrape(client, scraper, bodyOf(name))
+    }
+    const fill = async (): Promise<void> => {
+      if ((await shop.balanceCents(client)) < calls) await shop.deposit(client, 2_500, random)
+    }
+    return [
+      ...(random.chance(0.25) ? [{ hour: 0, run: fill }] : []),
+      ...Array.from({ length: calls }, () => ({ hour: workingHour(person), run: call })),
+    ]
+  }
+}
+
+/** Buys speed for a month, again when it is over. */
+const unlimitedHabit = (
+  { client, random, scale, eastHours }: Person,
+  { shop, traffic, now }: World,
+): Habit => {
+  const quantity = Math.max(1, Math.min(4, Math.round(scale)))
+  const use = {
+    accountId: client.accountId,
+    dailyBytes: (day: Day) => 60 * gb * quantity * day.demand,
+    eastHours,
+    hosts: hostsOf(random),
+    failing: 0.02,
+    random,
+  }
+  let overOn = Number.NEGATIVE_INFINITY
+  return (day) => {
+    if (day.index < overOn) return []
+    // The next one is not always bought at once.
+    if (overOn > 0 && !random.chance(0.3)) return []
+    const run = async (): Promise<void> => {
+      const body = { product_id: 'residential-unlimited', quantity }
+      const order = await shop.buy(client, { path: ordersPath, body }, random)
+      if (order?.planId == null) return
+      overOn = day.index + 30
+      traffic.add({ ...use, planId: order.planId as PlanId }, Number.POSITIVE_INFINITY, now() + 30 * dayMs)
+    }
+    return [{ hour: workingHour({ random, eastHours }), run }]
+  }
+}
+
+/** Sells to customers of its own, who come one after another. */
+const resellerHabit = (person: Person, world: World): Habit => {
+  const { random } = person
+  const customers: { readonly ref: string; readonly habit: Habit }[] = []
+  const most = Math.round(10 + 14 * person.scale)
+  const arrive = (day: Day): void => {
+    const ref = `client-${String(customers.length + 1).padStart(3, '0')}`
+    const self = { ...person, scale: 0.35 * random.spread(0.7), since: day.index }
+    const habit = random.chance(0.7) ? trafficHabit(self, world, ref) : addressHabit(self, world, ref)
+    customers.push({ ref, habit })
+  }
+  return (day) => {
+    if (customers.length < 2 || (customers.length < most && random.chance(0.06))) arrive(day)
+    return customers.flatMap(({ habit }) => habit(day))
+  }
+}
+
+const habits: Readonly<Record<HabitKind, (person: Person, world: World) => Habit>> = {
+  traffic: (person, world) => trafficHabit(person, world),
+  addresses: (person, world) => addressHabit(person, world),
+  subscription: subscriptionHabit,
+  scraping: scrapingHabit,
+  unlimited: unlimitedHabit,
+  reseller: resellerHabit,
+}
+
+export const habitOf = (kind: HabitKind, person: Person, world: World): Habit => habits[kind](person, world)

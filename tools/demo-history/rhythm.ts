@@ -1,0 +1,127 @@
+import { hash } from 'node:crypto'
+import type { Clock } from '../../src/kernel/clock.ts'
+
+/** The service's clock while a history is told: it goes where it is sent, creeps on as it is read, and never goes back. */
+export type HistoryClock = {
+  readonly read: Clock
+  /** The first instant, a midnight UTC, and the last; milliseconds since the epoch. */
+  readonly firstMs: number
+  readonly endMs: number
+  /** Goes on to an instant; from there it creeps no further than the second one, and neither is after the end. */
+  goTo(ms: number, mostMs: number): void
+}
+
+/** How far it creeps each time it is read: what happens at once does not happen at one millisecond. */
+const creepMs = 3
+
+export const createHistoryClock = (firstMs: number, endMs: number): HistoryClock => {
+  let nowMs = firstMs
+  let mostMs = endMs
+  return {
+    firstMs,
+    endMs,
+    read: () => {
+      nowMs = Math.min(nowMs + creepMs, mostMs)
+      return nowMs
+    },
+    goTo: (ms, most) => {
+      mostMs = Math.max(nowMs, Math.min(most, endMs))
+      nowMs = Math.max(nowMs, Math.min(ms, mostMs))
+    },
+  }
+}
+
+/** Chance that is the same for the same seed: the history is told again by its seed, whatever runs at once. */
+export type Random = {
+  /** From 0 on, below 1. */
+  next(): number
+  /** A whole number, both ends included. */
+  whole(min: number, max: number): number
+  /** Whether something of this probability happens. */
+  chance(probability: number): boolean
+  pick<Item>(items: readonly Item[]): Item
+  /** One of the keys, each as often as its weight says. */
+  weighted<Key extends string>(weights: Readonly<Record<Key, number>>): Key
+  /** Around 1, log-normal: most of many are near it, a few far above. */
+  spread(sigma: number): number
+}
+
+/** @param seed any text */
+export const createRandom = (seed: string): Random => {
+  let state = Number.parseInt(hash('sha256', seed, 'hex').slice(0, 8), 16)
+  /** Mulberry32: a step of a counter, stirred. */
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+  const whole: Random['whole'] = (min, max) => min + Math.floor(next() * (max - min + 1))
+  return {
+    next,
+    whole,
+    chance: (probability) => next() < probability,
+    pick: (items) => {
+      const item = items[whole(0, items.length - 1)]
+      if (item === undefined) throw new RangeError('there is nothing to pick from')
+      return item
+    },
+    weighted: <Key extends string>(weights: Readonly<Record<Key, number>>) => {
+      const entries = Object.entries<number>(weights)
+      let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
+      const found = entries.find(([, weight]) => {
+        left -= weight
+        return left < 0
+      })
+      return (found ?? entries[0])?.[0] as Key
+    },
+    // Box and Muller's way from two even numbers to a normal one.
+    spread: (sigma) =>
+      Math.exp(sigma * Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())),
+  }
+}
+
+/** A day of the history. */
+export type Day = {
+  /** From 0 on. */
+  readonly index: number
+  /** Midnight UTC, milliseconds since the epoch. */
+  readonly startMs: number
+  /** How much is asked for, beside an ordinary working day: by the day of the week and the time of the year. */
+  readonly demand: number
+}
+
+export const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
+
+/** From Sunday on: people who collect data at work do less of it on weekends. */
+const ofWeekday = [0.55, 1.05, 1.1, 1.1, 1.05, 0.95, 0.6] as const
+
+/** By the day of the year: quiet in July and August and between the years, busiest before the end of November. */
+const ofYear = (ms: number): number => {
+  const date = new Date(ms)
+  const month = date.getUTCMonth() + 1
+  const day = date.getUTCDate()
+  if (month === 12 && day >= 23) return 0.6
+  if (month === 11 && day >= 20) return 1.45
+  const yearStartMs = Date.UTC(date.getUTCFullYear(), 0, 1)
+  return 1 + 0.12 * Math.cos((2 * Math.PI * ((ms - yearStartMs) / dayMs - 320)) / 365)
+}
+
+export const dayOf = (index: number, firstMs: number): Day => {
+  const startMs = firstMs + index * dayMs
+  return { index, startMs, demand: ofWeekday[new Date(startMs).getUTCDay()]! * ofYear(startMs) }
+}
+
+/** How a day's work is shared out over its hours, where people live: little at night, most before noon and after. */
+const ofHour = [
+  0.2, 0.15, 0.1, 0.1, 0.1, 0.15, 0.3, 0.6, 1, 1.4, 1.6, 1.6, 1.3, 1.4, 1.6, 1.5, 1.3, 1.1, 0.9, 0.8, 0.8,
+  0.7, 0.5, 0.3,
+] as const
+const allHours = ofHour.reduce((sum, share) => sum + share, 0)
+
+/** The share of a day's work in an hour UTC, of somebody so many hours east of there; a day's shares add up to 1. */
+export const shareOfHour = (hour: number, eastHours: number): number => {
+  const there = (((hour + eastHours) % 24) + 24) % 24
+  return (ofHour[there] ?? 0) / allHours
+}

@@ -1,0 +1,71 @@
+import type { Config } from '../../src/app/config.ts'
+import { openFarebox } from '../../src/app/start.ts'
+import type { Clock } from '../../src/kernel/clock.ts'
+import { CliRefusal } from '../../src/platform/cli/output.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import { type HistoryAsked, type HistoryStep, fillHistory } from './fill.ts'
+import { createHistoryClock, dayMs } from './rhythm.ts'
+
+export type HistoryResult = HistoryAsked & {
+  readonly from: string
+  readonly to: string
+  readonly accounts: number
+  readonly orders: number
+  readonly events: number
+  readonly seconds: number
+}
+
+/** Settings of a server that nobody but the history calls: any free port of this machine, no limits. */
+const settingsFor = (config: Config): Config => ({
+  ...config,
+  host: '127.0.0.1',
+  port: 0,
+  metricsPort: null,
+  rates: null,
+  trustedProxies: null,
+  payments: { ...config.payments, publicUrl: null },
+})
+
+/**
+ * Opens a Farebox on an empty log at a past clock, makes the demo there and lives through the days until now.
+ * @param systemClock Milliseconds since the epoch; where the history ends
+ * @throws CliRefusal when the demo was made by somebody else meanwhile; what `openFarebox` throws
+ */
+export const tellHistory = async (
+  config: Config,
+  systemClock: Clock,
+  asked: HistoryAsked,
+  options: { readonly onStep: (step: HistoryStep) => void; readonly endMs?: number },
+): Promise<HistoryResult> => {
+  const startedMs = performance.now()
+  const endMs = options.endMs ?? systemClock()
+  const clock = createHistoryClock(Math.floor(endMs / dayMs) * dayMs - asked.days * dayMs, endMs)
+  const farebox = await openFarebox({
+    config: settingsFor(config),
+    roles: ['http', 'projections'],
+    systemClock,
+    clock: clock.read,
+    monotonicMs: () => performance.now(),
+    logger: createLogger('error', { write: (line) => void process.stderr.write(line) }),
+    kill: () => undefined,
+  })
+  try {
+    const { demo, baseUrl, core } = farebox
+    if (!demo?.fresh || baseUrl === null)
+      throw new CliRefusal('has_history', 'another process made the demo meanwhile: nothing was added to it')
+    const told = await fillHistory({ ...farebox, baseUrl }, demo.demo, clock, asked, options.onStep)
+    const { days, customers, seed } = asked
+    return {
+      days,
+      customers,
+      seed,
+      ...told,
+      from: new Date(clock.firstMs).toISOString(),
+      to: new Date(endMs).toISOString(),
+      events: await core.log.head(),
+      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
+    }
+  } finally {
+    await farebox.close()
+  }
+}

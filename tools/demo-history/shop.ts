@@ -1,0 +1,256 @@
+import { Pool } from 'undici'
+import type { Payments } from '../../src/app/open-payments.ts'
+import type { Cause } from '../../src/kernel/event.ts'
+import { type DepositId, newId } from '../../src/kernel/ids.ts'
+import type { Random } from './rhythm.ts'
+
+/** An account as its owner has it. */
+export type Client = {
+  readonly accountId: string
+  /** Buys and reads the wallet. */
+  readonly key: string
+  readonly scrapeKey: string
+  readonly rail: 'card' | 'crypto' | 'alipay'
+}
+
+export type OrderAnswer = {
+  readonly orderId: string
+  readonly planId: string | null
+  readonly proxyIds: readonly string[]
+  readonly quantity: number
+  readonly amountCents: number
+}
+
+export type Purchase = {
+  readonly path: string
+  readonly body: object
+  /** A reseller's own id of whom it is for; left out: for the account itself. */
+  readonly customer?: string
+}
+
+type Answer = { readonly status: number; readonly body: Record<string, unknown> }
+
+/** What a refusal is that customers meet in ordinary life; every other one ends the history. */
+const ordinary: ReadonlySet<string> = new Set([
+  'account_blocked',
+  'insufficient_balance',
+  'customer_credit_insufficient',
+  'out_of_stock',
+  'not_found',
+])
+
+/** What people choose on a top-up page, whole cents. */
+const amounts = [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000] as const
+
+/** The rounded amount that covers what is missing. */
+export const topUpOf = (shortCents: number): number =>
+  amounts.find((cents) => cents >= shortCents * 1.2) ?? amounts.at(-1)!
+
+/** How a payment goes that was begun. */
+const fates = { paid: 0.955, expire: 0.03, fail: 0.015 } as const
+
+/** Payers of cards say that it was not them this often, so many days later. */
+const disputed = { chance: 0.006, fromDays: 9, toDays: 35 } as const
+
+/** A payment that its payer's bank will take back. */
+export type Disputed = {
+  readonly accountId: string
+  readonly depositId: DepositId
+  readonly afterDays: number
+}
+
+/** What customers do, by the API and on the pay pages of the sandbox, at whatever time the service's clock reads. */
+export type Shop = {
+  /** Buys, tops the wallet up where it is short, and tries again; null when it did not come to an order. */
+  buy(client: Client, purchase: Purchase, random: Random): Promise<OrderAnswer | null>
+  /** Opens a deposit and pays it, mostly. False: it did not arrive. */
+  deposit(client: Client, cents: number, random: Random, customer?: string): Promise<boolean>
+  /** What the wallet holds, whole cents. */
+  balanceCents(client: Client): Promise<number>
+  /** Starts a subscription. */
+  subscribe(client: Client, body: object, random: Random): Promise<{ readonly subscriptionId: string } | null>
+  cancel(client: Client, subscriptionId: string): Promise<void>
+  /** Calls a scraper. */
+  scrape(client: Client, scraper: string, body: object): Promise<void>
+  /** Asks an invoice's provider for what its callbacks did not say. */
+  settle(depositId: DepositId): Promise<void>
+  /** Has the bank of a card's owner take a payment back; how the provider names it. */
+  dispute(depositId: DepositId): Promise<void>
+  /** Payments that will be taken back, since this was last asked. */
+  takeDisputed(): readonly Disputed[]
+  /** Deposits whose invoice nobody paid, since this was last asked. */
+  takeUnpaid(): readonly DepositId[]
+  close(): Promise<void>
+}
+
+export const depositsCause = (): Cause => ({
+  actor: { kind: 'system', name: 'deposits' },
+  correlationId: newId('run'),
+})
+
+/** @throws Error for an answer that no customer of a sound service gets */
+export const createShop = (deps: {
+  readonly baseUrl: string
+  readonly sandboxUrl: string
+  readonly payments: Pick<Payments, 'deposits'>
+}): Shop => {
+  const api = new Pool(deps.baseUrl, { connections: 32 })
+  const sandbox = new Pool(deps.sandboxUrl, { connections: 16 })
+  let toDispute: Disputed[] = []
+  let unpaid: DepositId[] = []
+  /** Names of requests: of each account alone, so that they do not hang on what others do at once. */
+  const named = new Map<string, number>()
+  const nameFor = ({ accountId }: Client): string => {
+    const n = (named.get(accountId) ?? 0) + 1
+    named.set(accountId, n)
+    return `history-${n}`
+  }
+
+  const send = async (
+    pool: Pool,
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    headers: Record<string, string>,
+    sent?: object,
+  ): Promise<Answer> => {
+    const { statusCode, body } = await pool.request({
+      method,
+      path,
+      headers: { ...headers, ...(sent && { 'content-type': 'application/json' }) },
+      ...(sent && { body: JSON.stringify(sent) }),
+    })
+    const answer = { status: statusCode, body: (await body.json()) as Record<string, unknown> }
+    if (statusCode < 400 || ordinary.has(String(answer.body.code))) return answer
+    throw new Error(`${method} ${path} was answered ${statusCode}: ${JSON.stringify(answer.body)}`)
+  }
+  const headersOf = (client: Client, name: string, customer?: string): Record<string, string> => ({
+    'x-api-key': client.key,
+    'idempotency-key': name,
+    ...(customer !== undefined && { 'x-reseller-customer-id': customer }),
+  })
+  const deed = (depositId: DepositId, name: string) =>
+    send(sandbox, 'POST', `/_sandbox/invoices/${depositId}/${name}`, {}, {})
+
+  const settle: Shop['settle'] = async (depositId) => {
+    await deps.payments.deposits.settle(depositId, depositsCause())
+  }
+
+  const deposit: Shop['deposit'] = async (client, cents, random, customer) => {
+    const method = customer !== undefined ? 'card' : client.rail
+    const opened = await send(api, 'POST', '/api/v1/deposits', headersOf(client, nameFor(client), customer), {
+      amount_cents: cents,
+      method,
+    })
+    if (opened.status >= 400) return false
+    const depositId = opened.body.deposit_id as DepositId
+    const fate = random.weighted(fates)
+    if (fate === 'expire') {
+      unpaid.push(depositId)
+      return false
+    }
+    await deed(depositId, fate === 'paid' ? 'pay' : 'fail')
+    await settle(depositId)
+    if (fate !== 'paid') return false
+    if (method === 'card' && customer === undefined && random.chance(disputed.chance))
+      toDispute.push({
+        accountId: client.accountId,
+        depositId,
+        afterDays: random.whole(disputed.fromDays, disputed.toDays),
+      })
+    return true
+  }
+
+  /** Pays for what a refusal says is missing; false where nothing can be done. */
+  const payFor = async (
+    { body }: Answer,
+    client: Client,
+    random: Random,
+    customer: string | undefined,
+  ): Promise<boolean> => {
+    const shortCents = Number(body.shortfallCents ?? 0)
+    if (body.code === 'insufficient_balance')
+      // A wallet is filled for some time to come, a large one in several payments.
+      return deposit(client, topUpOf(shortCents * 2), random)
+    if (body.code === 'customer_credit_insufficient')
+      return deposit(client, topUpOf(shortCents), random, customer)
+    return false
+  }
+
+  /** Asks again, under the same key, once what is missing was paid. */
+  const payingly = async (
+    client: Client,
+    { path, body, customer }: Purchase,
+    random: Random,
+  ): Promise<Answer | null> => {
+    const headers = headersOf(client, nameFor(client), customer)
+    for (let tries = 0; tries < 6; tries += 1) {
+      const answer = await send(api, 'POST', path, headers, body)
+      if (answer.status < 400) return answer
+      if (!(await payFor(answer, client, random, customer))) return null
+    }
+    return null
+  }
+
+  return {
+    deposit,
+    settle,
+    buy: async (client, purchase, random) => {
+      const answer = await payingly(client, purchase, random)
+      return answer && (answer.body as unknown as OrderAnswer)
+    },
+    balanceCents: async (client) => {
+      const { body } = await send(api, 'GET', '/api/v1/wallet', { 'x-api-key': client.key })
+      return Number(body.balanceCents ?? 0)
+    },
+    subscribe: async (client, body, random) => {
+      const answer = await payingly(client, { path: '/api/v1/subscriptions', body }, random)
+      return answer && (answer.body as { subscriptionId: string })
+    },
+    cancel: async (client, subscriptionId) => {
+      await send(api, 'DELETE', `/api/v1/subscriptions/${subscriptionId}`, headersOf(client, nameFor(client)))
+    },
+    scrape: async (client, scraper, body) => {
+      const headers = {
+        'x-api-key': client.scrapeKey,
+        'x-request-id': `${client.accountId}-${nameFor(client)}`,
+      }
+      const { statusCode, body: answer } = await api.request({
+        method: 'POST',
+        path: `/v1/scrape/${scraper}`,
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      // Whatever a platform or a wallet makes of it is a line of the usage.
+      await answer.dump()
+      if (statusCode === 400 || statusCode >= 500)
+        throw new Error(`a call of ${scraper} was answered ${statusCode}`)
+    },
+    dispute: async (depositId) => {
+      await deed(depositId, 'dispute')
+    },
+    takeDisputed: () => {
+      const taken = toDispute
+      toDispute = []
+      return taken
+    },
+    takeUnpaid: () => {
+      const taken = unpaid
+      unpaid = []
+      return taken
+    },
+    close: async () => {
+      await api.close()
+      await sandbox.close()
+    },
+  }
+}
+
+/** Nobody listens for callbacks while the clock is not the world's: payments are found by asking. */
+export const loseCallbacks = async (sandboxUrl: string): Promise<void> => {
+  const answer = await fetch(`${sandboxUrl}/_sandbox/switches`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ lost: 1 }),
+  })
+  if (!answer.ok) throw new Error(`the sandbox answered ${answer.status}`)
+}

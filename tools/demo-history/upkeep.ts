@@ -1,0 +1,119 @@
+import { followers } from '../../projections/groups.ts'
+import type { Farebox } from '../../src/app/start.ts'
+import { createDigestStore } from '../../src/audit/seals/digests.ts'
+import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
+import { openSealing, takeToHead } from '../../src/audit/seals/sealing.ts'
+import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
+import { createAccounts } from '../../src/features/accounts/account-service.ts'
+import { takeCallback } from '../../src/features/deposits/take-callbacks.ts'
+import { createPeriods } from '../../src/features/finance/period-service.ts'
+import { createNotices } from '../../src/features/notices/notice-service.ts'
+import { refundIdOf, refundOrder } from '../../src/features/orders/refund-order.ts'
+import type { Meter } from '../../src/features/plans/meter-traffic.ts'
+import { rentalsOver } from '../../src/features/stock/expire-rentals.ts'
+import { renewalLists, renewalsOf } from '../../src/features/subscriptions/renewal-worker.ts'
+import { createWallets } from '../../src/features/wallet/wallet-service.ts'
+import type { Cause } from '../../src/kernel/event.ts'
+import { type AccountId, type DepositId, type NoticeId, type OrderId, newId } from '../../src/kernel/ids.ts'
+import { periodBefore, periodOf } from '../../src/kernel/months.ts'
+import type { NoticeText } from './history-notices.ts'
+import type { Shop } from './shop.ts'
+
+/** Nothing on this machine is that slow. */
+const readWaitMs = 60_000
+/** A card's invoice is over after a day; its deposit is closed some minutes later. */
+const invoiceOverMs = 25 * 60 * 60_000
+
+/** The operator and what works by itself, as often as the history calls it. */
+export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 'settle'>) => {
+  const { core, projecting, payments, prices } = farebox
+  const { pool, log, runner, codec, clock } = core
+  const accounts = createAccounts(core)
+  const notices = createNotices(core)
+  const wallets = createWallets(core)
+  const periods = createPeriods({ log, runner, decode: codec.decode })
+  const rounds = [...renewalLists(renewalsOf(core, prices)), rentalsOver(core)].map((list) => list(pool))
+  const waiting: { readonly depositId: DepositId; readonly overMs: number }[] = []
+  const blocked = new Set<string>()
+  const causeOf = (actor: Cause['actor']): Cause => ({ actor, correlationId: newId('run') })
+  const operator = (): Cause => causeOf({ kind: 'operator', name: 'demo' })
+
+  /** The read tables know all that happened. */
+  const settled = async (): Promise<void> => {
+    const head = await log.head()
+    for (const { name } of followers)
+      if (!(await projecting.progress.reached(name, head, readWaitMs)))
+        throw new Error(`the read tables of "${name}" do not follow the log`)
+  }
+
+  const closeUnpaid = async (): Promise<void> => {
+    const nowMs = clock()
+    for (const depositId of shop.takeUnpaid()) waiting.push({ depositId, overMs: nowMs + invoiceOverMs })
+    const over = waiting.filter(({ overMs }) => overMs <= nowMs)
+    await Promise.all(over.map(({ depositId }) => shop.settle(depositId)))
+    waiting.splice(0, waiting.length, ...waiting.filter((each) => !over.includes(each)))
+  }
+
+  return {
+    settled,
+    isBlocked: (accountId: string): boolean => blocked.has(accountId),
+
+    /** What reactors of a server find to do. */
+    round: async (): Promise<void> => {
+      await settled()
+      await closeUnpaid()
+      for (const round of rounds) await round()
+    },
+
+    /** A bank takes a payment back, as the provider says when it is asked. */
+    dispute: async (accountId: string, depositId: DepositId): Promise<void> => {
+      await shop.dispute(depositId)
+      const deposit = await payments.deposits.read(depositId, operator())
+      const live = deposit && (await payments.gateways.byId(deposit.details.gatewayId))
+      if (!live) throw new Error(`the gateway of ${depositId} is gone`)
+      for (const { reference } of await live.gateway.disputesSince(clock() - 2 * 60 * 60_000))
+        await takeCallback(
+          { ...payments, wallets, logger: core.logger },
+          { gateway_id: live.gatewayId, reference },
+        )
+      blocked.add(accountId)
+    },
+    unblock: async (accountId: string): Promise<void> => {
+      await accounts.unblock(accountId as AccountId, operator())
+      blocked.delete(accountId)
+    },
+
+    refund: async (orderId: string, request: RefundRequest): Promise<void> => {
+      const refundId = refundIdOf(orderId as OrderId, 'history')
+      const asked = { orderId: orderId as OrderId, refundId, request, ...operator() }
+      await refundOrder({ log, runner, settleTraffic: meter.settle }, asked)
+    },
+
+    publish: async (text: NoticeText): Promise<void> => {
+      const draft = { ...text, noticeId: newId<NoticeId>('ntc') }
+      const published = await notices.publish(draft, operator())
+      if (published.outcome === 'refused') throw new Error(`the notice "${text.title}" is refused`)
+    },
+
+    /** Closes the month before the one that the clock reads. */
+    closeMonth: async (): Promise<void> => {
+      await periods.close(periodBefore(periodOf(new Date(clock()).toISOString())), operator())
+    },
+
+    /** Opened once: what it has digested is not read again. */
+    sealer: async () => {
+      const store = createDigestStore(pool, await log.logId())
+      const cause = () => causeOf({ kind: 'system', name: 'sealer' })
+      const sealing = await openSealing(
+        { log, runner, store, key: sealKeyOf(core.keys.seal), clock },
+        cause(),
+      )
+      return async (): Promise<void> => {
+        await takeToHead(log, sealing.chain)
+        await sealing.seal(cause())
+      }
+    },
+  }
+}
+
+export type Upkeep = ReturnType<typeof createUpkeep>
