@@ -14,7 +14,7 @@ import { judgeKeys } from '../src/features/free-list/judge.ts'
 import { openJudge } from '../src/features/free-list/judge-access.ts'
 import { createProber } from '../src/features/free-list/prober.ts'
 import { addCandidates } from '../src/features/free-list/endpoint-candidates.ts'
-import type { Place } from '../src/domain/free-list/endpoint.ts'
+import type { SocketAddress } from '../src/domain/free-list/endpoint.ts'
 import { migrate } from '../src/platform/postgres/migrate.ts'
 import { createPool } from '../src/platform/postgres/pool.ts'
 import { masterKey } from '../src/platform/vault/keys.ts'
@@ -47,7 +47,7 @@ const startScript = async <Value>(file: string, ...args: string[]) => {
 }
 
 /** Distinct endpoints of 127.100.0.0/16, where nothing else of the benchmark is. */
-const placesAt = (count: number, port: number): readonly Place[] =>
+const placesAt = (count: number, port: number): readonly SocketAddress[] =>
   Array.from({ length: count }, (_, at) => ({
     ip: `127.${100 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`,
     port,
@@ -78,7 +78,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
     logger,
   })
   if (!(await judge.answers())) throw new Error('the judge of the benchmark does not answer')
-  const prober = createProber({ judge: judge.inForce, keys, clock: Date.now, monotonicMs, draw })
+  const prober = createProber({ judge: judge.active, keys, clock: Date.now, monotonicMs, draw })
   let checks = 0
   const dueAtMs = new Map<string, number>()
   const late: number[] = []
@@ -103,7 +103,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
   })
   /** What was checked falls due again at once, save live ones beside dead ones, which do every five seconds. */
   const again = async (live: boolean): Promise<void> => {
-    const { rows } = await pool.query<Place>(
+    const { rows } = await pool.query<SocketAddress>(
       `update work.free_proxies set next_due = now()
         where next_due > now() and (state = 'live') = $1::boolean returning host(ip) as ip, port`,
       [live],
@@ -142,7 +142,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
   return measured
 }
 
-const onRecord = (server: string, places: readonly Place[], work: (pool: pg.Pool) => Promise<Measured>) =>
+const onRecord = (server: string, places: readonly SocketAddress[], work: (pool: pg.Pool) => Promise<Measured>) =>
   withDatabase(server, async (url) => {
     const pool = createPool({ url, applicationName: 'farebox-bench', statementTimeoutMs: 0 })
     try {
@@ -168,7 +168,7 @@ const run = async ({ url, print, sizes }: BenchContext): Promise<void> => {
     'checks with their writes to Postgres; the judge runs in the same process, and proxies in another one\n\n' +
       '  endpoints                      checks/s  core %  a core-second   late ms    MB',
   )
-  const proxies = await startScript<readonly Place[]>('proxies.ts', String(liveProxies))
+  const proxies = await startScript<readonly SocketAddress[]>('proxies.ts', String(liveProxies))
   const silent = await startScript<number>('silent.ts')
   silent.child.kill('SIGSTOP')
   const queue = fillQueue(silent.printed)

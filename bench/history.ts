@@ -143,7 +143,7 @@ const createShop = (): Shop => {
     const debit = { order, amountMicros, availableAfterMicros }
     const proxyIds = rents ? allocations.map(({ proxyId }) => proxyId) : []
     const balanceCents = Math.floor(availableAfterMicros / 10_000)
-    const arbiter = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
+    const allocationOwner = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
     const credit: DomainEvent = {
       type: 'WalletCredited',
       data: {
@@ -182,7 +182,7 @@ const createShop = (): Shop => {
           ...(fresh ? [credit] : []),
           { type: 'WalletDebited', data: debit },
         ]),
-        append(metadata, arbiter, [...(rents ? [stocked] : []), fulfilment()]),
+        append(metadata, allocationOwner, [...(rents ? [stocked] : []), fulfilment()]),
         append(metadata, orderStream(orderId), [
           { type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt: at } },
         ]),

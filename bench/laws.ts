@@ -1,4 +1,4 @@
-import { lawGroup, laws } from '../src/audit/invariants/invariants.ts'
+import { invariantGroup, invariants } from '../src/audit/invariants/invariants.ts'
 import type { Bench } from './bench.ts'
 import { withLog } from './database.ts'
 import { costOfModel } from './finance/model-cost.ts'
@@ -11,6 +11,6 @@ export const lawChecks: Bench = {
   run: async ({ url, print, bar, sizes }) =>
     withLog(url, async (place) => {
       await appendHistory(place.log, sizes.events, bar)
-      await costOfModel(place, { model: laws, batchEvents: lawGroup.maxBatch ?? 4_000 }, print)
+      await costOfModel(place, { model: invariants, batchEvents: invariantGroup.maxBatch ?? 4_000 }, print)
     }),
 }

@@ -1,5 +1,5 @@
 import { generateLines } from '../src/features/lines/generate-lines.ts'
-import { anywhere } from '../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../src/domain/exits/exit-targeting.ts'
 import { type Bench, figure } from './bench.ts'
 import { percentile } from './percentile.ts'
 
@@ -21,7 +21,7 @@ export const lines: Bench = {
             protocol: 'http',
             format,
             template: '{PROTOCOL}://{USER}:{PASS}@{HOST}:{PORT}',
-            targeting: { ...anywhere, country: 'us', city: 'los_angeles' },
+            targeting: { ...anyTargeting, country: 'us', city: 'los_angeles' },
             set: null,
             gateway: { host: 'gw.example', port: 9_000 },
             credential: { username: 'u7k2m9x4u7k2m9', password: 'p4ssw0rdp4ssw0rd1234' },

@@ -8,7 +8,7 @@ import { groups } from '../projections/groups.ts'
 import { createEventDigest, startDigest } from '../src/audit/seals/digests.ts'
 import { createDigestStore } from '../src/audit/seals/digests.ts'
 import { sealKeyOf } from '../src/audit/seals/seal-key.ts'
-import { openSealing, takeToHead } from '../src/audit/seals/sealing.ts'
+import { openSealing, chainToHead } from '../src/audit/seals/sealing.ts'
 import { newEventId } from '../src/kernel/ids.ts'
 import { stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
@@ -75,7 +75,7 @@ const sealAll = async (pool: pg.Pool, log: EventLog): Promise<number> => {
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing({ log, runner, store, key, clock: Date.now }, cause)
     const before = cpuMs()
-    await takeToHead(log, sealing.chain)
+    await chainToHead(log, sealing.chain)
     await sealing.seal(cause)
     return cpuMs() - before
   } finally {

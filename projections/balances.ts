@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import { type AccountId, compactUuid } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
-import { createGathered } from '../src/platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 import type { ReadDatabase } from './database.ts'
@@ -14,7 +14,7 @@ import type { ReadDatabase } from './database.ts'
 export const createAvailableMicros = (
   db: Kysely<ReadDatabase>,
 ): ((account: AccountId) => Promise<number>) => {
-  const find = createGathered<AccountId, number>(async (accounts) => {
+  const find = createBatchLoader<AccountId, number>(async (accounts) => {
     const rows = await db
       .selectFrom('read.balances')
       .select(['account_id', 'available_micros'])

@@ -57,19 +57,19 @@ export const hot: ReadModelGroup = {
 export const books: ReadModelGroup = {
   name: 'books',
   models: [journal, margins, scrapeUsage],
-  gatherMs: 75,
+  batchWindowMs: 75,
   maxBatch: 5000,
 }
 
 /** What webhooks are to tell whom: what stops it stops nothing else. */
-export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], gatherMs: 25 }
+export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], batchWindowMs: 25 }
 
 /** The queue of deliveries, which workers change too. */
 export const webhookDeliveries: ReadModelGroup = {
   name: 'webhook-queue',
   models: [],
   work: webhookQueue,
-  gatherMs: 25,
+  batchWindowMs: 25,
 }
 
 /** Every group of read models. A new one starts with its own checkpoint, at the start of the log. */

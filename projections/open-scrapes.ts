@@ -1,5 +1,5 @@
 import type { FundsHeld, HoldCaptured, HoldReleased } from '../src/domain/ledger/events.ts'
-import { type ScrapeEvent, holdIdOf, tryOf } from '../src/domain/scrapers/calls.ts'
+import { type ScrapeEvent, holdIdOf, attemptOfHold } from '../src/domain/scrapers/calls.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
@@ -44,7 +44,7 @@ const holdIn = (recorded: RecordedEvent): string | null => {
     case 'FundsHeld':
     case 'HoldCaptured':
     case 'HoldReleased':
-      return tryOf(event.data.holdId) === null ? null : event.data.holdId
+      return attemptOfHold(event.data.holdId) === null ? null : event.data.holdId
     default:
       return null
   }
@@ -57,7 +57,7 @@ const keep = (rows: Rows, row: OpenScrapeRow): void => {
 
 /** A hold whose try is over already: a log that can lose the end of a decision may bring it late. */
 const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
-  const { scrapeId, attempt } = tryOf(holdId)!
+  const { scrapeId, attempt } = attemptOfHold(holdId)!
   return {
     hold_id: holdId,
     scrape_id: scrapeId satisfies ScrapeId,

@@ -89,12 +89,12 @@ const orderCountsTable: Table<OrderCountRow> = {
 }
 
 /** What `OrderRow.details` holds. */
-export type KeptDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'customerId' | 'createdAt'>
+export type StoredDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'customerId' | 'createdAt'>
 
 const detailsOf = (order: OrderDetails): string => {
   const { orderId: _, accountId: _a, customerId: _u, createdAt: _c, ...details } = order
   const { catalogDigest: _d, fingerprint: _f, ...kept } = details
-  return JSON.stringify(kept satisfies KeptDetails)
+  return JSON.stringify(kept satisfies StoredDetails)
 }
 
 const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
@@ -238,7 +238,7 @@ const invoiceOf = (row: PaymentColumns, nowMs: number): AwaitedInvoice | null =>
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
 const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder => ({
   details: {
-    ...(JSON.parse(row.details) as KeptDetails),
+    ...(JSON.parse(row.details) as StoredDetails),
     orderId: row.order_id as OrderDetails['orderId'],
     accountId: row.account_id as AccountId,
     customerId: row.customer_id as CustomerId | null,
@@ -317,7 +317,7 @@ const countOrders = (db: Kysely<Database>, scope: Scope, filter: ListFilter) => 
 }
 
 /** Where a page of a list begins: after the thing of this time and id, newest first. */
-export type After = { readonly at: string; readonly id: string }
+export type PageCursor = { readonly at: string; readonly id: string }
 
 /**
  * Up to `limit` orders within the scope, newest first, that come after one; null: from the newest on. However many there
@@ -326,7 +326,7 @@ export type After = { readonly at: string; readonly id: string }
 export const ordersAfter = async (
   db: Kysely<Database>,
   scope: Scope,
-  page: { readonly status: OrderStatus | undefined; readonly after: After | null; readonly limit: number },
+  page: { readonly status: OrderStatus | undefined; readonly after: PageCursor | null; readonly limit: number },
   nowMs: number,
 ): Promise<readonly FoundOrder[]> => {
   let fitting = fittingOrders(db, scope, { status: page.status, orderIds: undefined })

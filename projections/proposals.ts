@@ -1,12 +1,12 @@
-import type { ProposalEvent, Proposed } from '../src/domain/ledger/approvals.ts'
-import { sizeMicros } from '../src/domain/ledger/decide-approval.ts'
+import type { ProposalEvent, ProposedAction } from '../src/domain/ledger/approvals.ts'
+import { proposedSizeMicros } from '../src/domain/ledger/decide-approval.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 
 /** What one operator proposed and another is to approve. One whose time is over stays `open`: the reader compares. */
 export type ProposalRow = {
   readonly proposal_id: string
-  readonly what: Proposed
+  readonly what: ProposedAction
   /** Whose money; null for a setting. */
   readonly account_id: string | null
   /** The larger side of what moves; null for a setting. */
@@ -49,7 +49,7 @@ export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<Prop
       proposal_id: proposalId,
       what,
       account_id: what.kind === 'setting' ? null : what.accountId,
-      size_micros: sizeMicros(what),
+      size_micros: proposedSizeMicros(what),
       status: 'open',
       proposed_by: by,
       proposed_at: recordedAt,

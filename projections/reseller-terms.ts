@@ -1,5 +1,5 @@
 import type { TermsEvent } from '../src/domain/resellers/events.ts'
-import { type Terms, evolveTerms, plainSettings } from '../src/domain/resellers/fold.ts'
+import { type Terms, evolveTerms, emptyTerms } from '../src/domain/resellers/fold.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
@@ -51,7 +51,7 @@ export const resellerTerms: ReadModel = {
   apply: (event, rows) => {
     if (!isTerms(event)) return
     const reseller_id = ownerOf(event.stream)
-    const before = rows.get(resellerTermsTable, [reseller_id])?.terms ?? plainSettings
+    const before = rows.get(resellerTermsTable, [reseller_id])?.terms ?? emptyTerms
     const { type, data, revision, position } = event
     const terms = evolveTerms(before, { type, data } as TermsEvent)
     rows.put(resellerTermsTable, { reseller_id, terms, revision, position })

@@ -11,7 +11,7 @@ import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 import type { ReadDatabase } from './database.ts'
-import type { KeptDetails } from './orders.ts'
+import type { StoredDetails } from './orders.ts'
 import type { RenewalDatabase } from './other-tables.ts'
 
 /** One subscription. Past due is computed at read. */
@@ -224,7 +224,7 @@ export const orderIdsOfSubscription = async (
     .where('held.subscription_id', '=', subscriptionId)
     .select(['held.started_at', 'held.current_period_end', 'o.details'])
     .executeTakeFirst()
-  const paid = row && (JSON.parse(row.details) as KeptDetails).subscription
+  const paid = row && (JSON.parse(row.details) as StoredDetails).subscription
   const schedule = paid && {
     startedAt: row.started_at,
     period: paid.period,

@@ -1,7 +1,7 @@
 import type { AccountEvent } from '../src/domain/accounts/events.ts'
 import type { Audience } from '../src/domain/notices/events.ts'
 import type { PlanRanLow } from '../src/domain/plans/events.ts'
-import { type Cause, causes } from '../src/domain/webhooks/causes.ts'
+import { type WebhookTrigger, webhookTriggers } from '../src/domain/webhooks/causes.ts'
 import { type DeliveryCanceled, type EndpointEvent, type Subscription, type WebhookEnqueued, type WebhookEventName, isSubscribed } from '../src/domain/webhooks/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
@@ -190,7 +190,7 @@ const accountOf = (rows: Rows, accountId: string): WebhookAccountRow =>
 const listens = ({ active, events }: Listener, event: WebhookEventName): boolean =>
   active && isSubscribed(events, event)
 
-type Told = Pick<Cause, 'event' | 'resource' | 'data'>
+type Told = Pick<WebhookTrigger, 'event' | 'resource' | 'data'>
 
 const dueRow = (
   { position, id, metadata }: RecordedEvent,
@@ -212,7 +212,7 @@ const dueRow = (
 })
 
 /** Who listens at the position of the event, which is where the fold stands. */
-const takeCause = (event: RecordedEvent, cause: Cause, rows: Rows): void => {
+const takeCause = (event: RecordedEvent, cause: WebhookTrigger, rows: Rows): void => {
   if ('audience' in cause.to) {
     if (cause.data.kind !== 'ready') throw new Error(`${cause.event} tells many, and its data is not there`)
     rows.add(announcementsTable, {
@@ -387,7 +387,7 @@ const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void =
 
 const readsOf = (event: RecordedEvent): readonly RowKey[] => {
   const account = (id: string): RowKey => ({ table: accountsTable.name, key: [id] })
-  const cause = causes.get(event.type)?.(event)
+  const cause = webhookTriggers.get(event.type)?.(event)
   if (cause) return 'audience' in cause.to ? [] : [account(cause.to.accountId)]
   if (event.type === 'WebhookEnqueued')
     return [account((event as RecordedEvent<WebhookEnqueued>).data.accountId)]
@@ -409,7 +409,7 @@ export const webhookCauses: ReadModel = {
   tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, staleTable, announcementsTable],
   reads: readsOf,
   apply: (event, rows) => {
-    const cause = causes.get(event.type)?.(event)
+    const cause = webhookTriggers.get(event.type)?.(event)
     const folded = lowPlans.fold(event, rows)
     if (cause) takeCause(event, cause, rows)
     else if (folded) takePlan(event, folded.plan, folded.low, rows)

@@ -9,9 +9,9 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openCliContext } = await import('./app/open-context.ts')
 const { runCli } = await import('./app/cli-program.ts')
-const { rooms } = await import('./app/commands.ts')
+const { commandRegistrations } = await import('./app/commands.ts')
 const { readConfig } = await import('./app/config.ts')
-const { onNpmGone } = await import('./app/npm-watch.ts')
+const { onNpmExit } = await import('./app/npm-watch.ts')
 
 // Whoever read the answer is gone, such as "head": this ends as a signal would end it.
 process.stdout.on('error', () => process.exit(128 + 13))
@@ -24,9 +24,9 @@ for (const [signal, number] of [
   ['SIGTERM', 15],
 ] as const)
   process.once(signal, () => process.exit(128 + number))
-onNpmGone(process.env, () => process.exit(128 + 1))
+onNpmExit(process.env, () => process.exit(128 + 1))
 
-process.exitCode = await runCli(process.argv.slice(2), rooms, {
+process.exitCode = await runCli(process.argv.slice(2), commandRegistrations, {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,

@@ -13,10 +13,10 @@ const { readConfig } = await import('./app/config.ts')
 const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
-const { onNpmGone } = await import('./app/npm-watch.ts')
+const { onNpmExit } = await import('./app/npm-watch.ts')
 const { unknownSettings } = await import('./app/settings-command.ts')
 const { endLeasesOf } = await import('./gateway/admit/leases.ts')
-const { opening } = await import('./kernel/resource-scope.ts')
+const { closeOnFailure } = await import('./kernel/resource-scope.ts')
 const { standardErrorLog } = await import('./platform/http/logging.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
 const { prettyLines } = await import('./platform/http/logging.ts')
@@ -33,7 +33,7 @@ const expected = new Set([
   'KeyRefused',
   'ProjectionsRefused',
   'StartRefused',
-  'LogAbsent',
+  'LogUnreachable',
 ])
 
 /** Signals that come within this time are one: `npm start` hands Ctrl-C on that the terminal sent already. */
@@ -147,7 +147,7 @@ const run = async (): Promise<void> => {
           config,
           env,
           logger,
-          onGone: (worker) => {
+          onExit: (worker) => {
             if (core === null) return
             endLeasesOf(core.pool, worker).catch((err) =>
               logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
@@ -157,7 +157,7 @@ const run = async (): Promise<void> => {
       )
     if (freelist) supervised.push(superviseFreelist({ env, logger }))
   }
-  const starting = opening(async (closing) => {
+  const starting = closeOnFailure(async (closing) => {
     closing.add(closeSupervised)
     if (wanted.roles.length === 0) {
       startBeside(null)
@@ -204,7 +204,7 @@ const run = async (): Promise<void> => {
     if (process.stderr.isTTY) log.giveUp()
     stop('SIGHUP: the terminal was closed')
   })
-  onNpmGone(process.env, () => stop('npm, which started this process, is gone'))
+  onNpmExit(process.env, () => stop('npm, which started this process, is gone'))
 
   const farebox = await starting
   const fail = (error: Error): void => {

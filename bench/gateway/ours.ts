@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { anywhere } from '../../src/domain/exits/exit-targeting.ts'
+import { anyTargeting } from '../../src/domain/exits/exit-targeting.ts'
 import { createGateway } from '../../src/gateway/accept/gateway.ts'
 import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/gateway-ports.ts'
 
@@ -14,7 +14,7 @@ const expected = hashOf(`${username}:${password}`)
 const wrong: Denied = { denied: true, status: 407, error: 'wrong_credentials', detail: 'wrong credentials' }
 const line: Admission['line'] = {
   base: username,
-  targeting: anywhere,
+  targeting: anyTargeting,
   session: null,
   limitMegabytes: null,
   set: null,

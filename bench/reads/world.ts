@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'undici'
-import { createTokenDesk } from '../../src/features/finance/token-service.ts'
+import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
 import { cause, withDesk } from '../accounts.ts'
@@ -66,7 +66,7 @@ export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
       } as const
       await desk.publish(draft as unknown as Parameters<typeof desk.publish>[0], cause)
     }
-    const token = await createTokenDesk(core).issue({ name: 'bench', expiresAtMs: null }, cause)
+    const token = await createFinanceTokenService(core).issue({ name: 'bench', expiresAtMs: null }, cause)
     if (token.outcome !== 'done') throw new Error(`no finance token: ${JSON.stringify(token)}`)
     return { callers, financeToken: token.token }
   })

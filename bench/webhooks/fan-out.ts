@@ -102,7 +102,7 @@ export const benchFanOut = async (options: {
       const values = createWebhookValues({ pool, vault: createVault(key) })
       const texts = [`https://127.0.0.1:${receiver.port}/hook`, newSecret()]
       // One URL and one secret for all of them: what is measured does not depend on whose they are.
-      const [first, second] = await values.keep('whs_bench', texts)
+      const [first, second] = await values.store('whs_bench', texts)
       await bulkEndpoints(log, endpoints, { urlId: first!.valueId, secretId: second!.valueId })
       await settled(pool, log)
       const load = (measureMs: number, stopped?: Promise<unknown>) =>

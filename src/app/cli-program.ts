@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
-import { requireAfterwards, requiredHelp } from '../platform/cli/options.ts'
+import { checkRequiredLast, requiredHelp } from '../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
 import { ApiError } from '../platform/http/errors.ts'
-import { FareboxAbsent } from '../platform/postgres/wait-for-database.ts'
+import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
 import { type Config, SettingsRefused, readConfig } from './config.ts'
 import { registerSettings, unknownSettings } from './settings-command.ts'
 
@@ -46,7 +46,7 @@ const leaves = (command: Command): readonly Command[] =>
 const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',
-  FareboxAbsent: 'no_farebox',
+  FareboxNotInstalled: 'no_farebox',
   DatabaseUnreachable: 'database_unreachable',
   LockHeld: 'database_busy',
   MigrationRefused: 'database_refused',
@@ -56,7 +56,7 @@ const startRefusals: Readonly<Record<string, string>> = {
 
 /** Input or settings are to be changed; the rest may be as it should be, and fails all the same. */
 const isWrongUse = (error: unknown): boolean =>
-  error instanceof CliMisuse || error instanceof SettingsRefused || error instanceof FareboxAbsent
+  error instanceof CliMisuse || error instanceof SettingsRefused || error instanceof FareboxNotInstalled
 
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
@@ -175,7 +175,7 @@ export const runCli = async (
   for (const register of rooms) register(program, cli)
   registerSettings(program, deps)
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
-  const required = requireAfterwards(program, leaves(program))
+  const required = checkRequiredLast(program, leaves(program))
   for (const command of [program, ...descendants(program)]) {
     // Long names of commands leave less than the 40 columns below which commander breaks no line.
     command.configureHelp({

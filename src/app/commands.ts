@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import { registerDemo } from '../../tools/demo-history/main.ts'
 import { registerDeliver, registerWitness } from '../audit/external-seals/witness-commands.ts'
-import { lawGroup } from '../audit/invariants/invariants.ts'
+import { invariantGroup } from '../audit/invariants/invariants.ts'
 import { registerSeals } from '../audit/seals/seal-commands.ts'
 import { registerVerify } from '../audit/verify-command.ts'
-import { registerBreaches } from '../audit/violation-commands.ts'
+import { registerViolations } from '../audit/violation-commands.ts'
 import { registerAccounts } from '../features/accounts/account-commands.ts'
 import { registerKeys } from '../features/accounts/key-commands.ts'
 import { registerProposals } from '../features/approvals/approval-commands.ts'
@@ -39,7 +39,7 @@ import { registerScrapers } from './scraper-commands.ts'
 import { registerWork } from './work-commands.ts'
 
 /** The commands of every room, in the order in which `--help` lists them. */
-export const rooms = [
+export const commandRegistrations = [
   registerAccounts,
   registerSignInLinks,
   registerKeys,
@@ -70,9 +70,9 @@ export const rooms = [
   registerDeliver,
   registerWitness,
   registerVerify,
-  registerBreaches,
+  registerViolations,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
-  (program: Command, cli: Cli) => registerProjections(program, cli, [lawGroup]),
+  (program: Command, cli: Cli) => registerProjections(program, cli, [invariantGroup]),
   registerScrapers,
   registerWork,
   registerDemo,

@@ -27,7 +27,7 @@ import { topUpPages } from '../features/deposits/deposit-pages.ts'
 import type { Deposits } from '../features/deposits/deposit-service.ts'
 import { exitPages } from '../features/exits/exit-pages.ts'
 import type { ExitService } from '../features/exits/exit-service.ts'
-import type { Places } from '../features/exits/locations.ts'
+import type { LocationsByCountry } from '../features/exits/locations.ts'
 import { exportPages } from '../features/exports/export-pages.ts'
 import type { ExportRuns } from '../features/exports/export-runs.ts'
 import { balancePages } from '../features/finance/pages/balance-pages.ts'
@@ -48,7 +48,7 @@ import { networkPages } from '../features/free-tools/network-pages.ts'
 import { proxyCheckerPages } from '../features/free-tools/proxy-checker-page.ts'
 import type { Networks } from '../features/free-tools/rank-networks.ts'
 import { linePages } from '../features/lines/line-pages.ts'
-import type { LineDesk } from '../features/lines/line-service.ts'
+import type { LineService } from '../features/lines/line-service.ts'
 import { whitelistPages } from '../features/lines/whitelist-pages.ts'
 import type { AddToWhitelist, Whitelist } from '../features/lines/whitelist.ts'
 import { operatorNoticePages } from '../features/notices/notice-admin-pages.ts'
@@ -57,7 +57,7 @@ import { cataloguePages } from '../features/orders/catalogue-pages.ts'
 import { orderPages as orderAdminPages } from '../features/orders/order-admin-pages.ts'
 import { orderPages } from '../features/orders/order-pages.ts'
 import type { OrderService } from '../features/orders/place-order.ts'
-import type { AskedRefund, refundOrder } from '../features/orders/refund-order.ts'
+import type { RefundOutcome, refundOrder } from '../features/orders/refund-order.ts'
 import type { OwnGateway } from '../features/payments/gateways.ts'
 import type { Gateways } from '../features/payments/payment-port.ts'
 import { onePlanPages, planListPages } from '../features/plans/plan-pages.ts'
@@ -270,7 +270,7 @@ export type OperatorDeps = TrailDeps &
     readonly catalog: { current(): Catalog }
     /** By id or e-mail; null when nobody has it. */
     readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
-    readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<AskedRefund | null>
+    readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<RefundOutcome | null>
     readonly proposals: Proposals
     readonly queues: readonly QueueTable[]
     /** Has what a queue gave up tried again; null: all of it. Gives how many. */
@@ -286,7 +286,7 @@ export type OperatorDeps = TrailDeps &
     readonly callbackUrl: (gatewayId: string) => string
     /** What came in at each gateway less what went back, in micro-dollars, by the name of its account. */
     readonly floats: () => Promise<ReadonlyMap<string, bigint>>
-    readonly stockLogins: Pick<StockLogins, 'keep' | 'drop'>
+    readonly stockLogins: Pick<StockLogins, 'store' | 'drop'>
     readonly rebuilds: RebuildRuns
     /** The read models of a group, by name. */
     readonly modelsOf: (group: string) => readonly string[]
@@ -299,11 +299,11 @@ export type OperatorDeps = TrailDeps &
 export type PlanPagesDeps = CustomerDeps & {
   /** Where clients connect to. */
   readonly gateway: Gateway
-  readonly lines: LineDesk
+  readonly lines: LineService
   readonly whitelist: Pick<Whitelist, 'list' | 'remove'>
   readonly addToWhitelist: AddToWhitelist
   /** Where lines can go out now. */
-  readonly places: (family: Family | null) => Places
+  readonly locations: (family: Family | null) => LocationsByCountry
   /** What a line is tried with: a page that says where a request comes from, or any other. */
   readonly tryUrl: string
   /** Resolves once the exits are known as they are now, or were a moment ago. */

@@ -1,8 +1,8 @@
-import type { VerificationAsked, VerificationRun } from '../audit/verification-pages.ts'
+import type { VerificationRunRef, VerificationRun } from '../audit/verification-pages.ts'
 import type { Verification } from '../audit/verification-runs.ts'
 import type { VerifyOptions, VerifyProgress } from '../audit/verify.ts'
 import type { Moment } from '../features/finance/moment.ts'
-import type { ClosingAsked, ClosingRun, FoldProgress, ReplayAsked, ReplayRun } from '../features/finance/pages/question.ts'
+import type { PeriodClosingRequest, ClosingRun, FoldProgress, ReplayRequest, ReplayRun } from '../features/finance/pages/question.ts'
 import type { ClosedPeriod } from '../features/finance/period-service.ts'
 import type { ReplayCheck } from '../features/finance/replay.ts'
 import type { Actor, Cause } from '../kernel/event.ts'
@@ -27,9 +27,9 @@ type Begun<Run extends { readonly by: string; readonly startedAtMs: number }> = 
 
 /** What finance has done over the whole log from its pages: of each kind one at a time. */
 export const createFinanceWork = (services: FinanceServices) => {
-  const verifications = createLongRuns<VerificationAsked, VerifyProgress, Verification>()
-  const replays = createLongRuns<ReplayAsked, FoldProgress, ReplayCheck>()
-  const closings = createLongRuns<ClosingAsked, FoldProgress, readonly ClosedPeriod[]>()
+  const verifications = createLongRuns<VerificationRunRef, VerifyProgress, Verification>()
+  const replays = createLongRuns<ReplayRequest, FoldProgress, ReplayCheck>()
+  const closings = createLongRuns<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>()
   /** A fold is broken off where it tells how far it is. */
   const onFold =
     (

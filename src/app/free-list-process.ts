@@ -7,17 +7,17 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { createChecker, createCpuBudget } from '../features/free-list/endpoint-checker.ts'
 import { createRecordStore } from '../features/free-list/endpoint-store.ts'
-import { createFeeds, mostFeedBytes } from '../features/free-list/fetch-sources.ts'
+import { createFeeds, maxFeedBytes } from '../features/free-list/fetch-sources.ts'
 import { createFreelistMetrics } from '../features/free-list/metrics.ts'
 import { isSandboxed, openChecking } from '../features/free-list/open-checking.ts'
 import { type Source, readSources, sandboxSources } from '../features/free-list/sources.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
-import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { type Send, publicOutgoing, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
-import { lead } from '../platform/postgres/leader.ts'
+import { runAsLeader } from '../platform/postgres/leader.ts'
 import { startPoller } from '../platform/work/worklist.ts'
 import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
@@ -71,11 +71,11 @@ const createSourceList = (parts: {
   readonly config: Config
   readonly pool: pg.Pool
   readonly configured: readonly Source[]
-  readonly closing: Closing
+  readonly closing: CloseStack
 }): (() => Promise<readonly { readonly source: Source; readonly send: Send }[]>) => {
   const { config, pool, configured, closing } = parts
   const outside = publicOutgoing({
-    limits: { connectMs: feedConnectMs, requestMs: feedTimeoutMs, responseBytes: mostFeedBytes },
+    limits: { connectMs: feedConnectMs, requestMs: feedTimeoutMs, responseBytes: maxFeedBytes },
   })
   closing.add(outside.close)
   const records = postgresRecords(pool)
@@ -101,9 +101,9 @@ const createSourceList = (parts: {
  * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
  */
 export const openFreelistWorker = (options: Options): Promise<Worker> =>
-  opening((closing) => openInto(closing, options))
+  closeOnFailure((closing) => openInto(closing, options))
 
-const openInto = async (closing: Closing, options: Options): Promise<Worker> => {
+const openInto = async (closing: CloseStack, options: Options): Promise<Worker> => {
   const { config, systemClock, monotonicMs, cpuMs, random, logger } = options
   const { freelist } = config
   const configured = await readSources(freelist.sources)
@@ -165,7 +165,7 @@ const openInto = async (closing: Closing, options: Options): Promise<Worker> => 
   })
 
   const stop = new AbortController()
-  const leading = lead(
+  const leading = runAsLeader(
     {
       pool,
       lock: 'free proxies',

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { isSandboxAddress } from '../features/free-list/endpoint-candidates.ts'
-import { readAddress, readLiveMarks, readPlaces } from '../features/free-list/endpoint-reads.ts'
+import { readAddress, readLiveMarks, readEndpoints } from '../features/free-list/endpoint-reads.ts'
 import { type IpData, createIpData } from '../features/free-list/ip-data.ts'
 import { installedFolders } from '../features/free-list/ip-tables.ts'
 import { proxyListRoutes } from '../features/free-list/list-routes.ts'
 import { type LiveList, createLiveList } from '../features/free-list/live-list.ts'
 import type { OneOffChecks } from '../features/free-list/open-checking.ts'
 import type { FreeToolConfig } from '../features/free-list/settings.ts'
-import { createCensusTaker } from '../features/free-tools/census.ts'
-import { type CheckProxies, createCheckProxies, createSeats } from '../features/free-tools/check-proxies.ts'
+import { createCensusReader } from '../features/free-tools/census.ts'
+import { type CheckProxies, createCheckProxies, createCheckSlots } from '../features/free-tools/check-proxies.ts'
 import { freeProxyCheckRoutes } from '../features/free-tools/check-routes.ts'
 import { type LookUp, createLookUp, ipLookupRoutes } from '../features/free-tools/ip-lookup.ts'
 import { mcpRoutes } from '../features/free-tools/mcp-routes.ts'
@@ -22,7 +22,7 @@ import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { type Rate, createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route, RouteLimit } from '../platform/http/route.ts'
 import { createResolve } from '../platform/outgoing/target.ts'
-import { sandboxPlaceOf, sandboxRangesOf } from '../sandbox/exit-locations.ts'
+import { sandboxLocationOf, sandboxRangesOf } from '../sandbox/exit-locations.ts'
 
 /** The version of this program. */
 export const version: string = JSON.parse(
@@ -30,12 +30,12 @@ export const version: string = JSON.parse(
 ).version
 
 /** The data about addresses, with those of the sandbox in it: no package knows a loopback address. */
-export const withSandboxPlaces = (data: IpData): IpData => {
-  const orgOf = (ip: string): string | null => sandboxPlaceOf(ip)?.org ?? null
+export const withSandboxLocations = (data: IpData): IpData => {
+  const orgOf = (ip: string): string | null => sandboxLocationOf(ip)?.org ?? null
   return {
     note: data.note,
     of: async (address) => {
-      const place = sandboxPlaceOf(address)
+      const place = sandboxLocationOf(address)
       if (place === null) return data.of(address)
       const { country, state, city, asn, org } = place
       return {
@@ -50,7 +50,7 @@ export const withSandboxPlaces = (data: IpData): IpData => {
       }
     },
     networkOf: async (address) => {
-      const place = sandboxPlaceOf(address)
+      const place = sandboxLocationOf(address)
       return place === null ? data.networkOf(address) : { asn: place.asn, org: place.org }
     },
     announced: async (asn) => {
@@ -100,11 +100,11 @@ export const openFreeTools = (deps: {
     return { per: 'address', take: (subject) => limiter.take(subject) }
   }
   const installed = createIpData(installedFolders())
-  const data = sandbox ? withSandboxPlaces(installed) : installed
+  const data = sandbox ? withSandboxLocations(installed) : installed
   const list = createLiveList({
     reader: {
-      marks: () => readLiveMarks(pool),
-      places: (places, nowMs) => readPlaces(pool, places, nowMs),
+      versions: () => readLiveMarks(pool),
+      endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs),
     },
     data,
     clock,
@@ -122,13 +122,13 @@ export const openFreeTools = (deps: {
     ...checks,
     resolve: createResolve(),
     data,
-    seats: createSeats(checksAtOnce),
+    slots: createCheckSlots(checksAtOnce),
     limiter:
       rates === null ? null : { ...createRateLimiter(rates.check, monotonicMs), burst: rates.check.burst },
     clock,
   })
   const limits = { list: limitOf(rates?.list), lookup: limitOf(rates?.lookup) }
-  const census = createCensusTaker({
+  const census = createCensusReader({
     readPage: (after, rows) => readPage(pool, after, rows),
     data,
     clock,

@@ -17,7 +17,7 @@ import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 
-export type GatewayBooks = {
+export type GatewayAccess = {
   readonly access: Access
   /** Reports what was sold and noted until now. */
   flush(): Promise<void>
@@ -40,7 +40,7 @@ export const openAccess = (
     readonly logger: Logger
     readonly maxTunnels: number
   } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
-): GatewayBooks => {
+): GatewayAccess => {
   const { pool, worker, clock, monotonicMs, logger } = deps
   const credentials = createCredentials(deps.keys.master)
   const budgets = startBudgets({

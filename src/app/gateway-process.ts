@@ -10,9 +10,9 @@ import { openExits } from '../gateway/exits/open-exits.ts'
 import { addressExit, rentalExit } from '../gateway/exits/rental-exit.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { startRentalListeners } from '../gateway/rental-listeners.ts'
-import { parseTargetPolicy, usualPolicy } from '../gateway/targets/targets.ts'
+import { parseTargetPolicy, defaultTargetPolicy } from '../gateway/targets/targets.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
@@ -47,7 +47,7 @@ const needed = [
 ]
 
 const policyOf = async (path: string | null) => {
-  if (path === null) return usualPolicy
+  if (path === null) return defaultTargetPolicy
   try {
     return parseTargetPolicy(await readFile(path, 'utf8'))
   } catch (error) {
@@ -80,10 +80,10 @@ export const openGatewayWorker = (options: {
   readonly monotonicMs: () => number
   readonly random: () => number
   readonly logger: Logger
-}): Promise<GatewayWorker> => opening((closing) => openInto(closing, options))
+}): Promise<GatewayWorker> => closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (
-  closing: Closing,
+  closing: CloseStack,
   { config, index, systemClock, monotonicMs, random, logger }: Parameters<typeof openGatewayWorker>[0],
 ): Promise<GatewayWorker> => {
   const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`

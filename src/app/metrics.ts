@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Clock } from '../kernel/clock.ts'
 import type { RunnerHealth } from '../platform/commands/command-runner.ts'
 import type { RunnerMetrics } from '../platform/commands/runner-ports.ts'
-import { asked, registerGauge } from '../platform/http/gauges.ts'
+import { sharedPerScrape, registerGauge } from '../platform/http/gauges.ts'
 import type { GroupLag, ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import { type Depth, depthOf } from '../platform/work/queue-operations.ts'
 import type { WorkMetrics } from '../platform/work/queue-table.ts'
@@ -72,7 +72,7 @@ export const registerGauges = (
     ['farebox_pool_waiting', 'Queries that wait for a connection.', () => pool.waitingCount],
   ] as const
   for (const [name, help, read] of gauges) registerGauge(registry, { name, help, read })
-  const lags = asked(projections.lag)
+  const lags = sharedPerScrape(projections.lag)
   const lagGauge = (name: string, help: string, read: (lag: GroupLag) => number): void => {
     new Gauge({
       name,
@@ -103,7 +103,7 @@ export const createWorkMetrics = (
   { pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock },
 ): WorkMetrics => {
   const registers = [registry]
-  const depths = asked(async () => {
+  const depths = sharedPerScrape(async () => {
     const found: Depth[] = []
     for (const queue of queues) found.push(await depthOf(pool, queue, clock()))
     return found

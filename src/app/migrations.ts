@@ -19,7 +19,7 @@ import { migrations as stockLogins } from '../features/stock/stock-logins.ts'
 import { migrations as subscriptions } from '../features/subscriptions/migrations.ts'
 import { migrations as webhooks } from '../features/webhooks/migrations.ts'
 import { budgetMigrations as gatewayLeases, migrations as gatewayLogins } from '../gateway/admit/migrations.ts'
-import { opening } from '../kernel/resource-scope.ts'
+import { closeOnFailure } from '../kernel/resource-scope.ts'
 import { migrations as snapshots } from '../platform/commands/snapshots.ts'
 import { migrations as log } from '../platform/eventstore/postgres/migrations.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
@@ -66,7 +66,7 @@ const idsByBytes: Migrations = {
   `,
 }
 
-const rooms: readonly Migrations[] = [
+const migrationSets: readonly Migrations[] = [
   schemas,
   queues,
   keys,
@@ -116,7 +116,7 @@ const collect = (all: readonly Migrations[]): Migrations => {
 }
 
 /** The migrations of every room. */
-export const allMigrations: Migrations = collect(rooms)
+export const allMigrations: Migrations = collect(migrationSets)
 
 /** Tells databases apart, also of one name on two servers, and asks for no right. */
 const whoAndWhere = `
@@ -150,7 +150,7 @@ export const migrateDatabase = async (options: {
       logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
   }
   const asOwner = async (url: string): Promise<readonly string[]> => {
-    const opened = await opening(async (closing) => {
+    const opened = await closeOnFailure(async (closing) => {
       const { pool: owners } = await openPool(
         closing,
         { url, applicationName: 'farebox-owner', max: 1 },

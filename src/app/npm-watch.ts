@@ -27,7 +27,7 @@ const isNpm = (pid: number): boolean => {
  * and a server that nobody sees would hold the port and the data against the next `npm start`. Without npm nothing is
  * watched.
  */
-export const onNpmGone = (environment: NodeJS.ProcessEnv, gone: () => void): void => {
+export const onNpmExit = (environment: NodeJS.ProcessEnv, gone: () => void): void => {
   if (environment.npm_lifecycle_event === undefined) return
   const parent = process.ppid
   // Some shells put the command in their own place: then npm is the parent, and who started npm may end before it.

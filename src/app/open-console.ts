@@ -1,7 +1,7 @@
 import { accountOfEmail, emailOf } from '../features/accounts/account-vault.ts'
 import { createPasskeys } from '../features/sign-in/passkeys.ts'
 import { createPeople } from '../features/sign-in/people.ts'
-import { keepConsoleAddress, linkUrl } from '../features/sign-in/printed-link.ts'
+import { storeConsoleAddress, linkUrl } from '../features/sign-in/printed-link.ts'
 import { createSessions } from '../features/sign-in/sessions.ts'
 import type { ConsoleConfig } from '../features/sign-in/settings.ts'
 import { createCodes, createLinks, printedLinkMs } from '../features/sign-in/sign-in-links.ts'
@@ -14,15 +14,15 @@ import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
 import { createMailer } from '../platform/outgoing/mailer.ts'
-import { refusalPage, surroundings } from '../platform/ui/answer-page.ts'
+import { refusalPage, frameContext } from '../platform/ui/answer-page.ts'
 import { createAssets } from '../platform/ui/assets.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
-import { createOnce } from '../platform/ui/page-access.ts'
+import { createSingleUse } from '../platform/ui/page-access.ts'
 import { consoleRoutes } from '../platform/ui/serve-pages.ts'
 import { type PagesDeps, consolePages } from './console-pages.ts'
 import type { DemoFile } from './demo/demo-file.ts'
 import type { ConsoleStart } from './greeting.ts'
-import { type StaffParts, openStaffRooms } from './open-operator-pages.ts'
+import { type OperatorPageParts, openOperatorPages } from './open-operator-pages.ts'
 
 /**
  * The one address at which people reach the console: the one that is set, else this machine by a name under which browsers
@@ -50,9 +50,9 @@ export const openConsole = (
     readonly customer: Omit<PagesDeps['customer'], 'island'>
     readonly scrapers: Omit<PagesDeps['scrapers'], 'island'>
     readonly open: Omit<PagesDeps['open'], 'checksScript' | 'name'>
-    readonly projecting: StaffParts['projecting']
-    readonly gateways: StaffParts['gateways']
-    readonly callbackUrl: StaffParts['callbackUrl']
+    readonly projecting: OperatorPageParts['projecting']
+    readonly gateways: OperatorPageParts['gateways']
+    readonly callbackUrl: OperatorPageParts['callbackUrl']
     readonly core: Core
     /** Where people reach the console. */
     readonly origin: () => string
@@ -70,7 +70,7 @@ export const openConsole = (
     config.console.mail ?? (sandboxSmtp === null ? null : { smtp: sandboxSmtp, from: sandboxSender })
   const mailer = mail && createMailer({ ...mail, logger })
   const sessions = createSessions({ pool, clock })
-  const once = createOnce({ pool, clock })
+  const once = createSingleUse({ pool, clock })
   const people = createPeople(core)
   const assets = createAssets()
   const name = config.payments.merchantName
@@ -110,7 +110,7 @@ export const openConsole = (
       ? accountId
       : null
   }
-  const staffRooms = openStaffRooms({ ...parts, people, findAccount })
+  const staffRooms = openOperatorPages({ ...parts, people, findAccount })
   const pages = consolePages({
     ...parts,
     customer: { ...customer, island: assets.island },
@@ -132,7 +132,7 @@ export const openConsole = (
       site: parts.site,
       name,
     }),
-    refused: { under: ['/console', ...publicRoots], refused: refusalPage(surroundings({ assets, name })) },
+    refused: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
     stop: async () => {
       await Promise.all([staffRooms.operator.rebuilds.stop(), staffRooms.finance.work.stop()])
       await mailer?.close()
@@ -149,7 +149,7 @@ export const startConsole = async (
   origin: string,
   demo: DemoFile | null,
 ): Promise<ConsoleStart> => {
-  await keepConsoleAddress(core.pool, origin)
+  await storeConsoleAddress(core.pool, origin)
   const url = `${origin}/console`
   if (demo === null) return { url, links: [] }
   const links = createLinks(core)

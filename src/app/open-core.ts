@@ -7,25 +7,25 @@ import { startPeriodGuard } from '../features/finance/period-guard.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
 import { newEventId } from '../kernel/ids.ts'
-import { type Closing, opening } from '../kernel/resource-scope.ts'
-import { createLulls } from '../platform/commands/background-scheduler.ts'
+import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
+import { createBackgroundScheduler } from '../platform/commands/background-scheduler.ts'
 import { createCommandRunner } from '../platform/commands/command-runner.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
 import { type RunnerLimits, type RunnerMetrics, defaultLimits } from '../platform/commands/runner-ports.ts'
 import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { createPostgresStreamLocks } from '../platform/commands/stream-locks.ts'
-import { type Patience, createPatience } from '../platform/commands/wait-for-log.ts'
-import { watchAppends } from '../platform/eventstore/append-health.ts'
+import { type LogWait, createLogWait } from '../platform/commands/wait-for-log.ts'
+import { monitorAppends } from '../platform/eventstore/append-health.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
 import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
 import type { Core } from '../platform/feature/core.ts'
-import { withFilesIn } from '../platform/postgres/errors.ts'
+import { withStartFiles } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { type PoolOptions, clientConfig, createPool } from '../platform/postgres/pool.ts'
-import { refuseAbsent } from '../platform/postgres/wait-for-database.ts'
+import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
@@ -105,8 +105,8 @@ const databaseWaitMs = 10_000
 const logWaitMs = { server: 30_000, command: 10_000 }
 
 /** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
-const patienceFor = (url: string, { role, logger }: CoreOptions): Patience =>
-  createPatience({
+const logWaitFor = (url: string, { role, logger }: CoreOptions): LogWait =>
+  createLogWait({
     withinMs: logWaitMs[role],
     where: shownAddress(parseAddress(url)),
     onWait: (reason, waitedMs) =>
@@ -115,12 +115,12 @@ const patienceFor = (url: string, { role, logger }: CoreOptions): Patience =>
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, FareboxAbsent, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
+ * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
-  opening((closing) => openInto(closing, options))
+  closeOnFailure((closing) => openInto(closing, options))
 
-const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
+const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core> => {
   const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
   const postgres = await openPostgres(config, role, makes)
   closing.add(postgres.stop)
@@ -134,7 +134,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     },
     { withinMs: databaseWaitMs, logger },
   )
-  if (!makes) await refuseAbsent(pool, postgres.url)
+  if (!makes) await requireInstalled(pool, postgres.url)
   await migrateDatabase({
     pool,
     ownerUrl: postgres.ownerUrl,
@@ -143,7 +143,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     logger,
   })
   const inUse = await keysInUse(pool)
-  const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
+  const keys = await withStartFiles(config.dataDir, () => loadKeys(config, inUse))
   await checkKeys(pool, keys)
 
   const clock: Clock = options.clock ?? (() => systemClock() + config.clockOffsetMs)
@@ -160,7 +160,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   closing.add(clockGuard.stop)
 
   const setBack = Promise.withResolvers<Error>()
-  const patience = config.eventStoreUrl === null ? null : patienceFor(config.eventStoreUrl, options)
+  const logWait = config.eventStoreUrl === null ? null : logWaitFor(config.eventStoreUrl, options)
   const opened = await openLog(options, {
     pool,
     connection,
@@ -168,14 +168,14 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     clock,
     onSetBack: setBack.resolve,
   })
-  const { log, health: appends } = watchAppends(patience?.log(opened) ?? opened, {
+  const { log, health: appends } = monitorAppends(logWait?.log(opened) ?? opened, {
     onChange: (problem) =>
       problem === null
         ? logger.warn('the log takes appends again')
         : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
   })
   closing.add(() => {
-    patience?.end()
+    logWait?.end()
     return log.close()
   })
   // A server says at once that it waits; a command may have no need of the log.
@@ -197,10 +197,10 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     onTrouble: (what, error) => logger.warn({ err: error }, what),
   })
   closing.add(() => streamLocks.close())
-  const lulls = createLulls()
+  const backgroundScheduler = createBackgroundScheduler()
   const runner = createCommandRunner({
     log,
-    lulls,
+    backgroundScheduler,
     clock,
     laterThan,
     newEventId,
@@ -219,12 +219,12 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     postgresUrl: postgres.url,
     pool,
     log,
-    patience,
+    logWait,
     appends,
     codec,
     runner: guarded(runner, timeGuard),
     clock,
-    lulls,
+    backgroundScheduler,
     clockGuard: timeGuard,
     logger,
     failed: Promise.race([postgres.failed, setBack.promise]),

@@ -23,14 +23,14 @@ import { rebuild } from '../platform/projections/rebuild.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { CustomerDeps, FinanceDeps, OperatorDeps } from './console-pages.ts'
 import { createFinanceWork } from './finance-work.ts'
-import { groupsOf } from './projections.ts'
+import { enabledGroups } from './projections.ts'
 import { queues } from './queues.ts'
-import { settingsInForce } from './settings-command.ts'
+import { effectiveSettings } from './settings-command.ts'
 
 /** How long a list over all accounts waits for what happened a moment ago. */
 const caughtUpMs = 1_000
 
-export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
+export type OperatorPageParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
   readonly core: Core
   readonly customer: Omit<CustomerDeps, 'island'>
   readonly gateways: OperatorDeps['gateways']
@@ -39,7 +39,7 @@ export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
 }
 
 /** What the rooms of staff read from and act through. */
-export const openStaffRooms = ({
+export const openOperatorPages = ({
   core,
   customer,
   gateways,
@@ -47,11 +47,11 @@ export const openStaffRooms = ({
   projecting,
   people,
   findAccount,
-}: StaffParts): {
+}: OperatorPageParts): {
   readonly operator: Omit<OperatorDeps, 'island'>
   readonly finance: Omit<FinanceDeps, 'island'>
 } => {
-  const { pool, log, runner, clock, codec, lulls } = core
+  const { pool, log, runner, clock, codec, backgroundScheduler } = core
   const meter = createMeter(core)
   const { progress } = projecting
   const headOfJournal = createJournalHead({ log, progress })
@@ -71,7 +71,7 @@ export const openStaffRooms = ({
   const givingWay = {
     ...log,
     readAll: async (...asked: Parameters<typeof log.readAll>) => {
-      await lulls.giveWay()
+      await backgroundScheduler.yieldToCommands()
       return log.readAll(...asked)
     },
   }
@@ -102,7 +102,7 @@ export const openStaffRooms = ({
       head: () => log.head(),
     }),
   }
-  const groups = groupsOf(core.config)
+  const groups = enabledGroups(core.config)
   const modelsOf = (group: string): readonly string[] =>
     groups.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
   const rebuilds = createRebuildRuns(async (group, options) => {
@@ -144,7 +144,7 @@ export const openStaffRooms = ({
       runner,
       logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
     }).setState,
-    settings: () => settingsInForce(process.env),
+    settings: () => effectiveSettings(process.env),
   }
   return { operator, finance }
 }

@@ -6,12 +6,12 @@ import type { Gateways } from '../features/payments/payment-port.ts'
 import { createResellerCredentials, createResellerGateways } from '../features/resellers/gateway-credentials.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
-import type { Closing } from '../kernel/resource-scope.ts'
+import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
-import { forgetSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/feeds.ts'
-import { forgetSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
+import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/feeds.ts'
+import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox-server.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
 import type { Config } from './config.ts'
@@ -74,7 +74,7 @@ const ownSandbox = async (core: Core): Promise<Sandbox> => {
  */
 export const openPayments = async (
   core: Core,
-  closing: Closing,
+  closing: CloseStack,
   parts: {
     /** Whether this process may run stand-ins: one that serves. */
     readonly serves: boolean
@@ -89,8 +89,8 @@ export const openPayments = async (
   const { hooks } = parts
   const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
   if (own) closing.add(own.close)
-  if (sandbox === null && parts.serves) await forgetSandboxExits(pool)
-  if (own === null && parts.serves) await forgetSandboxFeeds(pool)
+  if (sandbox === null && parts.serves) await deleteSandboxExits(pool)
+  if (own === null && parts.serves) await deleteSandboxFeeds(pool)
   const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
   if (sandboxUrl !== null)
     logger.warn({ sandboxUrl }, 'payments go to the sandbox: no real money is taken by this process')

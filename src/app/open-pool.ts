@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Closing } from '../kernel/resource-scope.ts'
+import type { CloseStack } from '../kernel/resource-scope.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { type PoolOptions, createPool } from '../platform/postgres/pool.ts'
@@ -15,7 +15,7 @@ import type { Config } from './config.ts'
  * @throws DatabaseUnreachable after `withinMs`
  */
 export const openPool = async (
-  closing: Closing,
+  closing: CloseStack,
   options: Omit<PoolOptions, 'onError'>,
   {
     withinMs,
@@ -54,7 +54,7 @@ const databaseWaitMs = 30_000
 /** A service that starts beside it makes the tables, which a first start folds from the whole log. */
 const tablesWaitMs = 600_000
 
-const tablesMade = async (pool: pg.Pool, needed: readonly string[], logger: Logger): Promise<void> => {
+const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: Logger): Promise<void> => {
   const deadlineMs = performance.now() + tablesWaitMs
   for (let told = false; ; ) {
     const { rows } = await pool.query<{ missing: readonly string[] }>(
@@ -79,7 +79,7 @@ const tablesMade = async (pool: pg.Pool, needed: readonly string[], logger: Logg
  * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
  */
 export const openWorkerDatabase = async (
-  closing: Closing,
+  closing: CloseStack,
   parts: {
     readonly config: Config
     readonly applicationName: string
@@ -96,7 +96,7 @@ export const openWorkerDatabase = async (
     { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
     { withinMs: databaseWaitMs, logger },
   )
-  await tablesMade(pool, needed, logger)
+  await waitForTables(pool, needed, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)
   return { pool, keys }

@@ -2,10 +2,10 @@ import type { Registry } from 'prom-client'
 import { type ScraperHealth, startScraperHealth } from '../features/scrapers/provider-health.ts'
 import { createScraperMetrics } from '../features/scrapers/provider-metrics.ts'
 import type { Scraping } from '../features/scrapers/provider-port.ts'
-import { type ProviderAccess, createProvider, usualLimits } from '../features/scrapers/provider.ts'
+import { type ProviderAccess, createProvider, defaultProviderLimits } from '../features/scrapers/provider.ts'
 import { createScraping } from '../features/scrapers/scraping.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import type { Closing } from '../kernel/resource-scope.ts'
+import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { type SendLimits, publicOutgoing, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
@@ -40,7 +40,7 @@ export const openProviders = (
   }: Pick<Core, 'pool' | 'clock' | 'logger'> & {
     readonly config: Pick<Core['config'], 'scrapers'>
   },
-  closing: Closing,
+  closing: CloseStack,
   parts: {
     /** Where the stand-ins answer; null where none run. */
     readonly sandboxUrl: string | null
@@ -55,7 +55,7 @@ export const openProviders = (
     (one): ProviderAccess => ({ ...one, outgoing: publicOutgoing({ limits: sendLimits }) }),
   )
   const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
-  const limits = { ...usualLimits, lowCredits }
+  const limits = { ...defaultProviderLimits, lowCredits }
   const health = startScraperHealth({ pool, clock, monotonicMs, logger })
   closing.add(health.stop)
   const scraping = createScraping({

@@ -1,20 +1,20 @@
 import type { Logger } from 'pino'
 import { followers } from '../../projections/groups.ts'
-import { lawGroup } from '../audit/invariants/invariants.ts'
+import { invariantGroup } from '../audit/invariants/invariants.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
-import { type Core, type Projecting, followMs } from '../platform/feature/core.ts'
+import { type Core, type Projecting, followIntervalMs } from '../platform/feature/core.ts'
 import { type Session, openSession } from '../platform/postgres/postgres-session.ts'
 import { readCheckpoint, refuseForeignLog } from '../platform/projections/checkpoint.ts'
 import { createLogFeed } from '../platform/projections/feed.ts'
 import { outdatedModels } from '../platform/projections/group-loop.ts'
-import { hearHints } from '../platform/projections/group-signals.ts'
+import { listenForHints } from '../platform/projections/group-signals.ts'
 import { type ProjectionRunner, createProjectionRunner } from '../platform/projections/projection-runner.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { type Poller, startPoller } from '../platform/work/worklist.ts'
 
 /** All that a server fills from the log. @param laws whether it checks them (FAREBOX_LAWS) */
-export const groupsOf = ({ laws }: { readonly laws: boolean }): readonly ReadModelGroup[] =>
-  laws ? [...followers, lawGroup] : followers
+export const enabledGroups = ({ laws }: { readonly laws: boolean }): readonly ReadModelGroup[] =>
+  laws ? [...followers, invariantGroup] : followers
 
 /**
  * Whether another process has made all tables as this program knows them, how far it folds, and what it hints. Hints are
@@ -26,11 +26,11 @@ const follow = async (
   logger: Logger,
 ): Promise<Pick<Poller, 'stop'>> => {
   let hearing: Session | null = null
-  const groups = groupsOf(core.config)
+  const groups = enabledGroups(core.config)
   const hear = async (): Promise<void> => {
     if (hearing !== null && !hearing.ended.aborted) return
     hearing = await openSession(core.pool, 'farebox hints')
-    for (const { name, held } of groups) if (held) await hearHints(hearing.client, name, runner.progress)
+    for (const { name, held } of groups) if (held) await listenForHints(hearing.client, name, runner.progress)
   }
   const look = async (): Promise<void> => {
     await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
@@ -39,7 +39,7 @@ const follow = async (
       const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
       const usable =
         standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
-      if (usable && checkpoint) runner.progress.looked(group.name, checkpoint)
+      if (usable && checkpoint) runner.progress.observeCheckpoint(group.name, checkpoint)
       runner.progress.setUsable(group.name, usable)
     }
   }
@@ -48,7 +48,7 @@ const follow = async (
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
   await look()
-  const poller = startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+  const poller = startPoller({ name: 'follow-projections', intervalMs: followIntervalMs, work: look, logger })
   return {
     stop: async () => {
       await poller.stop()
@@ -65,7 +65,7 @@ export const startProjecting = async (
   core: Core,
   options: { readonly folds: boolean; readonly hooks: CrashHooks },
 ): Promise<Projecting> => {
-  const { pool, log, codec, clock, lulls, logger } = core
+  const { pool, log, codec, clock, backgroundScheduler, logger } = core
   const feed = createLogFeed({
     log,
     decode: codec.decode,
@@ -77,10 +77,10 @@ export const startProjecting = async (
     log,
     feed,
     decode: codec.decode,
-    groups: groupsOf(core.config),
+    groups: enabledGroups(core.config),
     logger,
     clock,
-    giveWay: lulls.giveWay,
+    yieldToCommands: backgroundScheduler.yieldToCommands,
     onPoint: (point) => options.hooks.at(point),
   })
   if (options.folds) await runner.start()

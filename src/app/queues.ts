@@ -1,5 +1,5 @@
 import { disputeQueue } from '../features/deposits/disputes.ts'
-import { lookTable } from '../features/deposits/poll-schedule.ts'
+import { pollTable } from '../features/deposits/poll-schedule.ts'
 import { inboxQueue } from '../features/payments/callbacks.ts'
 import { messageQueue } from '../features/resellers/message-queue.ts'
 import { batchQueue } from '../features/scrapers/batch-items.ts'
@@ -11,7 +11,7 @@ export const queues: readonly QueueTable[] = [
   deliveryQueue,
   inboxQueue,
   messageQueue,
-  lookTable,
+  pollTable,
   disputeQueue,
   batchQueue,
 ]

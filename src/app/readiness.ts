@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { hot } from '../../projections/groups.ts'
-import { readLawProblem } from '../audit/invariant-monitor.ts'
-import { lawGroup } from '../audit/invariants/invariants.ts'
+import { readViolationProblem } from '../audit/invariant-monitor.ts'
+import { invariantGroup } from '../audit/invariants/invariants.ts'
 import type { Family } from '../domain/shared/order-terms.ts'
 import type { ServicePart } from '../features/console/status-page.ts'
-import type { Places } from '../features/exits/locations.ts'
+import type { LocationsByCountry } from '../features/exits/locations.ts'
 import type { LiveList } from '../features/free-list/live-list.ts'
 import type { LivePrices } from '../features/resellers/live-prices.ts'
 import { deliveryQueue } from '../features/webhooks/delivery-queue.ts'
@@ -16,11 +16,11 @@ import { depthOf } from '../platform/work/queue-operations.ts'
 const caughtUpWithinMs = 1_000
 
 /** An account that broke a law is stopped; the others go on. */
-const lawProbe = ({ pool }: Core, { progress }: Projecting): Probe => ({
+const violationProbe = ({ pool }: Core, { progress }: Projecting): Probe => ({
   name: 'laws',
   note: true,
   check: async () =>
-    (await progress.reached(lawGroup.name, 0, caughtUpWithinMs)) ? readLawProblem(pool) : 'not checked yet',
+    (await progress.reached(invariantGroup.name, 0, caughtUpWithinMs)) ? readViolationProblem(pool) : 'not checked yet',
 })
 
 /**
@@ -57,7 +57,7 @@ export const readinessProbes = (
         : stuck.map(({ group, error }) => `${group}: ${error}`).join('; ')
     },
   },
-  ...(core.config.laws ? [lawProbe(core, projecting)] : []),
+  ...(core.config.laws ? [violationProbe(core, projecting)] : []),
 ]
 
 /** A delivery that is due for longer than this is late. */
@@ -70,7 +70,7 @@ export const serviceParts = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly probes: readonly Probe[]
-  readonly places: (family: Family | null) => Places
+  readonly places: (family: Family | null) => LocationsByCountry
   readonly list: LiveList
   /** Scrapers that somebody serves now. */
   readonly scrapers: () => number

@@ -19,18 +19,18 @@ import { createExitHealth } from '../features/exits/exit-health.ts'
 import { createExitLogins } from '../features/exits/exit-logins.ts'
 import { createLiveExits } from '../features/exits/live-exits.ts'
 import { geoRoutes } from '../features/exits/location-routes.ts'
-import { createPlaces, createRecentExits } from '../features/exits/locations.ts'
+import { createLocations, createRecentExits } from '../features/exits/locations.ts'
 import { financeRoutes } from '../features/finance/routes.ts'
 import { createFinanceDirectory } from '../features/finance/token-service.ts'
 import { type OneOffChecks, isSandboxed } from '../features/free-list/open-checking.ts'
-import { createLineDesk } from '../features/lines/line-service.ts'
+import { createLineService } from '../features/lines/line-service.ts'
 import { createLineSets } from '../features/lines/line-sets.ts'
 import { lineRoutes } from '../features/lines/routes.ts'
 import { whitelistRoutes } from '../features/lines/whitelist-routes.ts'
 import { createAddToWhitelist, createWhitelist } from '../features/lines/whitelist.ts'
 import { noticeRoutes } from '../features/notices/routes.ts'
 import { createCompletion } from '../features/orders/complete-orders.ts'
-import { createHostedOrders } from '../features/orders/customer-invoices.ts'
+import { createCustomerInvoices } from '../features/orders/customer-invoices.ts'
 import { createOrderService } from '../features/orders/place-order.ts'
 import { orderRoutes } from '../features/orders/routes.ts'
 import { callbackRoutes } from '../features/payments/callbacks.ts'
@@ -39,7 +39,7 @@ import { planUsageRoutes } from '../features/plans/plan-usage-routes.ts'
 import { planRoutes } from '../features/plans/routes.ts'
 import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from '../features/proxies/action-routes.ts'
 import { createProxyChecks } from '../features/proxies/check-proxy.ts'
-import { createExtending } from '../features/proxies/extend-rentals.ts'
+import { createRentalExtension } from '../features/proxies/extend-rentals.ts'
 import { createReplaceAddress } from '../features/proxies/replace-address.ts'
 import { proxyRoutes } from '../features/proxies/routes.ts'
 import { resellerCustomerRoutes } from '../features/resellers/customer-routes.ts'
@@ -59,13 +59,13 @@ import { walletRoutes } from '../features/wallet/routes.ts'
 import { webhookDeclarations } from '../features/webhooks/declarations.ts'
 import { createWebhooks } from '../features/webhooks/endpoint-service.ts'
 import { webhookRoutes } from '../features/webhooks/routes.ts'
-import { createWebhookDesk } from '../features/webhooks/webhook-service.ts'
+import { createWebhookService } from '../features/webhooks/webhook-service.ts'
 import { createWebhookValues } from '../features/webhooks/webhook-vault.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { documentationRoutes } from '../platform/api-docs/routes.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
-import { byToken, onOwnListener } from '../platform/http/auth.ts'
+import { operatorTokenAccess, localOperatorAccess } from '../platform/http/auth.ts'
 import { healthRoutes } from '../platform/http/health.ts'
 import { createHttpMetrics } from '../platform/http/http-metrics.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
@@ -171,7 +171,7 @@ export const createApi = (parts: ApiParts): Api => {
     orders: createOrderService({
       ...core,
       complete: createCompletion(core),
-      hosted: createHostedOrders({ ...core, ...payments, returnUrlOf }),
+      customerInvoices: createCustomerInvoices({ ...core, ...payments, returnUrlOf }),
     }),
     catalog: prices.catalog,
     stock: createSharedStock({
@@ -203,7 +203,7 @@ export const createApi = (parts: ApiParts): Api => {
     market: shared,
     settleTraffic: createMeter(core).settle,
   })
-  const extending = createExtending(shared)
+  const extending = createRentalExtension(shared)
   const replaceAddress = createReplaceAddress({ ...shared, runner: core.runner })
   const proxyChecks = createProxyChecks({
     ...shared,
@@ -211,7 +211,7 @@ export const createApi = (parts: ApiParts): Api => {
     gateway: config.gateway,
     sandbox: config.payments.sandbox !== null,
   })
-  const webhookDesk = createWebhookDesk({
+  const webhookService = createWebhookService({
     ...shared,
     log,
     webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
@@ -235,14 +235,14 @@ export const createApi = (parts: ApiParts): Api => {
   })
 
   const reach = { ...shared, exits: { index: exits.index, health, recent } }
-  const lines = createLineDesk({ ...reach, gateway: config.gateway, sets: createLineSets({ pool }) })
+  const lines = createLineService({ ...reach, gateway: config.gateway, sets: createLineSets({ pool }) })
   const whitelist = createWhitelist({ pool, clock })
   const addToWhitelist = createAddToWhitelist({
     ...reach,
     whitelist,
     allowLoopback: config.gatewayAllowLoopback,
   })
-  const places = createPlaces({ live: exits, health })
+  const locations = createLocations({ live: exits, health })
 
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
@@ -258,7 +258,7 @@ export const createApi = (parts: ApiParts): Api => {
       lines,
     }),
     ...whitelistRoutes({ ...shared, whitelist, addToWhitelist }),
-    ...geoRoutes({ places, recent }),
+    ...geoRoutes({ places: locations, recent }),
     ...proxyRoutes({ ...shared, extending, publicUrl: payments.publicUrl, gateway: config.gateway }),
     ...proxyRotateRoutes(shared),
     ...proxyReplaceRoutes({
@@ -268,7 +268,7 @@ export const createApi = (parts: ApiParts): Api => {
       gateway: config.gateway,
     }),
     ...proxyCheckRoutes({ checks: proxyChecks }),
-    ...webhookRoutes({ desk: webhookDesk, pool }),
+    ...webhookRoutes({ webhookService, pool }),
     ...resellerCustomerRoutes(shared),
     ...resellerFinanceRoutes({ pool, reads: booksReads }),
     ...scrapeBatchRoutes(parts.scrapers),
@@ -305,7 +305,7 @@ export const createApi = (parts: ApiParts): Api => {
       lines,
       whitelist,
       addToWhitelist,
-      places,
+      locations,
       exitsRecent: recent,
       tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
     },
@@ -318,7 +318,7 @@ export const createApi = (parts: ApiParts): Api => {
       callbackUrl: payments.callbackUrl,
       sandboxed: payments.sandboxUrl !== null,
     },
-    webhooks: { desk: webhookDesk, pool },
+    webhooks: { webhookService, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: {
       ...tools.tools,
@@ -326,7 +326,7 @@ export const createApi = (parts: ApiParts): Api => {
       scrapers: liveScrapers,
       status: {
         clock,
-        parts: serviceParts({ pool, clock, probes, places, list: tools.tools.list, scrapers: liveScrapers }),
+        parts: serviceParts({ pool, clock, probes, places: locations, list: tools.tools.list, scrapers: liveScrapers }),
       },
     },
     subscriptions: { ...shared, log, subscriptions },
@@ -367,7 +367,7 @@ export const createApi = (parts: ApiParts): Api => {
       paidPageRoute,
       ...console.routes,
       ...documentationRoutes(routes, webhookDeclarations, scrapeCalls.flatMap(operationRoutes)),
-      ...healthRoutes(probes, { registry, mayRead: byToken(config.metricsToken) }),
+      ...healthRoutes(probes, { registry, mayRead: operatorTokenAccess(config.metricsToken) }),
     ],
     financeDirectory: createFinanceDirectory({
       pool,
@@ -387,7 +387,7 @@ export const createApi = (parts: ApiParts): Api => {
       ? null
       : createHttpServer({
           ...common,
-          routes: healthRoutes(probes, { registry, mayRead: onOwnListener }),
+          routes: healthRoutes(probes, { registry, mayRead: localOperatorAccess }),
           metrics: createHttpMetrics(new Registry()),
           limits: null,
         })

@@ -2,10 +2,10 @@ import { Registry } from 'prom-client'
 import { acceptedOf } from '../domain/scrapers/check-input.ts'
 import { platforms, scraperOf, scrapers } from '../domain/scrapers/scraper-table.ts'
 import { type ScraperRow, rowName } from '../domain/scrapers/scraper.ts'
-import { isRefused } from '../features/scrapers/provider-port.ts'
+import { isScrapeFailure } from '../features/scrapers/provider-port.ts'
 import { inputOf } from '../features/scrapers/scrape.ts'
 import { scraperView } from '../features/scrapers/scraper-schemas.ts'
-import { withClosing } from '../kernel/resource-scope.ts'
+import { closeAfter } from '../kernel/resource-scope.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import type { Config } from './config.ts'
@@ -36,7 +36,7 @@ const withProviders = <Value>(
   context: CliContext,
   work: (opened: ReturnType<typeof openProviders>) => Promise<Value>,
 ): Promise<Value> =>
-  withClosing((closing) =>
+  closeAfter((closing) =>
     work(
       openProviders({ ...context, config }, closing, {
         sandboxUrl: sandboxUrlOf(config),
@@ -138,7 +138,7 @@ export const tryOut = async (
   const input = inputOf(row, body)
   return withProviders(config, context, async ({ scraping }) => {
     const place = scraping.admit(row)
-    if (isRefused(place))
+    if (isScrapeFailure(place))
       throw new CliRefusal(place.code, `${rowName(row)} cannot be called now: ${place.code}`)
     try {
       const { outcome, cost } = await place.call(input, {
@@ -158,7 +158,7 @@ export const tryOut = async (
         failed: outcome.kind === 'failed',
       }
     } finally {
-      place.leave()
+      place.release()
     }
   })
 }

@@ -11,7 +11,7 @@ export type Worker = {
 }
 
 /** Errors whose message says by itself what to change. */
-const refusals = new Set(['StartRefused', 'KeyRefused', 'SettingsRefused', 'FareboxAbsent'])
+const refusals = new Set(['StartRefused', 'KeyRefused', 'SettingsRefused', 'FareboxNotInstalled'])
 
 /**
  * Runs this process as a worker: its supervisor (supervise.ts) starts it and hears when it is ready; a signal, or the

@@ -4,7 +4,7 @@ import type { CliOutput } from '../platform/cli/output.ts'
 import type { Config } from './config.ts'
 
 /** Read when one of its commands runs: it needs what a server needs, and most commands do not. */
-const desk = () => import('./run-scraper.ts')
+const importScraperRunner = () => import('./run-scraper.ts')
 
 /** `scrapers list|health|show|try`: what is sold, how it does, and a call that no customer pays. */
 export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
@@ -27,7 +27,7 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .option('--platform <name>', 'only those of one platform')
     .action(
       opened(async (config, context, options: { platform?: string }) =>
-        (await desk()).list(config, context, { ...options, health: false }),
+        (await importScraperRunner()).list(config, context, { ...options, health: false }),
       ),
     )
   group
@@ -36,14 +36,14 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .option('--platform <name>', 'only those of one platform')
     .action(
       opened(async (config, context, options: { platform?: string }) =>
-        (await desk()).list(config, context, { ...options, health: true }),
+        (await importScraperRunner()).list(config, context, { ...options, health: true }),
       ),
     )
   group
     .command('show')
     .description('show one scraper with its fields')
     .argument('<scraper>', 'e.g. tiktok/profile')
-    .action(opened(async (config, context, name: string) => (await desk()).show(config, context, name)))
+    .action(opened(async (config, context, name: string) => (await importScraperRunner()).show(config, context, name)))
   group
     .command('try')
     .description(
@@ -53,7 +53,7 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .option('--input <json>', 'the fields; the example of the scraper when left out')
     .action(
       opened(async (config, context, name: string, options: { input?: string }) =>
-        (await desk()).tryOut(config, context, name, options),
+        (await importScraperRunner()).tryOut(config, context, name, options),
       ),
     )
 }

@@ -2,17 +2,17 @@ import type { Command } from 'commander'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
-import { nearest } from '../kernel/nearest-word.ts'
+import { closestWord } from '../kernel/nearest-word.ts'
 import { wrapped } from '../platform/cli/output.ts'
 import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
-import { parsePlace, placeName } from '../platform/outgoing/object-store.ts'
+import { parseStoreLocation, storeLocationText } from '../platform/outgoing/object-store.ts'
 import { hiddenSettings, settings } from './config.ts'
 
 /** Where the value of a setting comes from. `none`: it has none. */
 export type Source = 'environment' | 'default' | 'file' | 'none'
 
 /** What is in force for one setting. */
-export type InForce = {
+export type EffectiveValue = {
   /** As it would be written, secrets masked; null for none. */
   readonly value: string | null
   readonly source: Source
@@ -35,8 +35,8 @@ const placeOf = (name: string, value: string): string => {
 
 const shown = (name: string, value: string): string => {
   if (name === 'FAREBOX_SEAL_TARGET') {
-    const place = parsePlace(value)
-    return place === null ? masked : placeName(place)
+    const place = parseStoreLocation(value)
+    return place === null ? masked : storeLocationText(place)
   }
   if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name)) return placeOf(name, value)
   return hiddenSettings.has(name) ? masked : value
@@ -60,11 +60,11 @@ const generatedFile = (name: string, environment: NodeJS.ProcessEnv): string | n
  * What a setting comes to in this environment. A wrong one is no error here.
  * @param fallback Its default as it would be written, or null
  */
-export const inForce = (
+export const effectiveValue = (
   name: keyof typeof settings,
   fallback: string | null,
   environment: NodeJS.ProcessEnv,
-): InForce => {
+): EffectiveValue => {
   const schema: z.ZodType = settings[name]
   const given = environment[name]
   if (given !== undefined && given !== '') {
@@ -92,7 +92,7 @@ export type SettingHelp = {
 }
 
 /** A setting with what is in force. */
-export type SettingInForce = SettingHelp & InForce
+export type EffectiveSetting = SettingHelp & EffectiveValue
 
 /** No setting takes null, and each says why. */
 const takesOf = (schema: z.ZodType): string => schema.safeParse(null).error?.issues[0]?.message ?? ''
@@ -119,15 +119,15 @@ export const settingsHelp = (): readonly SettingHelp[] =>
   }))
 
 /** Every setting with what is in force in this environment; secrets are masked, and a wrong one is told. */
-export const settingsInForce = (environment: NodeJS.ProcessEnv): readonly SettingInForce[] =>
+export const effectiveSettings = (environment: NodeJS.ProcessEnv): readonly EffectiveSetting[] =>
   settingsHelp().map((setting) => ({
     ...setting,
-    ...inForce(setting.name as keyof typeof settings, setting.default, environment),
+    ...effectiveValue(setting.name as keyof typeof settings, setting.default, environment),
   }))
 
 /** Lines fit into this many columns where no terminal says how wide it is; a very wide one is not filled. */
 const usualColumns = 100
-const mostColumns = 120
+const maxColumns = 120
 const labels = { takes: 'takes    ', default: 'default  ', value: 'in force ' } as const
 
 const sources: Readonly<Record<Source, string>> = {
@@ -137,18 +137,18 @@ const sources: Readonly<Record<Source, string>> = {
   none: 'not set',
 }
 
-const valueText = ({ value, source, problem }: InForce): string => {
+const valueText = ({ value, source, problem }: EffectiveValue): string => {
   const wrong = problem === null ? '' : `; WRONG: expected ${problem}`
   return `${value === null ? '' : `${value}, `}${sources[source]}${wrong}`
 }
 
-const settingsText = (all: readonly SettingInForce[], columns: number): string => {
+const settingsText = (all: readonly EffectiveSetting[], columns: number): string => {
   const margin = Math.max(...all.map(({ name }) => name.length)) + 2
   const beside = (text: string, label = ''): readonly string[] =>
     wrapped(text, columns - margin - label.length).map(
       (line, at) => `${' '.repeat(margin)}${at === 0 ? label : ' '.repeat(label.length)}${line}`,
     )
-  const entry = (setting: SettingInForce): string => {
+  const entry = (setting: EffectiveSetting): string => {
     const lines = [
       ...beside(setting.help),
       ...beside(setting.takes, labels.takes),
@@ -179,8 +179,8 @@ export const registerSettings = (
       'list every setting: what it is for, what it takes, its default, and what is in force here and where that comes from',
     )
     .action((options: { json?: boolean }) => {
-      const all = settingsInForce(environment)
-      out(options.json ? JSON.stringify(all) : settingsText(all, Math.min(columns, mostColumns)))
+      const all = effectiveSettings(environment)
+      out(options.json ? JSON.stringify(all) : settingsText(all, Math.min(columns, maxColumns)))
     })
 }
 
@@ -207,7 +207,7 @@ export const unknownSettings = (environment: NodeJS.ProcessEnv): readonly string
     .filter((name) => !known.includes(name) && !name.startsWith(ofTests))
     .sort()
     .map((name) => {
-      const meant = nearest(name, known, bare)
+      const meant = closestWord(name, known, bare)
       const hint = meant === null ? '' : `; did you mean ${meant}?`
       return `${name} is not a setting and has no effect${hint === '' ? '; "farebox settings" lists them all' : hint}`
     })

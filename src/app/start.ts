@@ -11,12 +11,12 @@ import { type LivePrices, createLivePrices } from '../features/resellers/live-pr
 import { openScrapers } from '../features/scrapers/open.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
-import { type Closing, opening } from '../kernel/resource-scope.ts'
+import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { busyStreams } from '../platform/commands/snapshots.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { shutDown } from '../platform/http/server.ts'
-import { withFilesIn } from '../platform/postgres/errors.ts'
+import { withStartFiles } from '../platform/postgres/errors.ts'
 import { type Reads, createReads } from '../platform/projections/read-your-writes.ts'
 import type { Config } from './config.ts'
 import type { DemoFile } from './demo/demo-file.ts'
@@ -116,9 +116,9 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
  * the start is to stop with their message
  */
 export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
-  opening((closing) => openInto(closing, options))
+  closeOnFailure((closing) => openInto(closing, options))
 
-const openInto = async (closing: Closing, options: FareboxOptions): Promise<Farebox> => {
+const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<Farebox> => {
   const { config, systemClock, monotonicMs, logger, kill } = options
   const has = (role: Role): boolean => options.roles.includes(role)
   const hooks = crashHooks(config.crashAt, kill)
@@ -195,16 +195,16 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     const { server } = api
     closing.add(() => shutDown(server, config.shutdownTimeoutMs))
   }
-  const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
+  const seeding = { ...core, runner: opened.logWait?.runner(core.runner) ?? core.runner }
   const places = { baseUrl: where(), sandbox: payments.sandboxUrl }
-  const demo = await withFilesIn(config.dataDir, () => seedDemo(seeding, places))
+  const demo = await withStartFiles(config.dataDir, () => seedDemo(seeding, places))
   const console = has('http')
     ? await startConsole(core, consoleOriginOf(config, where()), demo?.demo ?? null)
     : null
   if (has('http')) await warmFolds(core)
   await api?.caughtUp()
   starting = null
-  opened.patience?.end()
+  opened.logWait?.end()
   return {
     core,
     projecting,

@@ -42,9 +42,9 @@ export const supervise = (parts: {
   readonly graceMs: number
   readonly logger: Logger
   /** A worker that was ready is gone. */
-  readonly onGone?: ((worker: string) => void) | undefined
+  readonly onExit?: ((worker: string) => void) | undefined
 }): Supervised => {
-  const { entry, count, env, flags, name, graceMs, logger, onGone } = parts
+  const { entry, count, env, flags, name, graceMs, logger, onExit } = parts
   const workers = new Set<ChildProcess>()
   const timers = new Set<NodeJS.Timeout>()
   let closing = false
@@ -65,7 +65,7 @@ export const supervise = (parts: {
     })
     child.once('exit', (code, signal) => {
       workers.delete(child)
-      if (worker !== null) onGone?.(worker)
+      if (worker !== null) onExit?.(worker)
       if (closing) return
       const refused = code === refusedCode
       if (refused) told(new Error(`${name} refused to start; its message says why`))
@@ -159,9 +159,9 @@ export const superviseGateway = (deps: {
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
   /** A worker that took connections is gone: what it had on lease may be sold by others. */
-  readonly onGone?: (worker: string) => void
+  readonly onExit?: (worker: string) => void
 }): Supervised => {
-  const { config, logger, onGone } = deps
+  const { config, logger, onExit } = deps
   const { port, workers } = config.gateway
   return supervise({
     entry,
@@ -170,6 +170,6 @@ export const superviseGateway = (deps: {
     name: 'a gateway worker',
     graceMs: config.shutdownTimeoutMs + graceMs,
     logger,
-    onGone,
+    onExit,
   })
 }

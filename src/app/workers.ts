@@ -17,7 +17,7 @@ import { startSubscriptions } from '../features/subscriptions/renewal-worker.ts'
 import { createWallets, startMovementReactor } from '../features/wallet/wallet-service.ts'
 import { startWebhooks } from '../features/webhooks/open.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
-import { type Core, type Projecting, tablesMade } from '../platform/feature/core.ts'
+import { type Core, type Projecting, waitForReadTables } from '../platform/feature/core.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createWorkers } from '../platform/work/queue-workers.ts'
 import { createWorkMetrics } from './metrics.ts'
@@ -45,7 +45,7 @@ export const startReactors = (
 } => {
   const { config, pool, clock, logger, runner } = core
   const { deposits } = payments
-  const firstLookMs = config.payments.depositLookMs
+  const firstPollMs = config.payments.depositPollMs
   const bots = createBots({
     pool,
     credentials: createResellerCredentials({ pool, vault: createVault(core.keys.master) }),
@@ -61,7 +61,7 @@ export const startReactors = (
     metrics: createWorkMetrics(parts.registry, core),
   })
   const callbacks = startCallbackReactor({ ...payments, workers, wallets, logger })
-  const started = tablesMade(projecting, stopping.signal).then((made) =>
+  const started = waitForReadTables(projecting, stopping.signal).then((made) =>
     made
       ? [
           startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),
@@ -76,8 +76,8 @@ export const startReactors = (
             workers,
           }),
           startMessageWorker({ workers, pool, log: core.log, botOf: bots.of, clock }),
-          startDepositReactor({ workers, pool, deposits, clock, logger, firstLookMs }),
-          startDisputeReactor({ ...payments, workers, pool, clock, logger, firstLookMs }),
+          startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
+          startDisputeReactor({ ...payments, workers, pool, clock, logger, firstPollMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
           startSubscriptions(core, parts.prices),
           startBatchWorker({

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { facts } from '../domain/events.ts'
+import { eventDefinitions } from '../domain/events.ts'
 import { type BookedLeg, bookedLegs } from '../domain/ledger/booked-legs.ts'
 import { anyId, either, exactly, group, id, oneOf, orNull, text, time } from '../kernel/event-fields.ts'
-import { type Fact, signInMethods } from '../kernel/event.ts'
+import { type EventDefinition, signInMethods } from '../kernel/event.ts'
 import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 
 /** What stands beside the data of every event. */
@@ -80,7 +80,7 @@ export const eventDictionary = (): EventDictionary => {
     Object.assign(defs, $defs)
     return json
   }
-  const entryOf = ({ type, stream, means, data }: Fact): Entry => {
+  const entryOf = ({ type, stream, means, data }: EventDefinition): Entry => {
     const books = booksOf(type)
     return { stream, means, data: schemaOf(data), ...(books && { books }) }
   }
@@ -94,7 +94,7 @@ export const eventDictionary = (): EventDictionary => {
       reseller_when: { event: 'AccountCreated', account: 'accountId', is: 'reseller' },
     },
     metadata: schemaOf(metadata),
-    events: Object.fromEntries(facts.map((fact) => [fact.type, entryOf(fact)])),
+    events: Object.fromEntries(eventDefinitions.map((fact) => [fact.type, entryOf(fact)])),
     $defs: defs,
   }
 }

@@ -2,45 +2,45 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { decideBlock } from '../domain/accounts/decide.ts'
 import { accountRef } from '../domain/accounts/fold.ts'
-import { breachFold } from '../domain/seals/events.ts'
+import { violationFold } from '../domain/seals/events.ts'
 import { type AccountId, newId } from '../kernel/ids.ts'
-import { accountStream, breachStream } from '../kernel/streams.ts'
+import { accountStream, violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import { type Poller, startPoller } from '../platform/work/worklist.ts'
-import { lawGroup } from './invariants/invariants.ts'
+import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
-import { type Breach, breachText, readBreaches } from './violations.ts'
+import { type Violation, violationText, listViolations } from './violations.ts'
 
 /** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
-export class LawBroken extends Error {
-  override readonly name = 'LawBroken'
+export class UnresolvedViolation extends Error {
+  override readonly name = 'UnresolvedViolation'
 }
 
-const mostShown = 20
+const maxShown = 20
 const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
-const mostWaits = 60
+const maxWaitAttempts = 60
 
-const brokenText = (breaches: readonly Breach[]): string | null => {
-  const [first] = breaches
+const brokenText = (violations: readonly Violation[]): string | null => {
+  const [first] = violations
   if (first === undefined) return null
-  const more = breaches.length === 1 ? '' : `, and ${breaches.length - 1} more`
-  return `${breachText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" says why one stands`
+  const more = violations.length === 1 ? '' : `, and ${violations.length - 1} more`
+  return `${violationText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" says why one stands`
 }
 
-const readOpen = (pool: pg.Pool): Promise<readonly Breach[]> =>
-  readBreaches(pool, { open: true, limit: mostShown })
+const readOpen = (pool: pg.Pool): Promise<readonly Violation[]> =>
+  listViolations(pool, { open: true, limit: maxShown })
 
 /** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
-export const readLawProblem = async (pool: pg.Pool): Promise<string | null> =>
+export const readViolationProblem = async (pool: pg.Pool): Promise<string | null> =>
   brokenText(await readOpen(pool))
 
 /**
  * Resolves when every event up to a position was held against the laws and none breaks one.
- * @throws LawBroken; Error when the laws do not follow the log
+ * @throws UnresolvedViolation; Error when the laws do not follow the log
  */
-export const lawsHold = async (
+export const requireInvariantsHold = async (
   {
     pool,
     progress,
@@ -54,20 +54,20 @@ export const lawsHold = async (
   position: number,
   signal: AbortSignal,
 ): Promise<void> => {
-  for (let waits = 0; !(await progress.reached(lawGroup.name, position, waitMs)); waits += 1) {
+  for (let waits = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); waits += 1) {
     signal.throwIfAborted()
-    if (waits === mostWaits)
+    if (waits === maxWaitAttempts)
       throw new Error(
-        `the laws are not checked up to position ${position}: see what stops the projection "${lawGroup.name}"`,
+        `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
   await signatures?.reached(position, signal)
-  const problem = await readLawProblem(pool)
-  if (problem !== null) throw new LawBroken(problem)
+  const problem = await readViolationProblem(pool)
+  if (problem !== null) throw new UnresolvedViolation(problem)
 }
 
-export type LawGuard = Pick<Poller, 'stop'> & {
-  /** As of its last look, what `readLawProblem` says. */
+export type ViolationMonitor = Pick<Poller, 'stop'> & {
+  /** As of its last look, what `readViolationProblem` says. */
   problem(): string | null
 }
 
@@ -75,18 +75,18 @@ export type LawGuard = Pick<Poller, 'stop'> & {
 const stopAccount = async (
   runner: CommandRunner,
   accountId: AccountId,
-  { eventId, rule }: Breach,
+  { eventId, rule }: Violation,
 ): Promise<void> => {
   await runner.run({
     name: 'block-for-breach',
     account: accountId,
     streams: {
       account: accountRef(accountId),
-      breach: { stream: breachStream(eventId), fold: breachFold },
+      violation: { stream: violationStream(eventId), fold: violationFold },
     },
-    decide: ({ account, breach }) => {
+    decide: ({ account, violation }) => {
       const reason = `an event of it breaks the law ${rule}: ${eventId}`
-      const decision = breach.includes(rule) ? null : decideBlock(account, { reason })
+      const decision = violation.includes(rule) ? null : decideBlock(account, { reason })
       const events = decision?.outcome === 'decided' ? decision.events : []
       return {
         appends: events.length === 0 ? [] : [{ stream: accountStream(accountId), events }],
@@ -99,26 +99,26 @@ const stopAccount = async (
 }
 
 /** Stops what accounts do whose events break a law, until an operator decided about them and unblocks the account. */
-export const startLawGuard = (deps: {
+export const startViolationMonitor = (deps: {
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly progress: Pick<Progress, 'reached'>
   readonly logger: Logger
   readonly intervalMs?: number
-}): LawGuard => {
+}): ViolationMonitor => {
   const { pool, runner, progress, logger } = deps
-  let open: readonly Breach[] = []
+  let open: readonly Violation[] = []
   const told = new Set<string>()
   const look = async (): Promise<void> => {
     // Before the tables are made there is nothing to look at.
-    if (!(await progress.reached(lawGroup.name, 0, 0))) return
+    if (!(await progress.reached(invariantGroup.name, 0, 0))) return
     open = await readOpen(pool)
-    for (const breach of open) {
-      const { eventId, rule, accountId } = breach
+    for (const violation of open) {
+      const { eventId, rule, accountId } = violation
       const key = `${eventId} ${rule}`
-      if (!told.has(key)) logger.fatal({ eventId, rule, accountId }, breachText(breach))
+      if (!told.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
       told.add(key)
-      if (accountId !== null) await stopAccount(runner, accountId, breach)
+      if (accountId !== null) await stopAccount(runner, accountId, violation)
     }
   }
   const poller = startPoller({ name: 'law-guard', intervalMs: deps.intervalMs ?? 1_000, work: look, logger })

@@ -1,12 +1,12 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../kernel/clock.ts'
-import type { Closing } from '../kernel/resource-scope.ts'
+import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
-import { asked, registerGauge } from '../platform/http/gauges.ts'
+import { sharedPerScrape, registerGauge } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore } from '../platform/outgoing/open-object-store.ts'
 import { type Delivery, type DeliveryLag, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
-import { lawsHold, startLawGuard } from './invariant-monitor.ts'
+import { requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
@@ -14,7 +14,7 @@ import { startSignatureWatch } from './signatures/signature-watch.ts'
 /** Seals the log as far as it keeps the laws, and stops the accounts whose events break one. */
 export const startAuditing = (
   core: Core,
-  closing: Closing,
+  closing: CloseStack,
   { feed, progress }: Projecting,
   { registry, onSeal }: { readonly registry: Registry; readonly onSeal: () => void },
 ): void => {
@@ -32,7 +32,7 @@ export const startAuditing = (
     key,
     every: config.seal,
     ...(config.laws && {
-      cleared: (position, signal) => lawsHold({ pool, progress, signatures }, position, signal),
+      cleared: (position, signal) => requireInvariantsHold({ pool, progress, signatures }, position, signal),
     }),
   })
   closing.add(sealer.stop)
@@ -42,7 +42,7 @@ export const startAuditing = (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!config.laws) return
-  const guard = startLawGuard({ ...core, progress })
+  const guard = startViolationMonitor({ ...core, progress })
   closing.add(guard.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',
@@ -53,17 +53,17 @@ export const startAuditing = (
 
 /** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
 export const sealTargetProbes = (core: Core): readonly Probe[] => {
-  const { place } = core.config.sealTarget
-  if (place === null) return []
+  const { location } = core.config.sealTarget
+  if (location === null) return []
   const check = async (): Promise<string | null> => {
-    const lag = await readDeliveryLag(core, place)
+    const lag = await readDeliveryLag(core, location)
     return lag.seals === 0 && lag.problem === null ? null : lagText(lag, core.clock())
   }
   return [{ name: 'seal target', note: true, check }]
 }
 
 const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<DeliveryLag>): void => {
-  const lag = asked(lagNow)
+  const lag = sharedPerScrape(lagNow)
   const gauge = (name: string, help: string, read: (found: DeliveryLag) => number): void => {
     new Gauge({
       name,
@@ -99,8 +99,8 @@ export const startSealDelivery = async (
   registry: Registry,
   systemClock: Clock,
 ): Promise<Delivery | null> => {
-  const { place, access } = core.config.sealTarget
-  if (place === null) return null
-  registerLag(core, registry, () => readDeliveryLag(core, place))
-  return startDelivery({ ...core, place, store: await openStore(place, access, systemClock) })
+  const { location, access } = core.config.sealTarget
+  if (location === null) return null
+  registerLag(core, registry, () => readDeliveryLag(core, location))
+  return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
 }

@@ -7,15 +7,15 @@ import { refuse } from '../platform/http/errors.ts'
 import { keyField } from '../platform/ui/form.ts'
 import { type Html, html, nothing } from '../platform/ui/html.ts'
 import { type LongRun, followingRuns, progressBar } from '../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, show, whoIs } from '../platform/ui/page.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, show, displayNameOf } from '../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../platform/ui/table.ts'
-import { type Look, afterOf, afterText, countText, idText, stateText, timeText } from '../platform/ui/text.ts'
+import { type BadgeTone, afterOf, afterText, countText, idText, stateText, timeText } from '../platform/ui/text.ts'
 import { findingText } from './checks/finding.ts'
 import { type RunsChain, checkRuns } from './checks/verification-chain.ts'
 import { type Verification, findVerification, newRunId, verificationsAfter } from './verification-runs.ts'
 import type { VerifyProgress } from './verify.ts'
 
-const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Look]>> = {
+const outcomes: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
   running: ['runs', 'warn'],
   clean: ['clean', 'good'],
   differs: ['differs', 'bad'],
@@ -122,7 +122,7 @@ ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
 }
 
 const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) => {
-  const begun = work.verify({ runId: newRunId(), by: whoIs(visitor), startedAtMs: nowMs }, cause.actor)
+  const begun = work.verify({ runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs }, cause.actor)
   return goTo(
     runs,
     begun === null
@@ -202,6 +202,6 @@ export const verificationPages = (deps: FinanceDeps): readonly ConsolePage[] => 
   }),
 ]
 
-export type VerificationAsked = { readonly runId: string }
+export type VerificationRunRef = { readonly runId: string }
 
-export type VerificationRun = LongRun<VerificationAsked, VerifyProgress, Verification>
+export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>

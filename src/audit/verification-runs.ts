@@ -179,7 +179,7 @@ export type VerificationDeps = VerifyDeps & {
   readonly master: MasterKey
 }
 
-export type VerificationAsked = Pick<VerifyOptions, 'publicKey' | 'exported' | 'onProgress' | 'signal'> & {
+export type VerificationRequest = Pick<VerifyOptions, 'publicKey' | 'exported' | 'onProgress' | 'signal'> & {
   readonly runId: string
   readonly actor: Actor
 }
@@ -189,7 +189,7 @@ export const newRunId = (): string => newId<string>('vrf')
 /** Verifies the log, and keeps the run on record from its start; one that throws is kept as ended without a verdict. */
 export const runVerification = async (
   { clock, master, ...deps }: VerificationDeps,
-  { actor, ...asked }: VerificationAsked,
+  { actor, ...asked }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
   const { pool, log } = deps
   const { runId } = asked

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { counted } from '../kernel/formats.ts'
+import { pluralize } from '../kernel/formats.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import { type Cli, type CliContext, wholeNumber } from '../platform/cli/cli-context.ts'
 import { ledgerCommand } from '../platform/cli/options.ts'
@@ -13,7 +13,7 @@ import { findingText } from './checks/finding.ts'
 import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
 import { checkRuns } from './checks/verification-chain.ts'
-import { type KeptSeals, exportedSeals, seenByWitness } from './external-seals/external-seals.ts'
+import { type ExternalSeals, readExportedSeals, readWitnessedSeals } from './external-seals/external-seals.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { sealerLock } from './seals/sealing.ts'
 import { readPublicKey } from './seals/seals-file.ts'
@@ -21,14 +21,14 @@ import { listVerifications, newRunId, resultJson, runVerification } from './veri
 import type { VerifyOptions, VerifyResult } from './verify.ts'
 
 /** Tables a verification does not look into, by schema, each list in the order of its names. */
-export type Outside = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
+export type UnverifiedTables = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** They are held against the log; everything else in these schemas is not. */
 const checked: readonly string[] = ['work.event_digests', 'work.verifications', trafficTable, ...vaultTables]
 
 /** What lies outside of every verification, as this database has it: a table that a migration adds is named without a change here. */
-export const readOutside = async (pool: pg.Pool): Promise<Outside> => {
-  const { rows } = await pool.query<{ schema: keyof Outside; name: string }>(
+export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTables> => {
+  const { rows } = await pool.query<{ schema: keyof UnverifiedTables; name: string }>(
     `select n.nspname as schema, c.relname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('engine', 'vault', 'work') and c.relkind in ('r', 'p') and not c.relispartition
@@ -36,7 +36,7 @@ export const readOutside = async (pool: pg.Pool): Promise<Outside> => {
       order by c.relname collate "C"`,
     [checked],
   )
-  const of = (schema: keyof Outside): readonly string[] =>
+  const of = (schema: keyof UnverifiedTables): readonly string[] =>
     rows.filter((row) => row.schema === schema).map(({ name }) => name)
   return { engine: of('engine'), vault: of('vault'), work: of('work') }
 }
@@ -54,7 +54,7 @@ const shownFindings = 20
 const signaturesText = ({ signatures }: VerifyResult): string => {
   if (signatures === null) return 'no event: EventStoreDB keeps no signatures'
   const { signed, batches, keys, unsigned } = signatures
-  const told = `${counted(signed, 'event')} in ${counted(batches, 'batch', 'batches')}, by ${counted(keys, 'key')}`
+  const told = `${pluralize(signed, 'event')} in ${pluralize(batches, 'batch', 'batches')}, by ${pluralize(keys, 'key')}`
   return unsigned === 0 ? told : `${told}; ${unsigned} of times without signing`
 }
 
@@ -66,20 +66,20 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     position: positionToken(result.position),
     streams: result.streams,
     'sealed up to':
-      seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
+      seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${pluralize(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
     'signed by processes': signaturesText(result),
     vault: result.vault
       .map(
         ({ table, checked, uncommitted, erased }) =>
-          `${table}: ${counted(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
+          `${table}: ${pluralize(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
       )
       .join('; '),
     'unlogged traffic':
       result.unloggedTraffic.plans === 0
         ? null
-        : `${result.unloggedTraffic.bytes} bytes of ${counted(result.unloggedTraffic.plans, 'plan')}, counted and not in the log yet`,
+        : `${result.unloggedTraffic.bytes} bytes of ${pluralize(result.unloggedTraffic.plans, 'plan')}, counted and not in the log yet`,
     'runs before': `${result.runs.links} chained`,
     'read tables': compared
       .map(
@@ -92,7 +92,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
   })
 }
 
-const outsideText = (outside: Outside): string =>
+const outsideText = (outside: UnverifiedTables): string =>
   [
     ...Object.entries(outside).map(([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`),
     'told by digests, seals and signatures alone, no law: the fields of docs/no-law.md',
@@ -105,7 +105,7 @@ const differenceText = ({ findings, findingCount }: VerifyResult): string => {
 }
 
 /** Seals of another log are wrong use, not a change of this one. */
-const refuseOtherLog = async ({ log }: CliContext, kept: KeptSeals): Promise<void> => {
+const refuseOtherLog = async ({ log }: CliContext, kept: ExternalSeals): Promise<void> => {
   const [first] = await log.readAll(0, 1)
   if (kept.logId !== (await log.logId()) && kept.firstEventId !== first?.id)
     throw new CliMisuse(
@@ -123,10 +123,10 @@ const optionsOf = async (
       ? sealKeyOf(context.keys.seal).publicKey
       : await readPublicKey(given.publicKey)
   const { config } = context
-  const kept: KeptSeals[] = []
+  const kept: ExternalSeals[] = []
   if (given.seals !== undefined)
-    kept.push(await exportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
-  if (given.witness !== undefined) kept.push(await seenByWitness(given.witness, given.witnessKey, publicKey))
+    kept.push(await readExportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
+  if (given.witness !== undefined) kept.push(await readWitnessedSeals(given.witness, given.witnessKey, publicKey))
   else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
   if (kept.length === 0) return { publicKey, exported: null }
   for (const each of kept) await refuseOtherLog(context, each)
@@ -155,7 +155,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
       },
     },
   ).finally(() => bar.end())
-  const outside = await readOutside(pool)
+  const outside = await readUnverifiedTables(pool)
   const running = wasRunning || (await isLocked(pool, sealerLock))
   const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
   const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
@@ -170,7 +170,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
         : `--max-unsealed allows ${maxUnsealed}`
     throw new CliRefusal(
       'log_unsealed',
-      `${counted(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+      `${pluralize(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
       json,
     )
   }
@@ -246,7 +246,7 @@ Examples:
         const json = { verifications: shown, total, chain }
         if (chain.findings.length > 0)
           throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
-        const chained = `${counted(chain.links, 'run')} chained, digest ${chain.digest}`
+        const chained = `${pluralize(chain.links, 'run')} chained, digest ${chain.digest}`
         return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
       }),
     )

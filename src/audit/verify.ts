@@ -6,8 +6,8 @@ import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
-import { type Finding, createFindings, placeOf } from './checks/finding.ts'
-import { checkOpenEnds } from './checks/open-ends-check.ts'
+import { type Finding, createFindings, eventLocationOf } from './checks/finding.ts'
+import { checkUnfinishedWork } from './checks/open-ends-check.ts'
 import { createPeriodCheck } from './checks/period-check.ts'
 import { createPoisons, readViolations } from './checks/poison-check.ts'
 import { type GroupSummary, type Rederivation, createDerivation, createRederivation } from './checks/rederive.ts'
@@ -135,7 +135,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
           findings.add({
             where: 'event',
             check: 'content',
-            event: placeOf(stored, ordinal),
+            event: eventLocationOf(stored, ordinal),
             problem,
           })
       periods.take(read)
@@ -183,7 +183,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
-    await checkOpenEnds(placesSession.client, schema, findings)
+    await checkUnfinishedWork(placesSession.client, schema, findings)
     const vault = [...(await checkVault(placesSession.client, schema, findings))]
     if (options.customerIdOf !== undefined)
       vault.push(await checkCustomers(placesSession.client, options.customerIdOf, findings))

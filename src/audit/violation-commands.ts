@@ -3,45 +3,45 @@ import type { Cli, CliContext } from '../platform/cli/cli-context.ts'
 import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
-import { bringUp } from '../platform/projections/bring-up.ts'
-import { lawGroup } from './invariants/invariants.ts'
+import { catchUp } from '../platform/projections/bring-up.ts'
+import { invariantGroup } from './invariants/invariants.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
-import { type Breach, decideBreach, readBreaches } from './violations.ts'
+import { type Violation, acknowledgeViolation, listViolations } from './violations.ts'
 
-const mostListed = 1_000
+const maxListed = 1_000
 
 /** Every breach of the whole log as it stands now. */
-const breachesNow = async (context: CliContext, open: boolean): Promise<readonly Breach[]> => {
+const currentViolations = async (context: CliContext, open: boolean): Promise<readonly Violation[]> => {
   const bar = createProgressBar(process.stderr)
   try {
     const { codec } = context
-    await bringUp({ ...context, decode: codec.decode }, { group: lawGroup, called: 'laws' }, bar)
+    await catchUp({ ...context, decode: codec.decode }, { group: invariantGroup, displayName: 'laws' }, bar)
   } finally {
     bar.end()
   }
   if (context.config.eventStoreUrl === null)
     await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
-  return readBreaches(context.pool, { open, limit: mostListed })
+  return listViolations(context.pool, { open, limit: maxListed })
 }
 
 /**
  * Holds the whole log against the laws.
  * @throws CliRefusal `law_broken` when an event breaks one and nobody decided about it
  */
-export const refuseBroken = async (context: CliContext): Promise<void> => {
-  const breaches = await breachesNow(context, true)
-  if (breaches.length > 0)
+export const refuseUnresolvedViolations = async (context: CliContext): Promise<void> => {
+  const violations = await currentViolations(context, true)
+  if (violations.length > 0)
     throw new CliRefusal(
       'law_broken',
-      `the log is not sealed: "ledger decide" says why an event stands that breaks a law\n${breachTable(breaches)}`,
-      { breaches },
+      `the log is not sealed: "ledger decide" says why an event stands that breaks a law\n${violationTable(violations)}`,
+      { violations },
     )
 }
 
-const breachTable = (breaches: readonly Breach[]): string =>
+const violationTable = (violations: readonly Violation[]): string =>
   table(
-    breaches,
+    violations,
     [
       { title: 'event', value: ({ eventId }) => eventId },
       { title: 'type', value: ({ eventType }) => eventType },
@@ -71,11 +71,11 @@ const registerList = (ledger: Command, cli: Cli): void => {
     )
     .action(
       cli.action(async (context, { open = false }: { open?: boolean }) => {
-        const breaches = await breachesNow(context, open)
-        const text = breachTable(breaches)
-        if (breaches.some(({ decision }) => decision === null))
-          throw new CliRefusal('law_broken', `an event breaks a law\n${text}`, { breaches })
-        return { json: { breaches }, text }
+        const violations = await currentViolations(context, open)
+        const text = violationTable(violations)
+        if (violations.some(({ decision }) => decision === null))
+          throw new CliRefusal('law_broken', `an event breaks a law\n${text}`, { violations })
+        return { json: { violations }, text }
       }),
     )
 }
@@ -96,15 +96,15 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
     )
     .action(
       cli.action(async (context, eventId: string, { reason }: { reason: string }) => {
-        const breaches = await breachesNow(context, false)
-        const found = breaches.filter((breach) => breach.eventId === eventId)
+        const violations = await currentViolations(context, false)
+        const found = violations.filter((violation) => violation.eventId === eventId)
         if (found.length === 0)
           throw new CliMisuse(
             `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
             {},
             'not_found',
           )
-        for (const breach of found) await decideBreach(context.runner, breach, reason, context)
+        for (const violation of found) await acknowledgeViolation(context.runner, violation, reason, context)
         const rules = found.map(({ rule }) => rule)
         return {
           json: { eventId, rules, reason },
@@ -115,7 +115,7 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
 }
 
 /** `ledger breaches`, `ledger decide` */
-export const registerBreaches = (program: Command, cli: Cli): void => {
+export const registerViolations = (program: Command, cli: Cli): void => {
   const ledger = ledgerCommand(program)
   registerList(ledger, cli)
   registerDecide(ledger, cli)

@@ -1,14 +1,14 @@
 import type pg from 'pg'
-import { breachFold } from '../domain/seals/events.ts'
+import { violationFold } from '../domain/seals/events.ts'
 import { decided } from '../kernel/decider.ts'
 import type { Cause } from '../kernel/event.ts'
 import type { AccountId } from '../kernel/ids.ts'
-import { breachStream } from '../kernel/streams.ts'
+import { violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
 import { handle } from '../platform/commands/handle.ts'
 
 /** An event that breaks a law, as the running server found it. */
-export type Breach = {
+export type Violation = {
   readonly position: number
   readonly eventId: string
   readonly eventType: string
@@ -37,7 +37,7 @@ type Row = {
   decided_at: string | null
 }
 
-const toBreach = (row: Row): Breach => ({
+const toViolation = (row: Row): Violation => ({
   position: row.position,
   eventId: row.event_id,
   eventType: row.event_type,
@@ -50,10 +50,10 @@ const toBreach = (row: Row): Breach => ({
 })
 
 /** What broke a law, in the order of the log; `open`: only what nobody decided about. */
-export const readBreaches = async (
+export const listViolations = async (
   pool: Pick<pg.Pool, 'query'>,
   { open, limit }: { readonly open: boolean; readonly limit: number },
-): Promise<readonly Breach[]> => {
+): Promise<readonly Violation[]> => {
   const { rows } = await pool.query<Row>(
     `select v.*, d.reason, d.decided_by, d.decided_at
        from (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
@@ -64,23 +64,23 @@ export const readBreaches = async (
       order by v.position, v.rule limit $2::int`,
     [open, limit],
   )
-  return rows.map(toBreach)
+  return rows.map(toViolation)
 }
 
-export const breachText = ({ eventId, eventType, rule, problem }: Breach): string =>
+export const violationText = ({ eventId, eventType, rule, problem }: Violation): string =>
   `${eventType} ${eventId} breaks ${rule}: ${problem}`
 
 /** Records that an operator knows of a breach and why it stands. A second time does nothing. */
-export const decideBreach = async (
+export const acknowledgeViolation = async (
   runner: CommandRunner,
-  { eventId, rule }: Pick<Breach, 'eventId' | 'rule'>,
+  { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,
   reason: string,
   cause: Cause,
 ): Promise<void> => {
   await handle(
     runner,
     { ...cause, name: 'decide-breach' },
-    { stream: breachStream(eventId), fold: breachFold },
+    { stream: violationStream(eventId), fold: violationFold },
     (state) =>
       state.includes(rule)
         ? decided()

@@ -1,61 +1,61 @@
-import type { Fact } from '../kernel/event.ts'
-import { accountFacts } from './accounts/events.ts'
-import { catalogFacts } from './catalog/events.ts'
-import { depositFacts } from './deposits/events.ts'
-import { exitFacts } from './exits/events.ts'
-import { financeTokenFacts } from './finance/tokens.ts'
-import { approvalFacts } from './ledger/approvals.ts'
-import { ledgerFacts } from './ledger/events.ts'
-import { manualFacts } from './ledger/manual-movements.ts'
-import { statementFacts } from './ledger/statement-lines.ts'
-import { noticeFacts } from './notices/events.ts'
-import { orderFacts } from './orders/events.ts'
-import { periodFacts } from './periods/events.ts'
-import { planFacts } from './plans/events.ts'
-import { termsFacts } from './resellers/events.ts'
-import { scrapeBatchFacts } from './scrapers/batches.ts'
-import { scrapeFacts } from './scrapers/calls.ts'
-import { scraperPriceFacts } from './scrapers/price-events.ts'
-import { breachFacts, sealFacts, signingFacts } from './seals/events.ts'
-import { personFacts } from './staff/events.ts'
-import { addressFacts, stockFacts } from './stock/events.ts'
-import { subscriptionFacts } from './subscriptions/events.ts'
-import { deliveryFacts, endpointFacts } from './webhooks/events.ts'
+import type { EventDefinition } from '../kernel/event.ts'
+import { accountEventDefinitions } from './accounts/events.ts'
+import { catalogEventDefinitions } from './catalog/events.ts'
+import { depositEventDefinitions } from './deposits/events.ts'
+import { exitEventDefinitions } from './exits/events.ts'
+import { financeTokenEventDefinitions } from './finance/tokens.ts'
+import { approvalEventDefinitions } from './ledger/approvals.ts'
+import { ledgerEventDefinitions } from './ledger/events.ts'
+import { manualEventDefinitions } from './ledger/manual-movements.ts'
+import { statementEventDefinitions } from './ledger/statement-lines.ts'
+import { noticeEventDefinitions } from './notices/events.ts'
+import { orderEventDefinitions } from './orders/events.ts'
+import { periodEventDefinitions } from './periods/events.ts'
+import { planEventDefinitions } from './plans/events.ts'
+import { termsEventDefinitions } from './resellers/events.ts'
+import { scrapeBatchEventDefinitions } from './scrapers/batches.ts'
+import { scrapeEventDefinitions } from './scrapers/calls.ts'
+import { scraperPriceEventDefinitions } from './scrapers/price-events.ts'
+import { violationEventDefinitions, sealEventDefinitions, signingEventDefinitions } from './seals/events.ts'
+import { personEventDefinitions } from './staff/events.ts'
+import { addressEventDefinitions, stockEventDefinitions } from './stock/events.ts'
+import { subscriptionEventDefinitions } from './subscriptions/events.ts'
+import { deliveryEventDefinitions, endpointEventDefinitions } from './webhooks/events.ts'
 
 /** Every kind of event that a log of ours holds, money first. */
-export const facts: readonly Fact[] = [
-  ...ledgerFacts,
-  ...statementFacts,
-  ...depositFacts,
-  ...manualFacts,
-  ...approvalFacts,
-  ...orderFacts,
-  ...subscriptionFacts,
-  ...planFacts,
-  ...stockFacts,
-  ...addressFacts,
-  ...scrapeFacts,
-  ...scrapeBatchFacts,
-  ...scraperPriceFacts,
-  ...accountFacts,
-  ...termsFacts,
-  ...catalogFacts,
-  ...exitFacts,
-  ...endpointFacts,
-  ...deliveryFacts,
-  ...noticeFacts,
-  ...personFacts,
-  ...financeTokenFacts,
-  ...periodFacts,
-  ...sealFacts,
-  ...signingFacts,
-  ...breachFacts,
+export const eventDefinitions: readonly EventDefinition[] = [
+  ...ledgerEventDefinitions,
+  ...statementEventDefinitions,
+  ...depositEventDefinitions,
+  ...manualEventDefinitions,
+  ...approvalEventDefinitions,
+  ...orderEventDefinitions,
+  ...subscriptionEventDefinitions,
+  ...planEventDefinitions,
+  ...stockEventDefinitions,
+  ...addressEventDefinitions,
+  ...scrapeEventDefinitions,
+  ...scrapeBatchEventDefinitions,
+  ...scraperPriceEventDefinitions,
+  ...accountEventDefinitions,
+  ...termsEventDefinitions,
+  ...catalogEventDefinitions,
+  ...exitEventDefinitions,
+  ...endpointEventDefinitions,
+  ...deliveryEventDefinitions,
+  ...noticeEventDefinitions,
+  ...personEventDefinitions,
+  ...financeTokenEventDefinitions,
+  ...periodEventDefinitions,
+  ...sealEventDefinitions,
+  ...signingEventDefinitions,
+  ...violationEventDefinitions,
 ]
 
-const byType: ReadonlyMap<string, Fact> = new Map(facts.map((fact) => [fact.type, fact]))
+const byType: ReadonlyMap<string, EventDefinition> = new Map(eventDefinitions.map((fact) => [fact.type, fact]))
 
 /** How a kind of event is declared; null: it is none of ours. */
-export const factOf = (type: string): Fact | null => byType.get(type) ?? null
+export const eventDefinitionOf = (type: string): EventDefinition | null => byType.get(type) ?? null
 
 /** What is wrong with an event's data by its declaration; null when nothing is. */
 export const dataProblem = (type: string, data: unknown): string | null => {

@@ -21,7 +21,7 @@ export type ProxyMetrics = {
   refused(status: number, error: Denied['error']): void
   /** One try to reach a target through an exit. */
   dialled(kind: string, outcome: 'connected' | 'exit_failed' | 'target_failed', ms: number): void
-  passed(direction: 'up' | 'down', bytes: number): void
+  countBytes(direction: 'up' | 'down', bytes: number): void
   /** A fault of the gateway itself ended one connection. */
   faulted(): void
 }
@@ -33,7 +33,7 @@ export const noMetrics: ProxyMetrics = {
   closed: () => undefined,
   refused: () => undefined,
   dialled: () => undefined,
-  passed: () => undefined,
+  countBytes: () => undefined,
   faulted: () => undefined,
 }
 
@@ -49,7 +49,7 @@ export type Denied = {
 }
 
 /** Somebody wants to connect. */
-export type Knock = {
+export type ConnectionAttempt = {
   /** Null: no credentials were sent; the source address may be on a whitelist. */
   readonly credentials: { readonly username: string; readonly password: string } | null
   /** The client's address, without a `::ffff:` prefix. */
@@ -93,7 +93,7 @@ export type Spending = {
 }
 
 export type Access = {
-  admit(knock: Knock): Promise<Admission | Denied>
+  admit(attempt: ConnectionAttempt): Promise<Admission | Denied>
 }
 
 /** One way out. */

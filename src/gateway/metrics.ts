@@ -64,6 +64,6 @@ export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
     refused: (status, error) => refusals.inc({ status: String(status), error }),
     dialled: (kind, outcome, ms) => dialled.observe({ kind, outcome }, ms / 1_000),
     faulted: () => faults.inc(),
-    passed: (direction, count) => bytes.inc({ direction }, count),
+    countBytes: (direction, count) => bytes.inc({ direction }, count),
   }
 }

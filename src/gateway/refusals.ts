@@ -71,12 +71,12 @@ export const refuse = (
   ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
 })
 
-export const blocked = (detail: string): Denied => refuse(464, 'target_blocked', detail)
+export const targetBlocked = (detail: string): Denied => refuse(464, 'target_blocked', detail)
 
-export const unavailable = (): Denied =>
+export const gatewayUnavailable = (): Denied =>
   refuse(503, 'gateway_unavailable', 'The gateway cannot serve this now. Try again shortly.', 5)
 
-export const full = (): Denied =>
+export const atCapacity = (): Denied =>
   refuse(503, 'gateway_full', 'The gateway has all the connections that it takes. Try again shortly.', 5)
 
 export const sessionFailed = (): Denied =>

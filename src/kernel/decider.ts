@@ -67,7 +67,7 @@ export type FoldedEvent<Event extends DomainEvent> = Event &
  * The state after facts that were just decided and are not written yet. They have no revision: for folds, and uses of a
  * state, that do not look at it.
  */
-export const foldedOn = <State, Event extends DomainEvent>(
+export const applyDecided = <State, Event extends DomainEvent>(
   { evolve }: Pick<Fold<State, Event>, 'evolve'>,
   state: State,
   events: readonly Event[],

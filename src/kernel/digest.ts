@@ -43,7 +43,7 @@ export const sha256 = (input: string | Uint8Array): Buffer =>
  * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
  * body and customer, without the price guard (docs/http-api.md, "Requests"). SHA-256, lower-case hex.
  */
-export const fingerprintOf = (request: {
+export const requestFingerprint = (request: {
   readonly method: string
   readonly path: string
   readonly productId: string

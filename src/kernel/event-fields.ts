@@ -63,14 +63,14 @@ export const hex = (bytes: number, description: string): z.ZodType<string> =>
   )
 
 /** A whole number, exact in JSON. */
-export const whole = (unit: string, sign: Sign, description: string): z.ZodType<number> => {
+export const integer = (unit: string, sign: Sign, description: string): z.ZodType<number> => {
   const schema =
     sign === 'above 0' ? z.int().positive() : sign === '0 or more' ? z.int().nonnegative() : z.int()
   return described(schema, { description, unit, sign })
 }
 export const micros = (sign: Sign, description: string): z.ZodType<number> =>
-  whole('micro-dollars', sign, description)
-export const cents = (sign: Sign, description: string): z.ZodType<number> => whole('cents', sign, description)
+  integer('micro-dollars', sign, description)
+export const cents = (sign: Sign, description: string): z.ZodType<number> => integer('cents', sign, description)
 
 /** A number that may have a fraction. */
 export const number = (unit: string, sign: Sign, description: string): z.ZodType<number> => {

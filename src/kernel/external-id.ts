@@ -1,7 +1,7 @@
 import type { AccountId, CustomerId } from './ids.ts'
 
 /** What a reseller's own id of a customer is, as errors say it. */
-export const ownIdForm = '1 to 128 printable characters'
+export const externalIdForm = '1 to 128 printable characters'
 
 /** Characters: code points, none of them a control, a format or a lone surrogate. */
 const printable = /^[^\p{C}]{1,128}$/u
@@ -19,9 +19,9 @@ const trimmed = (text: string): string => {
 /**
  * A reseller's own id of a customer as it came in by any entrance: a header, a query, an option of a command. The same
  * text names the same customer everywhere, since blanks around it are no part of it.
- * @returns the id; null for what is none (`ownIdForm`)
+ * @returns the id; null for what is none (`externalIdForm`)
  */
-export const ownIdOf = (text: string): string | null => {
+export const parseExternalId = (text: string): string | null => {
   const id = trimmed(text)
   return printable.test(id) ? id : null
 }

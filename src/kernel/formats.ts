@@ -1,12 +1,12 @@
 /** A number and what it counts, e.g. `1 seal`, `2 seals`, `1 entry`, `2 entries`. */
-export const counted = (count: number | bigint, one: string, more = `${one}s`): string =>
+export const pluralize = (count: number | bigint, one: string, more = `${one}s`): string =>
   `${count} ${Number(count) === 1 ? one : more}`
 
 /**
  * Options of an `LRUCache` of at most so many entries that takes memory as it fills. `max` makes room for all of them when
  * the cache is made: 10 ms for 100,000 entries, at every start.
  */
-export const growingTo = (entries: number) => ({ maxSize: entries, sizeCalculation: () => 1 })
+export const growingCacheOptions = (entries: number) => ({ maxSize: entries, sizeCalculation: () => 1 })
 
 /**
  * Whether a text is an https address that every reader takes for the same: it says `https://` and a host, with neither a

@@ -65,7 +65,7 @@ const homeDigits = 3
  * The number of the log that an account, or what belongs to one, lives in. All ids of versions 5 and 7 are of log 0,
  * and so is every id today (docs/decisions/0046-doors-to-many-logs.md).
  */
-export const homeOfId = (id: string): number => {
+export const shardOfId = (id: string): number => {
   // Few ids get past this: the pattern costs more than the rest of a derived id's home.
   if (id[versionPlace] !== '8') return 0
   const digits = homedId.exec(id)?.[1]
@@ -73,7 +73,7 @@ export const homeOfId = (id: string): number => {
 }
 
 /** The same id in another log: 0 to 4,095. An account gets its log when it is created and never changes it. */
-export const withHome = <Id extends string>(id: Id, home: number): Id => {
+export const withShard = <Id extends string>(id: Id, home: number): Id => {
   if (home === 0) return id
   const last = home.toString(16).padStart(homeDigits, '0')
   return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -homeDigits)}${last}` as Id
@@ -84,7 +84,7 @@ export const withHome = <Id extends string>(id: Id, home: number): Id => {
  * @param owner The account that it belongs to, or something of that account: it lives in the same log
  */
 export const newId = <Id extends string>(prefix: string, owner = ''): Id =>
-  withHome(`${prefix}_${compactUuid(randomUUIDv7())}` as Id, homeOfId(owner))
+  withShard(`${prefix}_${compactUuid(randomUUIDv7())}` as Id, shardOfId(owner))
 
 /**
  * An id that the same parts always give, such as the order of one account's `Idempotency-Key`.
@@ -92,7 +92,7 @@ export const newId = <Id extends string>(prefix: string, owner = ''): Id =>
  * account, or something of it, whose log the id lives in.
  */
 export const deriveId = <Id extends string>(prefix: string, parts: readonly (string | number)[]): Id =>
-  withHome(`${prefix}_${uuidV5(JSON.stringify(parts))}` as Id, homeOfId(String(parts[0])))
+  withShard(`${prefix}_${uuidV5(JSON.stringify(parts))}` as Id, shardOfId(String(parts[0])))
 
 /** One order a key for ever: the order that this account's `Idempotency-Key` names. */
 export const orderIdOf = (account: AccountId, idempotencyKey: string): OrderId =>

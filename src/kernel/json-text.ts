@@ -1,5 +1,5 @@
 /** An object of a stored text that may be anybody's, with what it says unchecked; null when the text holds none. */
-export const foreignObject = <Shape extends object>(text: string): Partial<Shape> | null => {
+export const parseUntrustedObject = <Shape extends object>(text: string): Partial<Shape> | null => {
   try {
     const parsed: unknown = JSON.parse(text)
     return typeof parsed === 'object' && parsed !== null ? (parsed as Partial<Shape>) : null
@@ -49,7 +49,7 @@ export const storableText = 'text without NUL characters and halves of surrogate
  * The JSON text of an object with these members and with some more whose values are JSON text already, so that long ones
  * are not parsed only to be written again. The names of the latter are others than those of the former.
  */
-export const objectText = (members: object, texts: Readonly<Record<string, string>>): string => {
+export const joinJsonMembers = (members: object, texts: Readonly<Record<string, string>>): string => {
   const inner = JSON.stringify(members).slice(1, -1)
   const more = Object.entries(texts).map(([name, text]) => `${JSON.stringify(name)}:${text}`)
   return `{${[...(inner === '' ? [] : [inner]), ...more].join(',')}}`

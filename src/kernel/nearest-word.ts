@@ -30,7 +30,7 @@ const mostOfName = 0.34
  * The known name that a misspelt one most likely means, or null when none is near: at most a third of it differs.
  * @param by What of a name is compared; left out: all of it
  */
-export const nearest = (
+export const closestWord = (
   given: string,
   known: readonly string[],
   by: (name: string) => string = (name) => name,

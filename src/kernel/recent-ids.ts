@@ -1,4 +1,4 @@
-import { objectText } from './json-text.ts'
+import { joinJsonMembers } from './json-text.ts'
 
 /**
  * Many small facts under ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of which the
@@ -15,7 +15,7 @@ export type Packed = {
 }
 
 /** The id of a fact, when it happened, and what it says: a JSON value. */
-export type PackedFact = readonly [id: string, atMs: number, value: unknown]
+export type PackedEntry = readonly [id: string, atMs: number, value: unknown]
 
 /** The places `from` up to, not including, `to`. */
 type Stretch = { readonly from: number; readonly to: number }
@@ -71,7 +71,7 @@ const textOf = (store: Store, { from, to }: Stretch): string => {
   return store.texts.toString('utf8', startOf(store, from), withoutLastComma)
 }
 
-const factAt = (store: Store, place: number): PackedFact =>
+const factAt = (store: Store, place: number): PackedEntry =>
   JSON.parse(textOf(store, { from: place, to: place + 1 }))
 
 /** All facts as JSON texts, several in each with commas between, oldest first. */
@@ -83,7 +83,7 @@ export const findPacked = (
   { store, stretches, count }: Packed,
   id: string,
   hash: number,
-): PackedFact | undefined => {
+): PackedEntry | undefined => {
   if (count === 0) return undefined
   const mask = store.cells.length - 1
   for (let cell = hash & mask; store.cells[cell] !== 0; cell = (cell + 1) & mask) {
@@ -112,7 +112,7 @@ const copied = ({ store, stretches, count }: Packed, facts: number, bytes: numbe
 }
 
 /** With these facts as the newest, oldest first; their ids are new. */
-export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed => {
+export const withPacked = (before: Packed, facts: readonly PackedEntry[]): Packed => {
   const texts = facts.map((fact) => `${JSON.stringify(fact)},`)
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   const hasRoom = ({ store }: Packed): boolean =>
@@ -132,7 +132,7 @@ export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed
   return { store, stretches: lengthened, count: count + facts.length }
 }
 
-export const oldestPacked = ({ store, stretches }: Packed): PackedFact | undefined => {
+export const oldestPacked = ({ store, stretches }: Packed): PackedEntry | undefined => {
   const first = stretches[0]
   return first && factAt(store, first.from)
 }
@@ -200,10 +200,10 @@ const find = <Value>({ packed, recent }: Remembered<Value>, id: string, hash: nu
   return findPacked(packed, id, hash)?.[2] as Value | undefined
 }
 
-export const recall = <Value>(remembered: Remembered<Value>, id: string): Value | undefined =>
+export const findRemembered = <Value>(remembered: Remembered<Value>, id: string): Value | undefined =>
   find(remembered, id, hashOf(id))
 
-const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedFact[] =>
+const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedEntry[] =>
   store.facts.slice(from, to).map(({ id, atMs, value }) => [id, atMs, value])
 
 /**
@@ -249,7 +249,7 @@ const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): 
 }
 
 /** Drops the oldest, at most two of them, that happened more than seven days before `nowMs`. */
-export const forget = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
+export const dropExpired = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
   let left = remembered
   for (let dropped = 0; dropped < droppedPerEvent && nowMs - left.oldestMs > rememberedMs; dropped += 1)
     left = withoutOldest(left)
@@ -268,7 +268,7 @@ export type RememberedJson<Value> = {
 /** JSON text of a `RememberedJson`. What is packed is that text already: 300,000 facts are 40 MB of it. */
 export const rememberedText = ({ packed, recent, forgottenMs }: Remembered<unknown>): string => {
   const facts = [...packedTexts(packed), ...factsOf(recent).map((fact) => JSON.stringify(fact))]
-  return objectText({ forgottenMs }, { entries: `[${facts.join(',')}]` })
+  return joinJsonMembers({ forgottenMs }, { entries: `[${facts.join(',')}]` })
 }
 
 export const rememberedFromJson = <Value>({

@@ -1,11 +1,11 @@
 /** Collects what has to be closed, and closes it last first. */
-export type Closing = {
+export type CloseStack = {
   add(step: () => unknown): void
   /** Gives every step its turn, then throws the first error. Safe to call twice. */
   close(): Promise<void>
 }
 
-const createClosing = (): Closing => {
+const createClosing = (): CloseStack => {
   const steps: (() => unknown)[] = []
   let closed: Promise<void> | null = null
   const close = async (): Promise<void> => {
@@ -30,7 +30,7 @@ const createClosing = (): Closing => {
 }
 
 /** Gives `open` a `Closing` to fill, and closes it when opening fails; what opened closes it otherwise. */
-export const opening = async <Opened>(open: (closing: Closing) => Promise<Opened>): Promise<Opened> => {
+export const closeOnFailure = async <Opened>(open: (closing: CloseStack) => Promise<Opened>): Promise<Opened> => {
   const closing = createClosing()
   try {
     return await open(closing)
@@ -41,7 +41,7 @@ export const opening = async <Opened>(open: (closing: Closing) => Promise<Opened
 }
 
 /** Gives `work` a `Closing` to fill, and closes it once the work is over, however it ends. */
-export const withClosing = async <Value>(work: (closing: Closing) => Promise<Value>): Promise<Value> => {
+export const closeAfter = async <Value>(work: (closing: CloseStack) => Promise<Value>): Promise<Value> => {
   const closing = createClosing()
   try {
     return await work(closing)

@@ -1,4 +1,4 @@
-import { type AccountId, type NoticeId, type OrderId, type PlanId, type ScrapeBatchId, type ScrapeId, type SubscriptionId, homeOfId } from './ids.ts'
+import { type AccountId, type NoticeId, type OrderId, type PlanId, type ScrapeBatchId, type ScrapeId, type SubscriptionId, shardOfId } from './ids.ts'
 import type { Period } from './months.ts'
 
 /** Whose stream it is: `acc_…` of `ledger-acc_…`. Kinds of streams have no dash, so the first one ends the kind. */
@@ -44,7 +44,7 @@ export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${no
 /** A large movement by hand that one operator proposes and another approves. */
 export const proposalStream = (proposalId: string): StreamName => named(`proposal-${proposalId}`)
 /** Above which amount movements by hand take two operators. */
-export const fourEyesStream: StreamName = named('foureyes')
+export const approvalLimitsStream: StreamName = named('foureyes')
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
 /** The key of one process, by its 32 bytes in hex. */
@@ -52,10 +52,10 @@ export const processKeyStream = (publicKey: string): StreamName => named(`${proc
 /** When the processes stopped signing what they append. */
 export const signingStream: StreamName = named('signing')
 /** Whether every event of a stream is signed by the key that seals, so that it needs no seal behind it. */
-export const provesItself = (stream: StreamName): boolean =>
+export const isSelfSigned = (stream: StreamName): boolean =>
   stream === sealStream || stream === signingStream || stream.startsWith(processKeyPrefix)
 /** What was decided about an event that breaks a law. */
-export const breachStream = (eventId: string): StreamName => named(`breach-${eventId}`)
+export const violationStream = (eventId: string): StreamName => named(`breach-${eventId}`)
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
 /** A line of a provider's statement that was booked: once for ever. */
@@ -69,7 +69,7 @@ export const financeStream: StreamName = named('finance')
  * Which log a stream lives in, once there are many (docs/scale.md): that of the account which owns it, the market's, or
  * the log of what the whole service shares.
  */
-export type Home =
+export type ShardKey =
   | { readonly of: 'account'; readonly log: number }
   /** Accounts compete for the same address, so one stream must decide between them all. */
   | { readonly of: 'market' }
@@ -79,7 +79,7 @@ export type Home =
   | { readonly of: 'each' }
 
 /** The home of every kind of stream, by the beginning of its name. A new kind of stream gets a line. */
-const homes: Readonly<Record<string, Home['of']>> = {
+const homes: Readonly<Record<string, ShardKey['of']>> = {
   'ledger-': 'account',
   'account-': 'account',
   'console-': 'account',
@@ -116,12 +116,12 @@ export const streamPrefixes: readonly string[] = Object.keys(homes)
 const idIn = (stream: StreamName, prefix: string): string => stream.slice(prefix.length).split('.', 1)[0]!
 
 /**
- * Read from the name alone: an id of an account, or of what belongs to one, carries its log (`homeOfId`).
+ * Read from the name alone: an id of an account, or of what belongs to one, carries its log (`shardOfId`).
  * @throws when the name was not made here
  */
-export const homeOf = (stream: StreamName): Home => {
+export const shardKeyOf = (stream: StreamName): ShardKey => {
   const prefix = streamPrefixes.find((each) => stream.startsWith(each))
   if (prefix === undefined) throw new Error(`the stream ${stream} has no home`)
   const of = homes[prefix]!
-  return of === 'account' ? { of, log: homeOfId(idIn(stream, prefix)) } : { of }
+  return of === 'account' ? { of, log: shardOfId(idIn(stream, prefix)) } : { of }
 }

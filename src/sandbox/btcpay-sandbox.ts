@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { type SandboxInvoice, paidCents } from './invoice.ts'
-import { type StandIn, type Till, answer, invoiceKind } from './sandbox-store.ts'
-import type { Outgoing } from './send-callbacks.ts'
+import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import type { PendingCallback } from './send-callbacks.ts'
 
 /** One bitcoin is $50,000 here, so that a cent is 20 satoshis. */
 const satoshisACent = 20
@@ -97,7 +97,7 @@ const centsOf = (amount: string): number => {
 type Params = { readonly store: string; readonly id: string }
 
 /** BTCPay Server: invoices of a store, their payment methods, `BTCPay-Sig` over indented JSON. */
-export const btcpayStandIn = (till: Till): StandIn => {
+export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { code, message })
 
@@ -114,14 +114,14 @@ export const btcpayStandIn = (till: Till): StandIn => {
         : handle(request, reply, account)
     }
   const own = async (request: FastifyRequest, account: string): Promise<SandboxInvoice | null> => {
-    const invoice = await till.find((request.params as Params).id)
+    const invoice = await sandboxStore.find((request.params as Params).id)
     return invoice?.provider === 'btcpay' && invoice.account === account ? invoice : null
   }
   const gone = (reply: FastifyReply) => fault(reply, 404, 'invoice-not-found', 'The invoice was not found')
 
   return {
     provider: 'btcpay',
-    paymentId: () => `${till.hex(64)}-0`,
+    paymentId: () => `${sandboxStore.hex(64)}-0`,
     routes: (app) => {
       const base = '/btcpay/api/v1/stores/:store/invoices'
       app.post(
@@ -135,9 +135,9 @@ export const btcpayStandIn = (till: Till): StandIn => {
               body.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })),
             )
           const { amount, metadata, checkout } = body.data
-          const nowMs = till.clock()
-          const invoice = await till.add({
-            id: till.hex(22),
+          const nowMs = sandboxStore.clock()
+          const invoice = await sandboxStore.add({
+            id: sandboxStore.hex(22),
             provider: 'btcpay',
             account,
             amountCents: centsOf(amount),
@@ -151,21 +151,21 @@ export const btcpayStandIn = (till: Till): StandIn => {
             status: 'open',
             payments: [],
           })
-          return answer(reply, 200, shown(invoice, till.baseUrl()))
+          return answer(reply, 200, shown(invoice, sandboxStore.baseUrl()))
         }),
       )
       app.get(
         base,
         guarded(async (request, reply, account) => {
           const { orderId } = request.query as { orderId?: string }
-          const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+          const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
           const found = invoices
             .filter((invoice) => invoice.provider === 'btcpay' && invoice.account === account)
             .filter(({ reference }) => orderId === undefined || reference === orderId)
           return answer(
             reply,
             200,
-            found.map((invoice) => shown(invoice, till.baseUrl())),
+            found.map((invoice) => shown(invoice, sandboxStore.baseUrl())),
           )
         }),
       )
@@ -173,7 +173,7 @@ export const btcpayStandIn = (till: Till): StandIn => {
         `${base}/:id`,
         guarded(async (request, reply, account) => {
           const invoice = await own(request, account)
-          return invoice ? answer(reply, 200, shown(invoice, till.baseUrl())) : gone(reply)
+          return invoice ? answer(reply, 200, shown(invoice, sandboxStore.baseUrl())) : gone(reply)
         }),
       )
       app.get(
@@ -208,15 +208,15 @@ export const btcpayStandIn = (till: Till): StandIn => {
         fail: [['InvoiceInvalid', { manuallyMarked: false }]],
         dispute: [],
       }
-      return events[deed.kind].map(([type, extra]): Outgoing => {
-        const deliveryId = till.hex(22)
+      return events[deed.kind].map(([type, extra]): PendingCallback => {
+        const deliveryId = sandboxStore.hex(22)
         const event = {
           deliveryId,
           webhookId: 'sandbox',
           originalDeliveryId: deliveryId,
           isRedelivery: false,
           type,
-          timestamp: unix(till.clock()),
+          timestamp: unix(sandboxStore.clock()),
           storeId: storeOf(invoice),
           invoiceId: invoice.id,
           metadata: { orderId: invoice.reference, itemDesc: invoice.title },

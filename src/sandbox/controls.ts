@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type SandboxInvoice, type Switches, SwitchesShape, paidCents } from './invoice.ts'
-import { type Hands, type SandboxAccount, type Till, answer, invoiceKind } from './sandbox-store.ts'
+import { type InvoiceActions, type SandboxAccount, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
 
 const AccountShape = z.strictObject({
   provider: z.enum(['stripe', 'btcpay', 'nowpayments']),
@@ -28,7 +28,7 @@ const shown = (invoice: SandboxInvoice) => ({
 })
 
 /** What can be switched from outside. */
-export type Knobs = {
+export type FaultControls = {
   /** As they are now. */
   now(): Switches
   set(change: Partial<Switches>): Switches
@@ -39,9 +39,9 @@ export type Knobs = {
 /** `/_sandbox/`: pays by HTTP, shows what the stand-ins hold, and makes them misbehave. */
 export const controlRoutes = (
   app: FastifyInstance,
-  till: Till,
-  { find, deedOf }: Hands,
-  knobs: Knobs,
+  sandboxStore: SandboxStore,
+  { find, actionOf }: InvoiceActions,
+  faultControls: FaultControls,
 ): void => {
   const paramOf = (request: FastifyRequest): string => (request.params as { id: string }).id
   const notFound = (reply: FastifyReply) => answer(reply, 404, { error: 'no invoice has this id' })
@@ -56,9 +56,9 @@ export const controlRoutes = (
     if (!body.success)
       return answer(reply, 400, { error: 'the body takes {"amount_cents": whole cents above 0}' })
     const { deed: kind } = request.params as { deed: string }
-    const deed = deedOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
+    const deed = actionOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
     if (!deed) return answer(reply, 404, { error: 'an invoice can be: pay, process, expire, fail, dispute' })
-    const done = await till.act(invoice.id, deed)
+    const done = await sandboxStore.act(invoice.id, deed)
     if ('refused' in done) return answer(reply, 409, { error: done.refused, ...shown(invoice) })
     return answer(reply, 200, shown(done.invoice))
   })
@@ -67,19 +67,19 @@ export const controlRoutes = (
     return invoice ? answer(reply, 200, shown(invoice)) : notFound(reply)
   })
   app.get('/_sandbox/invoices', async (_request, reply) => {
-    const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+    const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     return answer(reply, 200, { invoices: invoices.map(shown) })
   })
   app.put('/_sandbox/switches', async (request, reply) => {
     const change = SwitchesShape.safeParse(request.body)
     if (!change.success) return answer(reply, 400, { error: z.prettifyError(change.error) })
-    return answer(reply, 200, knobs.set(change.data as Partial<Switches>))
+    return answer(reply, 200, faultControls.set(change.data as Partial<Switches>))
   })
-  app.delete('/_sandbox/switches', async (_request, reply) => answer(reply, 200, knobs.reset()))
+  app.delete('/_sandbox/switches', async (_request, reply) => answer(reply, 200, faultControls.reset()))
   app.put('/_sandbox/accounts', async (request, reply) => {
     const account = AccountShape.safeParse(request.body)
     if (!account.success) return answer(reply, 400, { error: z.prettifyError(account.error) })
-    await knobs.keep(account.data)
+    await faultControls.keep(account.data)
     return answer(reply, 200, {})
   })
 }

@@ -1,4 +1,4 @@
-import type { Cover, ExitTerms } from '../domain/exits/events.ts'
+import type { Coverage, ExitTerms } from '../domain/exits/events.ts'
 import { slugOf } from '../domain/exits/exit-targeting.ts'
 
 /** A carrier of the demo catalogue's mobile lines, with the network that its phones are on: an ISP and its AS number. */
@@ -190,7 +190,7 @@ const coverOf = (
   at: number,
   network: Country['isps'][number] = isps[at % isps.length]!,
   system: System = systems[at % systems.length]!,
-): Cover => {
+): Coverage => {
   const [state, city] = places[at % places.length]!
   const [isp, asn] = network
   return {
@@ -258,7 +258,7 @@ const ofCarriers = carriers.flatMap(({ id, country, network }) => {
 export const plannedExits: readonly PlannedExit[] = [...inCountries, ...ofCarriers]
 
 /** Where an address of the sandbox is said to be, so that its free proxies have countries and networks. */
-export type SandboxPlace = {
+export type SandboxLocation = {
   readonly country: string
   readonly state: string
   readonly city: string
@@ -267,7 +267,7 @@ export type SandboxPlace = {
 }
 
 /** A /29 each, in turn, through all of 127.80.0.0/12. */
-const places: readonly SandboxPlace[] = plannedExits
+const places: readonly SandboxLocation[] = plannedExits
   .filter(({ terms }) => terms.family === 'residential')
   .flatMap(({ terms: { covers } }) => covers)
   .flatMap(({ country, states, cities, isps }) => {
@@ -286,7 +286,7 @@ const textOf = (number: number): string =>
   [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.')
 
 /** Null: not an address of the sandbox. */
-export const sandboxPlaceOf = (ip: string): SandboxPlace | null => {
+export const sandboxLocationOf = (ip: string): SandboxLocation | null => {
   const offset = ip.includes(':') ? -1 : numberOf(ip) - first
   if (offset < 0 || offset >= size) return null
   return places[Math.floor(offset / block) % places.length] ?? null

@@ -18,8 +18,8 @@ export type ExitProxy = {
 }
 
 /** Who signed in: `shows` is the address that the sandbox's own host sees of it; null: the exit's. */
-export type Guest = { readonly shows: string | null }
-export type SignsIn = (username: string, password: string) => Guest | null
+export type AuthenticatedClient = { readonly shows: string | null }
+export type Authenticate = (username: string, password: string) => AuthenticatedClient | null
 
 /** Passes bytes both ways until one side ends. */
 export const tunnel = (client: Socket, target: Socket): void => {
@@ -45,7 +45,7 @@ const hopByHop = new Set([
 ])
 
 /** The header lines that a proxy passes on. */
-export const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
+export const forwardedHeaders = (headers: IncomingMessage['rawHeaders']): string[] =>
   headers.flatMap((name, at) =>
     at % 2 === 0 && !hopByHop.has(name.toLowerCase()) ? [name, headers[at + 1] ?? ''] : [],
   )
@@ -53,13 +53,13 @@ export const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
 export const startExitProxy = async (options: {
   /** Its address towards targets on this machine. */
   readonly own: string
-  readonly signsIn: SignsIn
+  readonly signsIn: Authenticate
   readonly allowLoopback: boolean
   readonly whoami: Pick<Whoami, 'port' | 'shows'>
 }): Promise<ExitProxy> => {
   const { signsIn } = options
   const dial = createExitDial(options)
-  const guestOf = ({ headers }: IncomingMessage): Guest | null => {
+  const guestOf = ({ headers }: IncomingMessage): AuthenticatedClient | null => {
     const [, given = ''] = /^Basic (.+)$/i.exec(headers['proxy-authorization'] ?? '') ?? []
     const [, username = '', password = ''] =
       /^([^:]*):(.*)$/.exec(Buffer.from(given, 'base64').toString()) ?? []
@@ -89,11 +89,11 @@ export const startExitProxy = async (options: {
       createConnection: () => socket,
       method: from.method,
       path: `${url.pathname}${url.search}`,
-      headers: onward(from.rawHeaders),
+      headers: forwardedHeaders(from.rawHeaders),
       setHost: false,
     })
     out.on('response', (answer) => {
-      to.writeHead(answer.statusCode ?? 502, answer.statusMessage, onward(answer.rawHeaders))
+      to.writeHead(answer.statusCode ?? 502, answer.statusMessage, forwardedHeaders(answer.rawHeaders))
       answer.pipe(to)
     })
     out.on('error', () => (to.headersSent ? to.destroy() : refuse(502)))

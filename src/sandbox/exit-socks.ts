@@ -3,9 +3,9 @@ import { type Socket, isIPv4 } from 'node:net'
 import { type ExitDial, TargetForbidden } from './exit-dial.ts'
 
 /** Reads whole pieces of what a client sends before its tunnel begins. */
-export type Piecewise = { take(bytes: number): Promise<Buffer> }
+export type ChunkReader = { take(bytes: number): Promise<Buffer> }
 
-export const piecewise = (socket: Socket): Piecewise => ({
+export const createChunkReader = (socket: Socket): ChunkReader => ({
   take: async (bytes) => {
     for (;;) {
       const piece = socket.read(bytes) as Buffer | null
@@ -44,7 +44,7 @@ export const reply = (code: number, { host, port }: Target): Buffer =>
     port & 255,
   )
 
-export const nowhere: Target = { host: '0.0.0.0', port: 0 }
+export const nullTarget: Target = { host: '0.0.0.0', port: 0 }
 
 const codeOf = (error: unknown): number => {
   if (error instanceof TargetForbidden) return 2
@@ -111,7 +111,7 @@ export const serveSocks = async (
     readonly tunnel: (client: Socket, target: Socket) => void
   },
 ): Promise<void> => {
-  const { take } = piecewise(socket)
+  const { take } = createChunkReader(socket)
   const byte = async (): Promise<number> => (await take(1))[0] ?? 0
   const methods = await take(await byte())
   if (!methods.includes(2)) return void socket.end(Buffer.of(5, 255))
@@ -127,12 +127,12 @@ export const serveSocks = async (
   const target = { host, port: (await take(2)).readUInt16BE() }
   await options.wait()
   if (command === 3) return associate(socket, options.dial)
-  if (command !== 1) return void socket.end(reply(7, nowhere))
+  if (command !== 1) return void socket.end(reply(7, nullTarget))
   try {
     const out = await options.dial.tcp(target.host, target.port, guest.shows)
-    socket.write(reply(0, nowhere))
+    socket.write(reply(0, nullTarget))
     options.tunnel(socket, out)
   } catch (error) {
-    socket.end(reply(codeOf(error), nowhere))
+    socket.end(reply(codeOf(error), nullTarget))
   }
 }

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { formatDollars } from '../kernel/money.ts'
 import { type Html, html } from '../platform/ui/html.ts'
-import type { Knobs } from './controls.ts'
-import { type SandboxInvoice, type Switches, SwitchesShape, isOver } from './invoice.ts'
+import type { FaultControls } from './controls.ts'
+import { type SandboxInvoice, type Switches, SwitchesShape, isInvoiceClosed } from './invoice.ts'
 import { framed, notFoundPage, providerNames, statusText } from './sandbox-pages.ts'
-import { type Till, invoiceKind } from './sandbox-store.ts'
+import { type SandboxStore, invoiceKind } from './sandbox-store.ts'
 import { type Message, messageKind } from './telegram-sandbox.ts'
 
 /** So many of each are shown, the newest. */
@@ -68,8 +68,8 @@ const indexPage = (view: {
   readonly messages: readonly Message[]
   readonly said: string | null
 }): string => {
-  const open = view.invoices.filter((invoice) => !isOver(invoice))
-  const closed = view.invoices.filter(isOver)
+  const open = view.invoices.filter((invoice) => !isInvoiceClosed(invoice))
+  const closed = view.invoices.filter(isInvoiceClosed)
   const body = html`<h1>Sandbox</h1>
 ${view.said === null ? null : html`<p class="said" role="status">${view.said}</p>`}
 <h2 id="open">Open invoices (${open.length})</h2>
@@ -108,15 +108,15 @@ const switchesOf = (form: URLSearchParams, now: Switches) =>
   )
 
 /** `/`: everything that the stand-ins hold, with links to the pay pages and the switches as a form. */
-export const indexRoutes = (app: FastifyInstance, till: Till, knobs: Knobs): void => {
+export const indexRoutes = (app: FastifyInstance, sandboxStore: SandboxStore, faultControls: FaultControls): void => {
   const view = async (said: string | null): Promise<string> => {
-    const all = await till.records.all<SandboxInvoice>(invoiceKind)
+    const all = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     // Looking at an invoice closes it once its time is over.
-    const looked = await Promise.all(all.map(async (invoice) => (await till.find(invoice.id)) ?? invoice))
-    const messages = await till.records.all<Message>(messageKind)
+    const looked = await Promise.all(all.map(async (invoice) => (await sandboxStore.find(invoice.id)) ?? invoice))
+    const messages = await sandboxStore.records.all<Message>(messageKind)
     return indexPage({
       invoices: looked.toSorted((a, b) => b.createdAtMs - a.createdAtMs),
-      switches: knobs.now(),
+      switches: faultControls.now(),
       messages: messages.toSorted((a, b) => b.message_id - a.message_id),
       said,
     })
@@ -132,16 +132,16 @@ export const indexRoutes = (app: FastifyInstance, till: Till, knobs: Knobs): voi
     forms.post('/_sandbox/switches', async (request, reply) => {
       const form = new URLSearchParams(String(request.body ?? ''))
       if (form.get('deed') === 'reset') {
-        knobs.reset()
+        faultControls.reset()
         return reply.redirect('/#switches', 303)
       }
-      const change = switchesOf(form, knobs.now())
+      const change = switchesOf(form, faultControls.now())
       if (!change.success)
         return reply
           .code(400)
           .type(type)
           .send(await view(`Nothing was changed. ${z.prettifyError(change.error)}`))
-      knobs.set(change.data as Partial<Switches>)
+      faultControls.set(change.data as Partial<Switches>)
       return reply.redirect('/#switches', 303)
     })
   })

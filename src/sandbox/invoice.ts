@@ -33,7 +33,7 @@ export type SandboxInvoice = {
 }
 
 /** What a payer, or time, does to an invoice. */
-export type Deed =
+export type InvoiceAction =
   | { readonly kind: 'pay'; readonly cents: number; readonly paymentId: string }
   /** Seen, not final yet. */
   | { readonly kind: 'process' }
@@ -44,18 +44,18 @@ export type Deed =
 export const paidCents = ({ payments }: Pick<SandboxInvoice, 'payments'>): number =>
   payments.reduce((sum, { cents }) => sum + cents, 0)
 
-export const isOver = ({ status }: SandboxInvoice): boolean =>
+export const isInvoiceClosed = ({ status }: SandboxInvoice): boolean =>
   status === 'paid' || status === 'expired' || status === 'failed' || status === 'short'
 
 /** Why the provider would not take it, or null. Stripe takes one payment a session and none once it has closed. */
-export const refusal = (invoice: SandboxInvoice, deed: Deed): string | null => {
-  const over = isOver(invoice)
-  if (deed.kind === 'dispute')
+export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): string | null => {
+  const over = isInvoiceClosed(invoice)
+  if (action.kind === 'dispute')
     return invoice.provider === 'stripe' && invoice.payments.length > 0
       ? null
       : 'only a card payment can be charged back'
-  if (deed.kind !== 'pay') return over ? `the invoice is ${invoice.status}` : null
-  if (!Number.isSafeInteger(deed.cents) || deed.cents < 1)
+  if (action.kind !== 'pay') return over ? `the invoice is ${invoice.status}` : null
+  if (!Number.isSafeInteger(action.cents) || action.cents < 1)
     return 'amount_cents must be a whole number above 0'
   if (invoice.provider === 'stripe' && over)
     return `a Checkout session takes one payment; this one is ${invoice.status}`
@@ -63,13 +63,13 @@ export const refusal = (invoice: SandboxInvoice, deed: Deed): string | null => {
 }
 
 /** The invoice after the deed; ask `refusal` first. */
-export const after = (invoice: SandboxInvoice, deed: Deed, nowMs: number): SandboxInvoice => {
-  switch (deed.kind) {
+export const applyAction = (invoice: SandboxInvoice, action: InvoiceAction, nowMs: number): SandboxInvoice => {
+  switch (action.kind) {
     case 'pay': {
-      const late = isOver(invoice) || nowMs >= invoice.expiresAtMs
+      const late = isInvoiceClosed(invoice) || nowMs >= invoice.expiresAtMs
       const payment = {
-        id: deed.paymentId,
-        cents: deed.cents,
+        id: action.paymentId,
+        cents: action.cents,
         atMs: nowMs,
         late,
         disputeId: null,
@@ -91,11 +91,11 @@ export const after = (invoice: SandboxInvoice, deed: Deed, nowMs: number): Sandb
       return {
         ...invoice,
         payments: invoice.payments.map((payment, n) =>
-          n === 0 ? { ...payment, disputeId: deed.disputeId, disputedAtMs: nowMs } : payment,
+          n === 0 ? { ...payment, disputeId: action.disputeId, disputedAtMs: nowMs } : payment,
         ),
       }
     default:
-      return deed satisfies never
+      return action satisfies never
   }
 }
 
@@ -130,7 +130,7 @@ export const SwitchesShape = z
 type Given = z.infer<typeof SwitchesShape>
 export type Switches = { readonly [Name in keyof Given]-?: Exclude<Given[Name], undefined> }
 
-export const calm: Switches = {
+export const noFaults: Switches = {
   lost: 0,
   repeats: 0,
   reorderMs: 0,

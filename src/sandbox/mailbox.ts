@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { type AddressInfo, type Socket, createServer } from 'node:net'
 import { type Html, html } from '../platform/ui/html.ts'
 import { framed } from './sandbox-pages.ts'
-import { type Records, answer } from './sandbox-store.ts'
+import { type SandboxRecords, answer } from './sandbox-store.ts'
 
 /** A message as it came by SMTP: its envelope, and the bytes of header and body as text. */
 export type Envelope = { readonly from: string; readonly to: readonly string[]; readonly data: string }
@@ -132,7 +132,7 @@ export const startSmtp = async (take: (envelope: Envelope) => Promise<void>): Pr
 }
 
 /** A letter that the stand-in of a mail server was given. */
-export type KeptLetter = {
+export type StoredMail = {
   readonly number: number
   readonly at: string
   readonly from: string
@@ -165,7 +165,7 @@ const decodedHeader = (value: string): string =>
     )
 
 /** Subject and text of a message of one part (RFC 5322), which is all that the service writes. */
-export const readLetter = (data: string): { readonly subject: string; readonly text: string } => {
+export const parseMail = (data: string): { readonly subject: string; readonly text: string } => {
   const [head = '', ...body] = data.split('\r\n\r\n')
   const lines = head.replaceAll(/\r\n[ \t]+/g, ' ').split('\r\n')
   const header = (name: string): string =>
@@ -195,7 +195,7 @@ const linked = (text: string): Html => {
   return html`${[...parts, html`${text.slice(at)}`]}`
 }
 
-const mailboxPage = (letters: readonly KeptLetter[]): string =>
+const mailboxPage = (letters: readonly StoredMail[]): string =>
   framed({
     title: 'mailbox',
     note: 'A stand-in for a mail server: nothing is delivered.',
@@ -215,22 +215,22 @@ ${
 export type Mailbox = Pick<SmtpServer, 'url' | 'close'> & { routes(app: FastifyInstance): void }
 
 /** A mail server that keeps what it is given, and `/mail` that shows it. */
-export const startMailbox = async (records: Records, clock: () => number): Promise<Mailbox> => {
-  const letters = async (): Promise<readonly KeptLetter[]> =>
-    (await records.all<KeptLetter>(kind)).toSorted((a, b) => b.number - a.number)
+export const startMailbox = async (records: SandboxRecords, clock: () => number): Promise<Mailbox> => {
+  const letters = async (): Promise<readonly StoredMail[]> =>
+    (await records.all<StoredMail>(kind)).toSorted((a, b) => b.number - a.number)
   const smtp = await startSmtp(async ({ from, to, data }) => {
     const counted = await records.change<{ number: number }>('letters', 'count', (count) => ({
       number: (count?.number ?? 0) + 1,
     }))
     const number = counted?.number ?? 1
-    const letter: KeptLetter = {
+    const letter: StoredMail = {
       number,
       at: new Date(clock()).toISOString(),
       from,
       to,
-      ...readLetter(data),
+      ...parseMail(data),
     }
-    await records.change<KeptLetter>(kind, String(number % kept), () => letter)
+    await records.change<StoredMail>(kind, String(number % kept), () => letter)
   })
   return {
     url: smtp.url,

@@ -2,8 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { SandboxInvoice } from './invoice.ts'
-import { type StandIn, type Till, answer, invoiceKind } from './sandbox-store.ts'
-import type { Outgoing } from './send-callbacks.ts'
+import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import type { PendingCallback } from './send-callbacks.ts'
 
 /** One dollar is five TRX here. */
 const trxADollar = 5
@@ -92,12 +92,12 @@ const Create = z.object({
 })
 
 /** NOWPayments: invoices, payments, their list for a login, `x-nowpayments-sig`. */
-export const nowpaymentsStandIn = (till: Till): StandIn => {
+export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
   const fault = (reply: FastifyReply, status: number, code: string, message: string) =>
     answer(reply, status, { status: false, statusCode: status, code, message })
   const digits = (length: number): string =>
-    String(1 + (Number.parseInt(till.hex(12), 16) % 9)) +
-    String(Number.parseInt(till.hex(12), 16))
+    String(1 + (Number.parseInt(sandboxStore.hex(12), 16) % 9)) +
+    String(Number.parseInt(sandboxStore.hex(12), 16))
       .padStart(length, '0')
       .slice(-(length - 1))
 
@@ -110,7 +110,7 @@ export const nowpaymentsStandIn = (till: Till): StandIn => {
         : fault(reply, 401, 'AUTH_REQUIRED', 'Authorization is required')
     }
   const invoicesOf = async (key: string): Promise<readonly SandboxInvoice[]> => {
-    const all = await till.records.all<SandboxInvoice>(invoiceKind)
+    const all = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     return all.filter(({ provider, account }) => provider === 'nowpayments' && account === key)
   }
 
@@ -122,16 +122,16 @@ export const nowpaymentsStandIn = (till: Till): StandIn => {
       app.post(`${base}/auth`, async (request, reply) => {
         const { email, password } = (request.body ?? {}) as Query
         if (!email || !password) return fault(reply, 403, 'AUTH_REQUIRED', 'Wrong e-mail or password')
-        return answer(reply, 200, { token: `sandbox.${till.hex(32)}` })
+        return answer(reply, 200, { token: `sandbox.${sandboxStore.hex(32)}` })
       })
       app.post(
         `${base}/invoice`,
         guarded(async (request, reply, key) => {
           const body = Create.safeParse(request.body)
           if (!body.success) return fault(reply, 400, 'INVALID_REQUEST_PARAMS', body.error.message)
-          const nowMs = till.clock()
+          const nowMs = sandboxStore.clock()
           const { price_amount, order_id, order_description, ipn_callback_url, success_url } = body.data
-          const invoice = await till.add({
+          const invoice = await sandboxStore.add({
             id: digits(10),
             provider: 'nowpayments',
             account: key,
@@ -156,7 +156,7 @@ export const nowpaymentsStandIn = (till: Till): StandIn => {
             price_currency: 'usd',
             pay_currency: null,
             ipn_callback_url,
-            invoice_url: `${till.baseUrl()}/pay/${invoice.id}`,
+            invoice_url: `${sandboxStore.baseUrl()}/pay/${invoice.id}`,
             success_url,
             cancel_url: body.data.cancel_url,
             created_at: at,
@@ -213,7 +213,7 @@ export const nowpaymentsStandIn = (till: Till): StandIn => {
         order_id: 'dep_x',
       }
       const url = invoice.callbackUrl ?? account.webhookUrl
-      const outgoing: Outgoing = {
+      const outgoing: PendingCallback = {
         invoice,
         url,
         sign: () => wire(payment, account.webhookSecret),

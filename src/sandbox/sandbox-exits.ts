@@ -4,9 +4,9 @@ import { isIP } from 'node:net'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type PlannedExit, plannedExits } from './exit-locations.ts'
-import { type ExitProxy, type SignsIn, startExitProxy } from './exit-proxy.ts'
+import { type ExitProxy, type Authenticate, startExitProxy } from './exit-proxy.ts'
 import { startWhoami } from './probe-target.ts'
-import { type Records, answer } from './sandbox-store.ts'
+import { type SandboxRecords, answer } from './sandbox-store.ts'
 
 /** The exits of the sandbox, as they run. */
 export type SandboxExits = {
@@ -28,12 +28,12 @@ const supplierAddress = '127.64.0.1'
  * are for the gateway's processes. Their login is another one with every start.
  */
 export const startSandboxExits = async (options: {
-  readonly records: Records
+  readonly records: SandboxRecords
   readonly allowLoopback: boolean
 }): Promise<SandboxExits> => {
   const { records, allowLoopback } = options
   const login = { username: 'sandbox', password: randomBytes(16).toString('hex') }
-  const signsIn: SignsIn = (username, password) =>
+  const signsIn: Authenticate = (username, password) =>
     username === login.username && password === login.password ? { shows: null } : null
   const whoami = await startWhoami(
     new Map(plannedExits.map(({ terms }, at) => [ownAddress(at), terms] as const)),
@@ -70,7 +70,7 @@ export const startSandboxExits = async (options: {
 }
 
 /** What a former start kept: a service whose sandbox is off has none of them. */
-export const forgetSandboxExits = async (pool: pg.Pool): Promise<void> => {
+export const deleteSandboxExits = async (pool: pg.Pool): Promise<void> => {
   await pool.query("delete from work.sandbox_records where kind = 'exits'")
 }
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { formatDollars } from '../kernel/money.ts'
 import { type Html, html } from '../platform/ui/html.ts'
-import { type SandboxInvoice, isOver, paidCents } from './invoice.ts'
-import type { Hands, Till } from './sandbox-store.ts'
+import { type SandboxInvoice, isInvoiceClosed, paidCents } from './invoice.ts'
+import type { InvoiceActions, SandboxStore } from './sandbox-store.ts'
 
 /** The style of every page of the sandbox, inline: a page loads nothing. */
 export const style = `
@@ -83,24 +83,24 @@ export const statusText = (invoice: SandboxInvoice): string => {
 }
 
 type Button = {
-  readonly deed: string
+  readonly action: string
   readonly text: string
   readonly cents: number | null
   readonly enabled: boolean
   readonly first?: boolean
 }
 
-const button = ({ deed, text, cents, enabled, first = false }: Button): Html =>
-  html`<button name="deed" value="${deed}${cents === null ? '' : `:${cents}`}"${first ? { html: ' class="first"' } : null}${enabled ? null : { html: ' disabled' }}>${text}</button>`
+const button = ({ action, text, cents, enabled, first = false }: Button): Html =>
+  html`<button name="deed" value="${action}${cents === null ? '' : `:${cents}`}"${first ? { html: ' class="first"' } : null}${enabled ? null : { html: ' disabled' }}>${text}</button>`
 
 /** What the first button says. */
 const payText = (invoice: SandboxInvoice, dueCents: number): string => {
-  if (!isOver(invoice)) return `Pay ${formatDollars(dueCents)}`
+  if (!isInvoiceClosed(invoice)) return `Pay ${formatDollars(dueCents)}`
   return invoice.provider === 'stripe' ? 'Closed' : `Pay ${formatDollars(dueCents)} again or late`
 }
 
 const buttons = (invoice: SandboxInvoice): readonly Button[] => {
-  const open = !isOver(invoice)
+  const open = !isInvoiceClosed(invoice)
   const paid = paidCents(invoice)
   const due = Math.max(invoice.amountCents - paid, 0) || invoice.amountCents
   const crypto = invoice.provider !== 'stripe'
@@ -108,20 +108,20 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
   const more = due + Math.max(100, Math.floor(due / 10))
   const payable = crypto || open
   return [
-    { deed: 'pay', text: payText(invoice, due), cents: due, enabled: payable, first: true },
-    { deed: 'pay', text: `Underpay (${formatDollars(half)})`, cents: half, enabled: payable },
-    { deed: 'pay', text: `Overpay (${formatDollars(more)})`, cents: more, enabled: payable },
-    { deed: 'twice', text: 'Pay twice', cents: due, enabled: crypto },
-    { deed: 'late', text: 'Let it expire, then pay', cents: due, enabled: crypto && open },
+    { action: 'pay', text: payText(invoice, due), cents: due, enabled: payable, first: true },
+    { action: 'pay', text: `Underpay (${formatDollars(half)})`, cents: half, enabled: payable },
+    { action: 'pay', text: `Overpay (${formatDollars(more)})`, cents: more, enabled: payable },
+    { action: 'twice', text: 'Pay twice', cents: due, enabled: crypto },
+    { action: 'late', text: 'Let it expire, then pay', cents: due, enabled: crypto && open },
     {
-      deed: 'process',
+      action: 'process',
       text: 'Be seen, not final yet',
       cents: null,
       enabled: open && invoice.status === 'open',
     },
-    { deed: 'expire', text: 'Let it expire', cents: null, enabled: open },
-    { deed: 'fail', text: 'Fail', cents: null, enabled: open },
-    { deed: 'dispute', text: 'Charge back', cents: null, enabled: !crypto && paid > 0 },
+    { action: 'expire', text: 'Let it expire', cents: null, enabled: open },
+    { action: 'fail', text: 'Fail', cents: null, enabled: open },
+    { action: 'dispute', text: 'Charge back', cents: null, enabled: !crypto && paid > 0 },
   ]
 }
 
@@ -141,14 +141,14 @@ ${buttons(invoice).map(button)}
 </form>
 ${crypto ? null : html`<p class="note">A Checkout session takes one payment, and none after its end.</p>`}
 <form method="post"><label>Another amount, in cents <input name="cents" inputmode="numeric" pattern="[1-9][0-9]{0,7}" required></label>
-<button name="deed" value="amount"${crypto || !isOver(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
+<button name="deed" value="amount"${crypto || !isInvoiceClosed(invoice) ? null : { html: ' disabled' }}>Pay it</button></form>
 <a class="back" href="${invoice.returnUrl}" rel="noreferrer">Back to the shop</a>
 <a class="back" href="/">Everything in the sandbox</a>`
   return framed({ title: invoice.title, note: `A stand-in for ${providerNames[invoice.provider]}.`, body })
 }
 
 /** `/pay/{id}`: the pay page of an invoice, and what its buttons do. */
-export const payPageRoutes = (app: FastifyInstance, till: Till, { find, deedOf }: Hands): void => {
+export const payPageRoutes = (app: FastifyInstance, sandboxStore: SandboxStore, { find, actionOf }: InvoiceActions): void => {
   const html = (reply: FastifyReply, status: number, text: string) =>
     reply.code(status).header('content-type', 'text/html; charset=utf-8').send(text)
   const gone = notFoundPage('No invoice has this address')
@@ -171,8 +171,8 @@ export const payPageRoutes = (app: FastifyInstance, till: Till, { find, deedOf }
       const steps = { twice: ['pay', 'pay'], late: ['expire', 'pay'], amount: ['pay'] }[kind] ?? [kind]
       let said: string | null = null
       for (const step of steps) {
-        const deed = deedOf(invoice, step, cents)
-        const done = deed ? await till.act(invoice.id, deed) : { refused: 'there is no such button' }
+        const action = actionOf(invoice, step, cents)
+        const done = action ? await sandboxStore.act(invoice.id, action) : { refused: 'there is no such button' }
         if ('refused' in done) said = done.refused
       }
       if (said === null) return reply.redirect(`/pay/${invoice.id}`, 303)

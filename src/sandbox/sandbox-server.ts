@@ -5,17 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Provider } from '../domain/payments/payments.ts'
 import { btcpayStandIn } from './btcpay-sandbox.ts'
-import { type Knobs, controlRoutes } from './controls.ts'
-import { type SandboxProxies, feedRoutes, keepFeeds } from './free-list/feeds.ts'
+import { type FaultControls, controlRoutes } from './controls.ts'
+import { type SandboxProxies, feedRoutes, storeFeeds } from './free-list/feeds.ts'
 import { indexRoutes } from './index-page.ts'
-import { type SandboxInvoice, type Switches, after, calm, refusal } from './invoice.ts'
+import { type SandboxInvoice, type Switches, applyAction, noFaults, actionRefusal } from './invoice.ts'
 import { startMailbox } from './mailbox.ts'
 import { nowpaymentsStandIn } from './nowpayments-sandbox.ts'
 import { type SandboxExits, exitControls } from './sandbox-exits.ts'
 import { payPageRoutes } from './sandbox-pages.ts'
-import { type Records, type SandboxAccount, type StandIn, type Till, answer, createHands, invoiceKind } from './sandbox-store.ts'
+import { type SandboxRecords, type SandboxAccount, type StandIn, type SandboxStore, answer, createInvoiceActions, invoiceKind } from './sandbox-store.ts'
 import { scrapersPath, scrapersStandIn } from './scrapers/stand-in.ts'
-import { createSender } from './send-callbacks.ts'
+import { createCallbackSender } from './send-callbacks.ts'
 import { stripeStandIn } from './stripe-sandbox.ts'
 import { telegramStandIn } from './telegram-sandbox.ts'
 
@@ -72,7 +72,7 @@ export type Sandbox = {
  * them, the stand-in of the scrapers' provider, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
  */
 export const startSandbox = async (options: {
-  readonly records: Records
+  readonly records: SandboxRecords
   readonly clock: () => number
   /** 0 takes a free port. */
   readonly port: number
@@ -89,9 +89,9 @@ export const startSandbox = async (options: {
       .toString('hex')
       .slice(0, digits)
   const random = options.random ?? Math.random
-  let switches: Switches = calm
+  let switches: Switches = noFaults
   let baseUrl = ''
-  const sender = createSender({
+  const sender = createCallbackSender({
     clock,
     random,
     switches: () => switches,
@@ -99,7 +99,7 @@ export const startSandbox = async (options: {
   })
 
   const accountId = (provider: Provider, key: string): string => `${provider} ${key}`
-  const till: Till = {
+  const sandboxStore: SandboxStore = {
     records,
     clock,
     hex,
@@ -109,7 +109,7 @@ export const startSandbox = async (options: {
       const invoice = await records.get<SandboxInvoice>(invoiceKind, id)
       // Time closes an invoice at the provider whether or not anybody looks.
       if (invoice?.status !== 'open' || clock() < invoice.expiresAtMs) return invoice
-      const done = await till.act(id, { kind: 'expire' })
+      const done = await sandboxStore.act(id, { kind: 'expire' })
       return 'refused' in done ? invoice : done.invoice
     },
     add: async (invoice) => {
@@ -128,11 +128,11 @@ export const startSandbox = async (options: {
       let before: SandboxInvoice | null = null
       const invoice = await records.change<SandboxInvoice>(invoiceKind, id, (standing) => {
         before = standing
-        why = standing === null ? why : refusal(standing, deed)
-        return standing === null || why !== null ? null : after(standing, deed, clock())
+        why = standing === null ? why : actionRefusal(standing, deed)
+        return standing === null || why !== null ? null : applyAction(standing, deed, clock())
       })
       if (why !== null || invoice === null || before === null) return { refused: why ?? 'nothing happened' }
-      const account = await till.account(invoice.provider, invoice.account)
+      const account = await sandboxStore.account(invoice.provider, invoice.account)
       if (account)
         for (const outgoing of standIns[invoice.provider].callbacks(before, invoice, deed, account))
           sender.send(outgoing)
@@ -140,9 +140,9 @@ export const startSandbox = async (options: {
     },
   }
   const standIns: Readonly<Record<Provider, StandIn>> = {
-    stripe: stripeStandIn(till),
-    btcpay: btcpayStandIn(till),
-    nowpayments: nowpaymentsStandIn(till),
+    stripe: stripeStandIn(sandboxStore),
+    btcpay: btcpayStandIn(sandboxStore),
+    nowpayments: nowpaymentsStandIn(sandboxStore),
   }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
@@ -174,27 +174,27 @@ export const startSandbox = async (options: {
     return payload
   })
   for (const standIn of Object.values(standIns)) standIn.routes(app)
-  telegramStandIn(app, till)
+  telegramStandIn(app, sandboxStore)
   scrapersStandIn(app, clock)
-  const hands = createHands(till, standIns)
-  const knobs: Knobs = {
+  const invoiceActions = createInvoiceActions(sandboxStore, standIns)
+  const faultControls: FaultControls = {
     now: () => switches,
     set: (change) => {
       switches = { ...switches, ...change }
       return switches
     },
     reset: () => {
-      switches = calm
+      switches = noFaults
       return switches
     },
     keep: (account) =>
       records.change<SandboxAccount>('account', accountId(account.provider, account.key), () => account),
   }
-  controlRoutes(app, till, hands, knobs)
+  controlRoutes(app, sandboxStore, invoiceActions, faultControls)
   if (options.exits) exitControls(app, options.exits)
   if (options.freeProxies) feedRoutes(app, options.freeProxies.running)
-  indexRoutes(app, till, knobs)
-  payPageRoutes(app, till, hands)
+  indexRoutes(app, sandboxStore, faultControls)
+  payPageRoutes(app, sandboxStore, invoiceActions)
   const mailbox = await startMailbox(records, clock)
   mailbox.routes(app)
   try {
@@ -204,7 +204,7 @@ export const startSandbox = async (options: {
     throw error
   }
   baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
-  if (options.freeProxies) await keepFeeds(records, baseUrl)
+  if (options.freeProxies) await storeFeeds(records, baseUrl)
   return {
     baseUrl,
     smtpUrl: mailbox.url,

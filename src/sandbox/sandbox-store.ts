@@ -3,34 +3,34 @@ import type pg from 'pg'
 import type { Provider } from '../domain/payments/payments.ts'
 import type { Migrations } from '../platform/postgres/migrate.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
-import type { Deed, SandboxInvoice } from './invoice.ts'
-import type { Outgoing } from './send-callbacks.ts'
+import type { InvoiceAction, SandboxInvoice } from './invoice.ts'
+import type { PendingCallback } from './send-callbacks.ts'
 
 /** What both the controls and the pay pages need: an invoice by its address, and a deed by its name. */
-export type Hands = {
+export type InvoiceActions = {
   /** By the provider's id of the invoice, or by the deposit's. */
   find(id: string): Promise<SandboxInvoice | null>
   /** `cents` is what a payment pays, whole cents above 0; null for a deed of no known name. */
-  deedOf(invoice: SandboxInvoice, kind: string, cents: number): Deed | null
+  actionOf(invoice: SandboxInvoice, kind: string, cents: number): InvoiceAction | null
 }
 
-export const createHands = (till: Till, standIns: Readonly<Record<Provider, StandIn>>): Hands => ({
+export const createInvoiceActions = (sandboxStore: SandboxStore, standIns: Readonly<Record<Provider, StandIn>>): InvoiceActions => ({
   find: async (id) => {
-    const byId = await till.find(id)
+    const byId = await sandboxStore.find(id)
     if (byId) return byId
-    const reference = await till.records.get<{ id: string }>('reference', id)
-    return reference && till.find(reference.id)
+    const reference = await sandboxStore.records.get<{ id: string }>('reference', id)
+    return reference && sandboxStore.find(reference.id)
   },
-  deedOf: (invoice, kind, cents) => {
+  actionOf: (invoice, kind, cents) => {
     if (kind === 'pay') return { kind, cents, paymentId: standIns[invoice.provider].paymentId() }
-    if (kind === 'dispute') return { kind, disputeId: `dp_${till.hex(24)}` }
+    if (kind === 'dispute') return { kind, disputeId: `dp_${sandboxStore.hex(24)}` }
     if (kind === 'process' || kind === 'expire' || kind === 'fail') return { kind }
     return null
   },
 })
 
 /** What the stand-ins remember, so that a restart or a second process finds the same invoices. */
-export type Records = {
+export type SandboxRecords = {
   get<Body extends object>(kind: string, id: string): Promise<Body | null>
   /** Changes one record alone; null from `change` leaves it as it is. Gives what stands afterwards. */
   change<Body extends object>(
@@ -52,7 +52,7 @@ export const migrations: Migrations = {
   `,
 }
 
-export const postgresRecords = (pool: pg.Pool): Records => ({
+export const postgresRecords = (pool: pg.Pool): SandboxRecords => ({
   get: async <Body>(kind: string, id: string) => {
     const { rows } = await pool.query<{ body: Body }>(
       'select body from work.sandbox_records where kind = $1::text and id = $2::text',
@@ -103,8 +103,8 @@ export type SandboxAccount = {
 }
 
 /** What the stand-ins share. */
-export type Till = {
-  readonly records: Records
+export type SandboxStore = {
+  readonly records: SandboxRecords
   readonly clock: () => number
   /** Fresh lower-case hex digits. */
   readonly hex: (digits: number) => string
@@ -114,7 +114,7 @@ export type Till = {
   find(id: string): Promise<SandboxInvoice | null>
   add(invoice: SandboxInvoice): Promise<SandboxInvoice>
   /** Does the deed and sends its callbacks; gives why the provider would not take it. */
-  act(id: string, deed: Deed): Promise<{ readonly invoice: SandboxInvoice } | { readonly refused: string }>
+  act(id: string, action: InvoiceAction): Promise<{ readonly invoice: SandboxInvoice } | { readonly refused: string }>
 }
 
 /** One provider's API, and the callbacks that it sends when something was done to an invoice. */
@@ -126,9 +126,9 @@ export type StandIn = {
   callbacks(
     before: SandboxInvoice,
     invoice: SandboxInvoice,
-    deed: Deed,
+    action: InvoiceAction,
     account: SandboxAccount,
-  ): readonly Outgoing[]
+  ): readonly PendingCallback[]
 }
 
 export const invoiceKind = 'invoice'

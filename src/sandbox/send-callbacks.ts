@@ -2,22 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxInvoice, Switches } from './invoice.ts'
 
 /** One callback as it goes over the wire. */
-export type Wire = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
+export type SignedCallback = { readonly body: string; readonly headers: Readonly<Record<string, string>> }
 
 /** A callback before it is signed: signed anew for each attempt, as the providers do. */
-export type Outgoing = {
+export type PendingCallback = {
   readonly invoice: SandboxInvoice
   readonly url: string
-  sign(nowMs: number): Wire
+  sign(nowMs: number): SignedCallback
   /** The same with the signature of another secret. */
-  forge(nowMs: number): Wire
+  forge(nowMs: number): SignedCallback
   /** Rightly signed, stating other figures. */
-  lie(nowMs: number): Wire
+  lie(nowMs: number): SignedCallback
 }
 
-export type Sender = {
+export type CallbackSender = {
   /** Sends in the background, with the switches as they are now. */
-  send(outgoing: Outgoing): void
+  send(outgoing: PendingCallback): void
   /** Resolves when nothing is on its way. */
   idle(): Promise<void>
   /** Drops what is on its way. */
@@ -28,17 +28,17 @@ export type Sender = {
 const retryMs = [200, 400, 800, 1_600, 3_200, 6_400]
 const answerMs = 5_000
 
-export const createSender = (deps: {
+export const createCallbackSender = (deps: {
   readonly clock: () => number
   readonly random: () => number
   readonly switches: () => Switches
   readonly say: (what: string) => void
-}): Sender => {
+}): CallbackSender => {
   const { clock, random, switches, say } = deps
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
 
-  const post = async (url: string, { body, headers }: Wire): Promise<number> => {
+  const post = async (url: string, { body, headers }: SignedCallback): Promise<number> => {
     const response = await fetch(url, {
       method: 'POST',
       body,
@@ -49,7 +49,7 @@ export const createSender = (deps: {
     return response.status
   }
 
-  const deliver = async (url: string, wire: () => Wire): Promise<void> => {
+  const deliver = async (url: string, wire: () => SignedCallback): Promise<void> => {
     for (const pauseMs of [...retryMs, null]) {
       try {
         const status = await post(url, wire())
@@ -63,7 +63,7 @@ export const createSender = (deps: {
     }
   }
 
-  const all = async (outgoing: Outgoing): Promise<void> => {
+  const all = async (outgoing: PendingCallback): Promise<void> => {
     const { lost, repeats, reorderMs, slowMs, forged, lying } = switches()
     const { url } = outgoing
     const copies = Array.from({ length: 1 + repeats }, async () => {

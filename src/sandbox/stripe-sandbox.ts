@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHash, createHmac } from 'node:crypto'
 import { type SandboxInvoice, paidCents } from './invoice.ts'
-import { type StandIn, type Till, answer, invoiceKind } from './sandbox-store.ts'
-import type { Outgoing } from './send-callbacks.ts'
+import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import type { PendingCallback } from './send-callbacks.ts'
 
 type Form = { [key: string]: Form | string }
 type Query = Readonly<Record<string, string | undefined>>
@@ -85,18 +85,18 @@ const signatureOf = (payload: string, secret: string, timestamp: number): string
 }
 
 /** Stripe: `/v1/checkout/sessions` and `/v1/disputes`, form bodies, idempotency keys, `Stripe-Signature`. */
-export const stripeStandIn = (till: Till): StandIn => {
+export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
   const keyOf = (request: FastifyRequest): string | null =>
     /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
 
   const own = async (key: string, id: string): Promise<SandboxInvoice | null> => {
-    const invoice = await till.find(id)
+    const invoice = await sandboxStore.find(id)
     return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
   }
 
   /** The account's, newest first. */
   const disputes = async (key: string) => {
-    const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+    const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     return invoices
       .filter(({ provider, account }) => provider === 'stripe' && account === key)
       .flatMap((invoice) =>
@@ -107,11 +107,11 @@ export const stripeStandIn = (till: Till): StandIn => {
       .sort((one, other) => other.created - one.created || (one.id < other.id ? -1 : 1))
   }
 
-  const newSessionId = (): string => `cs_test_${till.hex(48)}`
+  const newSessionId = (): string => `cs_test_${sandboxStore.hex(48)}`
 
   const create = async (key: string, form: Form, id: string): Promise<SandboxInvoice> => {
-    const nowMs = till.clock()
-    return till.add({
+    const nowMs = sandboxStore.clock()
+    return sandboxStore.add({
       id,
       provider: 'stripe',
       account: key,
@@ -148,7 +148,7 @@ export const stripeStandIn = (till: Till): StandIn => {
     const kept =
       typeof idempotency !== 'string'
         ? { id, digest }
-        : await till.records.change<{ id: string; digest: string }>(
+        : await sandboxStore.records.change<{ id: string; digest: string }>(
             'stripe-idempotency',
             `${key} ${idempotency}`,
             (known) => known ?? { id, digest },
@@ -160,11 +160,11 @@ export const stripeStandIn = (till: Till): StandIn => {
         'idempotency_error',
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
-    const stood = kept.id === id ? null : await till.find(kept.id)
+    const stood = kept.id === id ? null : await sandboxStore.find(kept.id)
     // A request that was cut off after it had the key's id is finished by the next one with the key.
-    if (!stood) return answer(reply, 200, session(await create(key, form, kept.id), till.baseUrl(), false))
+    if (!stood) return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
     reply.header('idempotent-replayed', 'true')
-    return answer(reply, 200, session(stood, till.baseUrl(), false))
+    return answer(reply, 200, session(stood, sandboxStore.baseUrl(), false))
   }
 
   const missing = (reply: FastifyReply, what: string) =>
@@ -172,7 +172,7 @@ export const stripeStandIn = (till: Till): StandIn => {
 
   return {
     provider: 'stripe',
-    paymentId: () => `ch_${till.hex(24)}`,
+    paymentId: () => `ch_${sandboxStore.hex(24)}`,
     routes: (app) => {
       app.register(async (stripeApp) => {
         stripeApp.addContentTypeParser(
@@ -196,7 +196,7 @@ export const stripeStandIn = (till: Till): StandIn => {
             const invoice = await own(key, id)
             if (!invoice) return missing(reply, `checkout.session: ${id}`)
             const expanded = decodeURIComponent(request.url).includes('payment_intent')
-            return answer(reply, 200, session(invoice, till.baseUrl(), expanded))
+            return answer(reply, 200, session(invoice, sandboxStore.baseUrl(), expanded))
           }),
         )
         stripeApp.post(
@@ -204,20 +204,20 @@ export const stripeStandIn = (till: Till): StandIn => {
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
             if (!(await own(key, id))) return missing(reply, `checkout.session: ${id}`)
-            const done = await till.act(id, { kind: 'expire' })
+            const done = await sandboxStore.act(id, { kind: 'expire' })
             if ('refused' in done) return fault(reply, 400, 'invalid_request_error', done.refused)
-            return answer(reply, 200, session(done.invoice, till.baseUrl(), false))
+            return answer(reply, 200, session(done.invoice, sandboxStore.baseUrl(), false))
           }),
         )
         stripeApp.get(
           '/v1/checkout/sessions',
           guarded(async (request, reply, key) => {
             const wanted = (request.query as Query).payment_intent
-            const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+            const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
             const data = invoices
               .filter((invoice) => invoice.provider === 'stripe' && invoice.account === key)
               .filter((invoice) => intentOf(invoice) === wanted)
-              .map((invoice) => session(invoice, till.baseUrl(), false))
+              .map((invoice) => session(invoice, sandboxStore.baseUrl(), false))
             return answer(reply, 200, { object: 'list', url: '/v1/checkout/sessions', has_more: false, data })
           }),
         )
@@ -253,14 +253,14 @@ export const stripeStandIn = (till: Till): StandIn => {
           before.status === 'processing' ? ['async_payment_failed'] : ['completed', 'async_payment_failed'],
         dispute: ['charge.dispute.created'],
       }
-      return types[deed.kind].map((type): Outgoing => {
+      return types[deed.kind].map((type): PendingCallback => {
         const disputed = deed.kind === 'dispute'
-        const object = disputed ? dispute(invoice, deed.disputeId) : session(invoice, till.baseUrl(), false)
+        const object = disputed ? dispute(invoice, deed.disputeId) : session(invoice, sandboxStore.baseUrl(), false)
         const event = {
-          id: `evt_${till.hex(24)}`,
+          id: `evt_${sandboxStore.hex(24)}`,
           object: 'event',
           api_version: '2026-10-28.endive',
-          created: Math.floor(till.clock() / 1000),
+          created: Math.floor(sandboxStore.clock() / 1000),
           livemode: false,
           pending_webhooks: 1,
           type: disputed ? type : `checkout.session.${type}`,

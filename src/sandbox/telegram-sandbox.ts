@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { type Till, answer } from './sandbox-store.ts'
+import { type SandboxStore, answer } from './sandbox-store.ts'
 
 /** How the stand-in misbehaves: `PUT /_sandbox/telegram`. The next `times` calls are answered so, then it is calm. */
 const FaultShape = z.strictObject({
@@ -37,7 +37,7 @@ const fail = (reply: FastifyReply, code: number, description: string, parameters
  * The stand-in of the Telegram Bot API: `getMe` and `sendMessage` of any bot, with the answers of the real one.
  * `GET /_sandbox/telegram/messages` shows what was sent.
  */
-export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
+export const telegramStandIn = (app: FastifyInstance, sandboxStore: SandboxStore): void => {
   let fault: Fault | null = null
   let messages = 0
   const take = (): Fault | null => {
@@ -49,7 +49,7 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
   const store = async (bot: string, chatId: number | string, text: string): Promise<Message> => {
     messages += 1
     const message = { message_id: messages, chat_id: chatId, text, bot }
-    await till.records.change<Message>(messageKind, till.hex(24), () => message)
+    await sandboxStore.records.change<Message>(messageKind, sandboxStore.hex(24), () => message)
     return message
   }
 
@@ -91,7 +91,7 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
         message_id: message.message_id,
         from: { id: Number(bot), is_bot: true, first_name: 'SANDBOX', username: 'sandbox_bot' },
         chat: typeof chatId === 'number' ? { id: chatId, type: 'private' } : { id: 1, type: 'channel' },
-        date: Math.floor(till.clock() / 1000),
+        date: Math.floor(sandboxStore.clock() / 1000),
         text,
       },
     })
@@ -126,6 +126,6 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
     return answer(reply, 200, fault)
   })
   app.get('/_sandbox/telegram/messages', async (_request, reply) =>
-    answer(reply, 200, { messages: await till.records.all<Message>(messageKind) }),
+    answer(reply, 200, { messages: await sandboxStore.records.all<Message>(messageKind) }),
   )
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPeople } from '../../src/features/sign-in/people.ts'
 import { newSessionId } from '../../src/features/sign-in/sessions.ts'
-import { type AccountId, type DepositId, homeOfId, newId, withHome } from '../../src/kernel/ids.ts'
+import { type AccountId, type DepositId, shardOfId, newId, withShard } from '../../src/kernel/ids.ts'
 import { claimEmail } from '../../src/features/accounts/account-vault.ts'
 import { refundOrder } from '../../src/features/orders/refund-order.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
@@ -14,7 +14,7 @@ import { done, openStage, operator, type Stage } from '../contract/stage.ts'
 import { limitAlone } from '../support/four-eyes.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 
-const { homeOf, streamPrefixes } = streams
+const { shardKeyOf, streamPrefixes } = streams
 const api = '/api/v1'
 const rental = {
   product_id: 'isp-static',
@@ -26,7 +26,7 @@ const traffic = { product_id: 'residential-premium', quantity: 2 }
 /** An account that was created in another log: its e-mail is claimed under an id of that home. */
 const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
   const email = `${randomUUID()}@homes.example`
-  const accountId = withHome(newId<AccountId>('acc'), home)
+  const accountId = withShard(newId<AccountId>('acc'), home)
   await claimEmail(stage.farebox.core.pool, email, accountId)
   const made = await stage.accounts.create({ email, reseller }, operator)
   assert.equal(made.outcome === 'done' && made.accountId, accountId)
@@ -36,7 +36,7 @@ const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
     operator,
   )
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
-  assert.equal(homeOfId(issued.keyId), home, 'a key lives with its account')
+  assert.equal(shardOfId(issued.keyId), home, 'a key lives with its account')
   return { accountId, key: issued.key, home }
 }
 
@@ -102,19 +102,19 @@ test('an account of another log keeps all that it does in that log; only address
   for (const { accountId, home } of [own, shop]) {
     const named = events.filter((event) => JSON.stringify([event.stream, event.data]).includes(accountId))
     for (const { stream } of named) {
-      const at = homeOf(stream)
+      const at = shardKeyOf(stream)
       if (at.of === 'account') assert.equal(at.log, home, stream)
       kinds.add(stream.slice(0, stream.indexOf('-') + 1))
     }
   }
   for (const kind of streamPrefixes.filter((prefix) => prefix !== 'terms-'))
-    if (homeOf(`${kind}x` as streams.StreamName).of === 'account')
+    if (shardKeyOf(`${kind}x` as streams.StreamName).of === 'account')
       assert.ok(kinds.has(kind), `${kind} was tried`)
 
   const asking = events.filter(({ metadata }) => metadata.correlationId !== operator.correlationId)
   const homes = Map.groupBy(asking, ({ metadata }) => metadata.correlationId)
   for (const [request, of] of homes) {
-    const found = [...new Set(of.map(({ stream }) => JSON.stringify(homeOf(stream))))].map((text) =>
+    const found = [...new Set(of.map(({ stream }) => JSON.stringify(shardKeyOf(stream))))].map((text) =>
       JSON.parse(text),
     )
     const logs = found.filter((home) => home.of === 'account')
@@ -129,17 +129,17 @@ test('an account of another log keeps all that it does in that log; only address
 
 describe('The home of a stream', () => {
   test('is known for every name that is made here, and of no other', () => {
-    const account = withHome(newId<AccountId>('acc'), 7)
+    const account = withShard(newId<AccountId>('acc'), 7)
     const made = Object.entries(streams).flatMap(([name, value]) => {
       if (name.endsWith('Stream') && typeof value === 'string') return [value]
       if (!name.endsWith('Stream')) return []
       return [(value as (...parts: unknown[]) => streams.StreamName)(account, 'x', 'y')]
     })
     assert.ok(made.length >= 15)
-    for (const stream of made) assert.ok(homeOf(stream).of)
-    assert.deepEqual(homeOf(streams.ledgerStream(account)), { of: 'account', log: 7 })
-    assert.deepEqual(homeOf(streams.deliveryStream(account, 'ping', 'pong')), { of: 'account', log: 7 })
-    assert.throws(() => homeOf('elsewhere-1' as streams.StreamName), /has no home/)
+    for (const stream of made) assert.ok(shardKeyOf(stream).of)
+    assert.deepEqual(shardKeyOf(streams.ledgerStream(account)), { of: 'account', log: 7 })
+    assert.deepEqual(shardKeyOf(streams.deliveryStream(account, 'ping', 'pong')), { of: 'account', log: 7 })
+    assert.throws(() => shardKeyOf('elsewhere-1' as streams.StreamName), /has no home/)
   })
 
   test('of two kinds never begin alike, so that the first one found is the right one', () => {
@@ -150,6 +150,6 @@ describe('The home of a stream', () => {
 
   test('is log 0 for all ids of today', () => {
     for (const id of ['acc_1', newId('acc'), newId('dep'), 'cus_000000000000800080000000000000ff'])
-      assert.equal(homeOf(streams.depositStream(id as DepositId)).of === 'account' && homeOfId(id), 0)
+      assert.equal(shardKeyOf(streams.depositStream(id as DepositId)).of === 'account' && shardOfId(id), 0)
   })
 })

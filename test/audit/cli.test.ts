@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { sealerLock } from '../../src/audit/seals/sealing.ts'
 import { tryLock, unlock } from '../../src/platform/postgres/locks.ts'
-import { provesItself } from '../../src/kernel/streams.ts'
+import { isSelfSigned } from '../../src/kernel/streams.ts'
 import { commandLine, secret } from './command-line.ts'
 import { appendEach, everyKind, tamper } from './world.ts'
 
@@ -54,7 +54,7 @@ describe('farebox ledger seal, seals and verify', () => {
       (await run('ledger', 'verify', '--json')).json(),
     ])
     // What proves itself, such as the key of a process, wants no seal.
-    const notSealed = events.slice(90).filter(({ stream }) => !provesItself(stream)).length
+    const notSealed = events.slice(90).filter(({ stream }) => !isSelfSigned(stream)).length
     const { code, out, err } = held
     assert.equal(code, 0, err)
     assert.match(out, new RegExp(`not sealed yet +${notSealed}\\n[\\s\\S]*nothing is wrong$`))

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { openChain } from '../../src/audit/seals/sealing.ts'
 import type { LogSealed, SealEvent, SealKeyRotated } from '../../src/domain/seals/events.ts'
 import { type SealKey, rotationStatement, sealStatement } from '../../src/audit/seals/seal-key.ts'
-import { takeToHead } from '../../src/audit/seals/sealing.ts'
+import { chainToHead } from '../../src/audit/seals/sealing.ts'
 import { type SealsFile, SealsFileRefused, trustedSeals } from '../../src/audit/seals/seals-file.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
@@ -85,8 +85,8 @@ const forgedLog = async (t: TestContext, forge: Forgery) => {
   const redigest = async (): Promise<void> => {
     await store.clear()
     const chain = await openChain(store, 0)
-    await takeToHead(log, chain)
-    await chain.keep()
+    await chainToHead(log, chain)
+    await chain.save()
   }
   await tamper(pool, [`update log.events set data = data || ' ' where position = 80`])
   await redigest()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDispatch, kindOfStream } from '../../src/platform/projections/read-model.ts'
 import type { ReadModel, Rows } from '../../src/platform/projections/read-model.ts'
-import { facts } from '../../src/domain/events.ts'
+import { eventDefinitions } from '../../src/domain/events.ts'
 import { rules } from '../../src/audit/invariants/invariants.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 
@@ -26,9 +26,9 @@ const eventOf = (type: string, stream: string): RecordedEvent =>
     metadata: untouchable(`the metadata of ${type} in ${stream}`),
   }) as unknown as RecordedEvent
 
-const types = [...facts.map(({ type }) => type), 'SomethingElse']
+const types = [...eventDefinitions.map(({ type }) => type), 'SomethingElse']
 const streams = [
-  ...new Set([...facts.map(({ stream }) => kindOfStream(stream)), 'other-']),
+  ...new Set([...eventDefinitions.map(({ stream }) => kindOfStream(stream)), 'other-']),
   ...rules.flatMap(({ takes }) => [...(takes?.streams ?? [])]),
 ].map((kind) => (kind.endsWith('-') ? `${kind}acc_1` : kind))
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { foldBatch } from '../../src/platform/projections/fold-batch.ts'
 import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
-import { laws } from '../../src/audit/invariants/invariants.ts'
+import { invariants } from '../../src/audit/invariants/invariants.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
@@ -146,7 +146,7 @@ describe('the laws that a running server holds events against', () => {
       }),
     ) as unknown as RecordedEvent[]
     const { tables } = await foldBatch({
-      models: [laws],
+      models: [invariants],
       events,
       cache: createRowCache({ maxRows: 1_000, complete: true }),
       load: async () => [],

@@ -2,7 +2,7 @@ import type { Rows, Table } from '../../src/platform/projections/read-model.ts'
 import { rowProblem } from '../../src/platform/projections/row-problem.ts'
 import { type Row, keyOf, keyText } from '../../src/platform/projections/definition.ts'
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
-import { laws } from '../../src/audit/invariants/invariants.ts'
+import { invariants } from '../../src/audit/invariants/invariants.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 
 const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
@@ -58,7 +58,7 @@ export const memoryLaws = (): MemoryLaws => {
   return {
     take: (event) => {
       broken = null
-      laws.apply(event, rows)
+      invariants.apply(event, rows)
       return broken
     },
     mark: () => journal.length,

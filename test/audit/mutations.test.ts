@@ -266,10 +266,10 @@ describe('of a sealed log', () => {
     const { seals } = await verified(world)
     await store.clear()
     const { openChain } = await import('../../src/audit/seals/sealing.ts')
-    const { takeToHead } = await import('../../src/audit/seals/sealing.ts')
+    const { chainToHead } = await import('../../src/audit/seals/sealing.ts')
     const chain = await openChain(store, 0)
-    await takeToHead(log, chain)
-    await chain.keep()
+    await chainToHead(log, chain)
+    await chain.save()
     const { findings } = await verified(world)
     const [first] = findings
     assert.ok(

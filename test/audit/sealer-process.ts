@@ -1,7 +1,7 @@
 import pino from 'pino'
 import { createLogFeed } from '../../src/platform/projections/feed.ts'
 import { startSealer } from '../../src/audit/seals/sealer.ts'
-import { createLulls } from '../../src/platform/commands/background-scheduler.ts'
+import { createBackgroundScheduler } from '../../src/platform/commands/background-scheduler.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { codec, runnerOver } from '../commands/world.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
@@ -17,7 +17,7 @@ startSealer({
   runner: runnerOver(log),
   key: testKey(),
   clock: Date.now,
-  lulls: createLulls(),
+  backgroundScheduler: createBackgroundScheduler(),
   logger: pino({ level: 'silent' }),
   every: { events: Number(events), seconds: 60 },
   answerTimeoutMs: Number(answerTimeoutMs),

@@ -8,10 +8,10 @@ import { createLogFeed } from '../../src/platform/projections/feed.ts'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
 import type { LogSealed } from '../../src/domain/seals/events.ts'
 import { type SealerDeps, startSealer } from '../../src/audit/seals/sealer.ts'
-import { createLulls } from '../../src/platform/commands/background-scheduler.ts'
+import { createBackgroundScheduler } from '../../src/platform/commands/background-scheduler.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { provesItself } from '../../src/kernel/streams.ts'
+import { isSelfSigned } from '../../src/kernel/streams.ts'
 import { codec, runnerOver } from '../commands/world.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
@@ -30,7 +30,7 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
     const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
     const runner = runnerOver(log)
     const logger = pino({ level: 'silent' })
-    const lulls = createLulls()
+    const backgroundScheduler = createBackgroundScheduler()
     const sealer = startSealer({
       pool,
       log,
@@ -38,7 +38,7 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
       runner,
       key,
       clock: Date.now,
-      lulls,
+      backgroundScheduler,
       logger,
       every,
       ...more,
@@ -84,7 +84,7 @@ const sealedWhole = (world: Pick<Audited, 'log'>) =>
   until(
     async () => {
       const stored = await allEvents(world.log)
-      const last = stored.findLastIndex(({ stream }) => !provesItself(stream)) + 1
+      const last = stored.findLastIndex(({ stream }) => !isSelfSigned(stream)) + 1
       return ((await sealsOf(world)).at(-1)?.throughOrdinal ?? 0) >= last
     },
     { timeoutMs: 20_000, what: 'a seal through the last event that needs one' },
@@ -206,7 +206,7 @@ describe('the sealer', () => {
     assert.deepEqual(
       events
         .slice((await sealsOf({ log })).at(-1)!.throughOrdinal)
-        .filter(({ stream }) => !provesItself(stream)),
+        .filter(({ stream }) => !isSelfSigned(stream)),
       [],
     )
     assert.ok(events.some(({ type }) => type === 'OrderCompleted'))

@@ -157,7 +157,7 @@ describe('what processes sign', () => {
     })
     const log = await world.process({ signer })
     await write(log, 3)
-    signer.lost()
+    signer.onOutcomeUnknown()
     await write(log, 3, 3)
     const { signatures } = await assertClean(world)
     assert.deepEqual([signatures?.keys, signatures?.signed], [2, 8])

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { type DigestStore, createDigestStore } from '../../src/audit/seals/digests.ts'
 import { rotateSealKey } from '../../src/audit/seals/sealing.ts'
 import { type SealKey, sealKeyOf } from '../../src/audit/seals/seal-key.ts'
-import { openSealing, takeToHead } from '../../src/audit/seals/sealing.ts'
+import { openSealing, chainToHead } from '../../src/audit/seals/sealing.ts'
 import { createPeriods } from '../../src/features/finance/period-service.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
@@ -81,7 +81,7 @@ export const sealable = async (
       const runner = runnerOver(log, { clock: () => startMs })
       t.after(() => runner.close())
       const sealing = await openSealing({ log, runner, store, key, clock: () => startMs }, cause)
-      await takeToHead(log, sealing.chain)
+      await chainToHead(log, sealing.chain)
       const seal = await sealing.seal(cause)
       await runner.close()
       return seal?.throughOrdinal ?? null

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
-import { createPatience } from '../../src/platform/commands/wait-for-log.ts'
+import { createLogWait } from '../../src/platform/commands/wait-for-log.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { skipWithoutEventStore, startEventStore } from '../support/eventstore-server.ts'
 import { eventStoreStandIn } from '../support/eventstore-stand-in.ts'
@@ -49,7 +49,7 @@ test('an EventStoreDB that comes within the time is taken', { skip: skipWithoutE
   const onWait = (reason: string): void => {
     if (told.push(reason) === 1) void proxy.accept()
   }
-  const patience = createPatience({ withinMs: 60_000, where: proxy.url, onWait })
+  const patience = createLogWait({ withinMs: 60_000, where: proxy.url, onWait })
   const log = patience.log(eventStoreDbLog({ url: proxy.url }))
   t.after(() => log.close())
   assert.match(await log.logId(), /^[0-9a-f-]{36}$/)

@@ -87,7 +87,7 @@ test('a subscription is renewed, however many that cannot be decided were due be
       start: () => Promise.reject(new Error('nobody asks')),
       cancel: async () => null,
       read: async () => null,
-      beside: () => {
+      companion: () => {
         throw new Error('nobody asks')
       },
     },

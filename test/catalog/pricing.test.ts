@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
 import * as pricing from '../../src/domain/catalog/pricing.ts'
-import { type ResellerTerms, plainTerms, quote, retailKey } from '../../src/domain/catalog/pricing.ts'
+import { type ResellerTerms, defaultResellerTerms, quote, retailKey } from '../../src/domain/catalog/pricing.ts'
 import type { Tier } from '../../src/domain/catalog/product.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
@@ -76,7 +76,7 @@ test('without reseller terms the amount is the list price and nothing else is to
 test('a reseller without terms pays and asks the list price', () => {
   fc.assert(
     fc.property(tiers, quantity, (table, units) => {
-      const { listCents, amountCents, reseller } = figuresOf(table, units, plainTerms)
+      const { listCents, amountCents, reseller } = figuresOf(table, units, defaultResellerTerms)
       assert.deepEqual(reseller, { yourCostCents: listCents, customerCents: amountCents, marginCents: 0 })
       assert.equal(amountCents, listCents)
     }),
@@ -110,7 +110,7 @@ test('half a cent rounds up, and cost and price are rounded apart', () => {
   assert.equal(figuresOf(table, 1, null).amountCents, 1)
   assert.equal(figuresOf([{ from: 1, unitPriceMicros: 4_999 }], 1, null).amountCents, 0)
   const dollar = [{ from: 1, unitPriceMicros: 1_000_000 }]
-  const deal = { ...plainTerms, discountBp: 1_250, markupMillionths: 1_305_000 }
+  const deal = { ...defaultResellerTerms, discountBp: 1_250, markupMillionths: 1_305_000 }
   // cost 0.875 dollars and price 1.305 dollars: both halves go up
   assert.deepEqual(figuresOf(dollar, 1, deal).reseller, {
     yourCostCents: 88,
@@ -121,7 +121,7 @@ test('half a cent rounds up, and cost and price are rounded apart', () => {
 
 test('the retail price comes before the markup, and a margin may be negative', () => {
   const dollar = [{ from: 1, unitPriceMicros: 1_000_000 }]
-  const deal = { ...plainTerms, retail: retail(900_000), markupMillionths: 2_000_000 }
+  const deal = { ...defaultResellerTerms, retail: retail(900_000), markupMillionths: 2_000_000 }
   const figures = figuresOf(dollar, 10, deal)
   assert.equal(figures.amountCents, 900)
   assert.equal(figures.reseller!.marginCents, -100)
@@ -132,7 +132,7 @@ test('a retail price is that of its country and period alone', () => {
   const at = (country: string, periodDays: number) => {
     const target = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
     const deal = {
-      ...plainTerms,
+      ...defaultResellerTerms,
       retail: new Map([[retailKey({ country: 'USA', periodDays: 30 }), 2_500_000]]),
     }
     return pricing.figuresOf({ target, tiers }, 2, deal).amountCents
@@ -142,7 +142,7 @@ test('a retail price is that of its country and period alone', () => {
 
 test('the largest order that the schema lets through is priced exactly', () => {
   const figures = figuresOf([{ from: 1, unitPriceMicros: 100_000_000 }], 100_000, {
-    ...plainTerms,
+    ...defaultResellerTerms,
     markupMillionths: 1_000_001,
   })
   assert.equal(figures.listCents, 1_000_000_000)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Product } from '../../src/domain/catalog/product.ts'
-import { type Wanted, ratesIn, unitPriceMicros } from '../../src/domain/catalog/catalog.ts'
+import { type RateRequest, ratesIn, unitPriceMicros } from '../../src/domain/catalog/catalog.ts'
 import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/domain/catalog/targeting.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
@@ -119,7 +119,7 @@ test('a price query is in the USA for 30 days unless it says otherwise', () => {
     assert.equal(refusal(parseQuery(isp, { period_days: period })).code, 'invalid_period')
 })
 
-const wantedLine: fc.Arbitrary<Wanted> = fc.constantFrom('USA', 'GBR', 'DEU', 'BRA').chain((country) => {
+const wantedLine: fc.Arbitrary<RateRequest> = fc.constantFrom('USA', 'GBR', 'DEU', 'BRA').chain((country) => {
   const rates = ratesIn(mobile as never, country)
   return fc.record({
     country: fc.constant(country),

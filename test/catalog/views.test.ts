@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StockCount } from '../../src/domain/catalog/availability.ts'
 import { howTo } from '../../src/features/catalog/how-to.ts'
-import { plainTerms, quote } from '../../src/domain/catalog/pricing.ts'
+import { defaultResellerTerms, quote } from '../../src/domain/catalog/pricing.ts'
 import type { AddressesProduct, DedicatedProduct, Product } from '../../src/domain/catalog/product.ts'
 import { optionsView, priceListView, productView, quoteView } from '../../src/features/catalog/views.ts'
 import { demoCatalog, demoProduct } from './samples.ts'
@@ -117,7 +117,7 @@ test('a mobile price list has a line for each carrier, service and rotation of o
 })
 
 test('a reseller sees cost, customer price and margin on every line', () => {
-  const terms = { ...plainTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
+  const terms = { ...defaultResellerTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
   const list = priceListView(isp, { country: 'USA', quantity: 1, periodDays: null }, { ...context, terms })
   assert.deepEqual(list.partner, { discountPct: 12.5, markup: 1.3, sellable: true })
   assert.deepEqual(list.lines[1], {
@@ -133,7 +133,7 @@ test('a reseller sees cost, customer price and margin on every line', () => {
 })
 
 test('a quote shows the same figures as the price list, and the target that it priced', () => {
-  const terms = { ...plainTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
+  const terms = { ...defaultResellerTerms, discountBp: 1_250, markupMillionths: 1_300_000 }
   const wanted = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
   const priced = quote(isp, { quantity: 1, wanted, terms })
   assert.ok(priced.ok)

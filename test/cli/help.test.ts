@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { rooms } from '../../src/app/commands.ts'
+import { commandRegistrations } from '../../src/app/commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '../..')
 const run = async (args: readonly string[]) => {
   const out: string[] = []
   const err: string[] = []
-  const code = await runCli(args, rooms, {
+  const code = await runCli(args, commandRegistrations, {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     open: () => Promise.reject(new Error('opened')),

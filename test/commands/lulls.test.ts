@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createLulls, patientWhile } from '../../src/platform/commands/background-scheduler.ts'
+import { createBackgroundScheduler, yieldWhileOnTime } from '../../src/platform/commands/background-scheduler.ts'
 import { move, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 
 const lullsAt = (comeBackMs: number) => {
   const world = { nowMs: 0 }
-  return { world, ...createLulls({ monotonicMs: () => world.nowMs, comeBackMs }) }
+  return { world, ...createBackgroundScheduler({ monotonicMs: () => world.nowMs, comeBackMs }) }
 }
 const longMs = 600_000
 
 /** Starts to give way; `done` tells whether it is over. */
-const giving = (giveWay: () => Promise<void>) => {
+const giving = (yieldToCommands: () => Promise<void>) => {
   const state = { done: false }
-  void giveWay().then(() => {
+  void yieldToCommands().then(() => {
     state.done = true
   })
   return state
@@ -25,26 +25,26 @@ const turns = async (count: number): Promise<void> => {
 }
 
 test('in a process that decides nothing, work gives way for one turn', async () => {
-  const { giveWay } = lullsAt(longMs)
-  const work = giving(giveWay)
+  const { yieldToCommands } = lullsAt(longMs)
+  const work = giving(yieldToCommands)
   assert.equal(work.done, false)
   await turns(2)
   assert.equal(work.done, true)
 })
 
 test('while a batch is under way, work goes on', async () => {
-  const { giveWay, begin } = lullsAt(longMs)
+  const { yieldToCommands, begin } = lullsAt(longMs)
   begin()
-  const work = giving(giveWay)
+  const work = giving(yieldToCommands)
   await turns(2)
   assert.equal(work.done, true)
 })
 
 test('right after a batch, work waits for the next one', async () => {
-  const { giveWay, begin, end } = lullsAt(longMs)
+  const { yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   end()
-  const work = giving(giveWay)
+  const work = giving(yieldToCommands)
   await turns(3)
   assert.equal(work.done, false)
   begin()
@@ -53,35 +53,35 @@ test('right after a batch, work waits for the next one', async () => {
 })
 
 test('when no batch comes, work goes on all the same', async () => {
-  const { giveWay, begin, end } = lullsAt(1)
+  const { yieldToCommands, begin, end } = lullsAt(1)
   begin()
   end()
-  await giveWay()
+  await yieldToCommands()
 })
 
 test('long after the last batch, work does not wait', async () => {
-  const { world, giveWay, begin, end } = lullsAt(longMs)
+  const { world, yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   end()
   world.nowMs = longMs + 1
-  const work = giving(giveWay)
+  const work = giving(yieldToCommands)
   await turns(2)
   assert.equal(work.done, true)
 })
 
 test('of two batches under way, the end of one leaves time', async () => {
-  const { giveWay, begin, end } = lullsAt(longMs)
+  const { yieldToCommands, begin, end } = lullsAt(longMs)
   begin()
   begin()
   end()
-  const work = giving(giveWay)
+  const work = giving(yieldToCommands)
   await turns(2)
   assert.equal(work.done, true)
 })
 
 test('patience ends: work that is late goes on', async () => {
-  const { world, giveWay, begin, end } = lullsAt(longMs)
-  const patient = patientWhile(giveWay, () => world.nowMs < 100)
+  const { world, yieldToCommands, begin, end } = lullsAt(longMs)
+  const patient = yieldWhileOnTime(yieldToCommands, () => world.nowMs < 100)
   begin()
   end()
   const work = giving(patient)
@@ -97,8 +97,8 @@ test('patience ends: work that is late goes on', async () => {
 test('a runner tells when a batch is under way, however it ends', async (t) => {
   const { wire } = await postgresWorld(t)
   const told: string[] = []
-  const lulls = { begin: () => told.push('begin'), end: () => told.push('end') }
-  const runner = runnerOver(wire, { lulls })
+  const backgroundScheduler = { begin: () => told.push('begin'), end: () => told.push('end') }
+  const runner = runnerOver(wire, { backgroundScheduler })
   const paid = purse('paid')
   wire.onAppendAll = (items, send) => {
     told.push('sent')

@@ -181,7 +181,7 @@ test('what is told of the own gateways is nothing secret, and which of two is pr
       publicUrl: null,
       merchantName: 'Shop',
       sandbox: null,
-      depositLookMs: 1_000,
+      depositPollMs: 1_000,
       gateways: [
         { provider: 'stripe', secretKey: 'rk_test_s3cret', webhookSecret: 'whsec_s3cret' },
         {

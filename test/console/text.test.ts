@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { capOf } from '../../src/features/accounts/key-form.ts'
-import { readTyped } from '../../src/platform/ui/form.ts'
+import { parseCap } from '../../src/features/accounts/key-form.ts'
+import { parseFormInput } from '../../src/platform/ui/form.ts'
 import { amountText, bytesText, dollarText, microsText, timeText } from '../../src/platform/ui/text.ts'
 import { pageInZone, textInZone, zoneOf, zones } from '../../src/platform/ui/text.ts'
 import { isOwnForm } from '../../src/platform/ui/cookies.ts'
 import { codeIn, shownCode } from '../../src/platform/vault/secrets.ts'
-import { readLetter } from '../../src/sandbox/mailbox.ts'
+import { parseMail } from '../../src/sandbox/mailbox.ts'
 
 const plain = (text: string): string => text.replaceAll(',', '').replace('\u2212', '-')
 
@@ -41,11 +41,11 @@ test('money is written without arithmetic: the text read back is the amount', ()
 test('what is typed as dollars is exactly those cents, or nothing', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (cents) => {
-      assert.equal(capOf(amountText(cents)), cents)
+      assert.equal(parseCap(amountText(cents)), cents)
     }),
   )
   assert.deepEqual(
-    [capOf(''), capOf('1.005'), capOf('-1'), capOf('1e3'), capOf('10000000.01')],
+    [parseCap(''), parseCap('1.005'), parseCap('-1'), parseCap('1e3'), parseCap('10000000.01')],
     [null, undefined, undefined, undefined, undefined],
   )
 })
@@ -82,7 +82,7 @@ test('a form with half of a character, a NUL or thousands of fields is refused',
     Buffer.from('a=%00'),
     Buffer.from('a=1&'.repeat(400)),
   ])
-    assert.throws(() => readTyped(bytes), { code: 'invalid_body' })
+    assert.throws(() => parseFormInput(bytes), { code: 'invalid_body' })
 })
 
 test('an instant is the same in every zone, and nothing else on a page is changed', () => {
@@ -101,7 +101,7 @@ test('an instant is the same in every zone, and nothing else on a page is change
 
 test('letters are read whichever way they were encoded', () => {
   const letter = (encoding: string, body: string) =>
-    readLetter(
+    parseMail(
       `From: a@b.example\r\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}`,
     )
   assert.deepEqual(letter('quoted-printable', 'Stra=C3=\r\n=9Fe=3D'), { subject: 'Grüße', text: 'Straße=' })

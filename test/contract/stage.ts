@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import { createTokenDesk } from '../../src/features/finance/token-service.ts'
+import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
 import type { AccountId, CustomerId } from '../../src/kernel/ids.ts'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
 import { createCustomers } from '../../src/features/accounts/customer-service.ts'
@@ -44,7 +44,7 @@ export const openStage = async (
   const wallets = createWallets(core)
   const client = httpClient(service.baseUrl, service.document)
 
-  const issued = await createTokenDesk(core).issue({ name: 'test', expiresAtMs: null }, operator)
+  const issued = await createFinanceTokenService(core).issue({ name: 'test', expiresAtMs: null }, operator)
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
 
   const credit: Stage['credit'] = async (accountId, amountCents) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ownIdOf } from '../../src/kernel/external-id.ts'
+import { parseExternalId } from '../../src/kernel/external-id.ts'
 
 test("a reseller's own id is 1 to 128 printable characters, without the blanks around it", () => {
   for (const [text, id] of [
@@ -11,14 +11,14 @@ test("a reseller's own id is 1 to 128 printable characters, without the blanks a
     // No header can end with one, and no blank of HTTP is taken off behind it.
     ['alice\u00a0', 'alice\u00a0'],
   ] as const)
-    assert.equal(ownIdOf(text), id)
+    assert.equal(parseExternalId(text), id)
   for (const none of ['', ' ', '\t', 'a\tb', 'a\nb', 'a\u0000', '\u200b', '\ud800', 'x'.repeat(129)])
-    assert.equal(ownIdOf(none), null, JSON.stringify(none))
+    assert.equal(parseExternalId(none), null, JSON.stringify(none))
 })
 
 test('a long hostile text is looked at once', () => {
   const before = process.cpuUsage()
   for (const text of [' '.repeat(1_000_000), `${' \t'.repeat(500_000)}x`, `x${' '.repeat(1_000_000)}y`])
-    ownIdOf(text)
+    parseExternalId(text)
   assert.ok(process.cpuUsage(before).user < 500_000)
 })

@@ -33,7 +33,7 @@ test('gateways that cannot be asked for disputes hold up no others, however many
     inbox: { store: () => assert.fail('no dispute is found here') },
     clock: Date.now,
     logger: silent,
-    firstLookMs: 60_000,
+    firstPollMs: 60_000,
   })
   await reactor.drain()
   assert.deepEqual(asked.sort(), ids.sort())

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { AccountId, CustomerId, DepositId } from '../../src/kernel/ids.ts'
 import { decideCreation } from '../../src/domain/accounts/decide.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
-import { bearDispute } from '../../src/features/deposits/disputes.ts'
+import { applyDispute } from '../../src/features/deposits/disputes.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { DisputeReport } from '../../src/domain/payments/payments.ts'
@@ -96,7 +96,7 @@ test('a dispute takes at most what the deposit was credited, once, and gives exa
         const takes = Math.floor(Math.min(creditedMicros, disputedMicros) / 10_000)
         let won = false
         for (const state of told) {
-          const outcome = await bearDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
+          const outcome = await applyDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
           won ||= state === 'reinstated'
           assert.equal(outcome, takes === 0 ? 'nothing was credited: nothing moved' : state)
           assert.equal(await net(customerId), won ? before : before - takes)
@@ -113,9 +113,9 @@ test('a dispute takes at most what the deposit was credited, once, and gives exa
 test('a dispute that grew before it was won gives back what it took', async () => {
   const { wallets, net, close } = await setUp(0)
   const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
-  await bearDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
+  await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
   assert.equal(await net(ann), -400)
-  await bearDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
+  await applyDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
   assert.equal(await net(ann), 0)
   await close()
 })
@@ -128,7 +128,7 @@ for (const [whose, customerId] of [
     const { wallets, adjusted, close } = await setUp(0)
     const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
     for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
-      assert.equal(await bearDispute(wallets, deposit, report('dp_1', 4_000_000, state), cause), state)
+      assert.equal(await applyDispute(wallets, deposit, report('dp_1', 4_000_000, state), cause), state)
     const byHand = {
       accountId,
       amountCents: 5,
@@ -157,7 +157,7 @@ test('a chargeback that stands without its deposit, as it was once written, is n
   const standing = await adjusted()
   const deposit = { details: detailsOf(null), creditedMicros: 10_000_000 }
   assert.equal(
-    await bearDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause),
+    await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause),
     'withdrawn',
   )
   assert.equal(await net(null), 1_600)

@@ -11,7 +11,7 @@ import { openShop, type Shop } from './support.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
-const firstLookMs = 2 * minuteMs
+const firstPollMs = 2 * minuteMs
 const open = 60
 
 /** Opens deposits, and waits until the read model has them with their invoices: an invoice says how long it is watched. */
@@ -66,7 +66,7 @@ const openLooks = (
     pool,
     clock: () => clock.nowMs,
     logger: silent,
-    firstLookMs,
+    firstPollMs,
     deposits: {
       settle: async (depositId) => {
         looked.push(depositId)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { AccountId, DepositId } from '../../src/kernel/ids.ts'
 import { decideOpen } from '../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
-import { createSettling, depositRef } from '../../src/features/deposits/settle-deposit.ts'
+import { createDepositSettlement, depositRef } from '../../src/features/deposits/settle-deposit.ts'
 import { GatewayUnavailable } from '../../src/features/payments/payment-port.ts'
 import { depositStream } from '../../src/kernel/streams.ts'
 import { runnerOver } from '../commands/purse.ts'
@@ -14,7 +14,7 @@ test('a deposit takes 500 payments, and a server that names others with each ans
   const log = createMemoryLog()
   const runner = runnerOver(log)
   t.after(() => runner.close())
-  const settling = createSettling({
+  const settling = createDepositSettlement({
     runner,
     gateways: { byId: async () => null },
     orderable: async () => true,

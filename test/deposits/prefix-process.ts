@@ -38,7 +38,7 @@ const gatewaysOf = ({ master, sandboxUrl, publicUrl, gateways }: Installation) =
     byId: async (id) => gateways.find(({ gatewayId }) => gatewayId === id) ?? null,
   }
   return createGateways({
-    config: { publicUrl, merchantName: 'Shop', gateways: [], sandbox: null, depositLookMs: 0 },
+    config: { publicUrl, merchantName: 'Shop', gateways: [], sandbox: null, depositPollMs: 0 },
     resellers,
     sandboxUrl,
     master,
@@ -82,7 +82,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     deposits,
     clock: Date.now,
     logger: silent,
-    firstLookMs: 200,
+    firstPollMs: 200,
   })
   return {
     deposits,

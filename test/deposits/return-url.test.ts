@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { httpsUrl } from '../../src/features/resellers/terms-input.ts'
+import { parseHttpsUrl } from '../../src/features/resellers/terms-input.ts'
 import { checkReturnUrl } from '../../src/features/deposits/deposit-urls.ts'
 import { ApiError } from '../../src/platform/http/errors.ts'
 
@@ -44,6 +44,6 @@ test('return_url says https:// and a host; what a reader could take for another 
 })
 
 test("a reseller's website and storefront take the same, and names of other alphabets", () => {
-  for (const text of tricks) assert.throws(() => httpsUrl(text), /It must start with https:/, text)
-  assert.equal(httpsUrl('https://münchen.example'), 'https://xn--mnchen-3ya.example/')
+  for (const text of tricks) assert.throws(() => parseHttpsUrl(text), /It must start with https:/, text)
+  assert.equal(parseHttpsUrl('https://münchen.example'), 'https://xn--mnchen-3ya.example/')
 })

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { toldErrors } from '../../src/features/free-tools/check-result.ts'
+import { publicErrors } from '../../src/features/free-tools/check-result.ts'
 import { startService } from '../support/service.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/free-tools.md'), 'utf8')
@@ -34,5 +34,5 @@ test('the commands of the page on the free tools run as they stand', async (t) =
 test('the page explains every way in which a check fails', () => {
   const [, table = ''] = /^\| `error` .*\n\|[-|]+\n((?:\|.*\n)+)/m.exec(page) ?? []
   const rows = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name)
-  assert.deepEqual(rows.sort(), [...toldErrors].sort())
+  assert.deepEqual(rows.sort(), [...publicErrors].sort())
 })

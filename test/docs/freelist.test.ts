@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { settings } from '../../src/app/config.ts'
-import { pauseMs } from '../../src/features/free-list/endpoint-status.ts'
+import { nextCheckDelayMs } from '../../src/features/free-list/endpoint-status.ts'
 import { parseSources } from '../../src/features/free-list/sources.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { surroundings } from '../support/farebox.ts'
@@ -40,7 +40,7 @@ test('the page on free proxies says when what did not answer is asked again', ()
   assert.match(page, /after 2 minutes, then 4, 8/)
   assert.match(page, /after 10 minutes, then 20, 40/)
   const minutes = (state: 'not_answering' | 'never_answered', failures: number) =>
-    pauseMs({ state, failures }, 0.5) / 60_000
+    nextCheckDelayMs({ state, failures }, 0.5) / 60_000
   assert.deepEqual(
     [1, 2, 3].map((n) => minutes('not_answering', n)),
     [2, 4, 8],

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { rooms } from '../../src/app/commands.ts'
+import { commandRegistrations } from '../../src/app/commands.ts'
 import { fileSink } from '../../src/platform/outgoing/file-sink.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -44,7 +44,7 @@ test('files that commands write under the names of the docs and of --help are ig
 
 test('what commands write is readable by its owner alone, also in the place of a file that all could read', async (t) => {
   const { farebox } = await openStage(t)
-  const run = deskOf(farebox.core, rooms)
+  const run = deskOf(farebox.core, commandRegistrations)
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))

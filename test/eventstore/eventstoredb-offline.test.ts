@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LogUnavailable, OutcomeUnknown } from '../../src/platform/eventstore/errors.ts'
-import { createAtMost } from '../../src/platform/eventstore/eventstoredb/client.ts'
+import { createConcurrencyLimiter } from '../../src/platform/eventstore/eventstoredb/client.ts'
 import { openClient } from '../../src/platform/eventstore/eventstoredb/client.ts'
 import { appendFailure } from '../../src/platform/eventstore/eventstoredb/failures.ts'
-import { createInOrder } from '../../src/platform/eventstore/eventstoredb/subscription.ts'
+import { createStreamSerializer } from '../../src/platform/eventstore/eventstoredb/subscription.ts'
 import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
 import { toEventData, toStored } from '../../src/platform/eventstore/eventstoredb/event-form.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
@@ -128,7 +128,7 @@ test('only an append that surely was not taken up is called unavailable; any oth
 })
 
 test('what shares a stream runs in the order of arrival, all else at once, and a failure holds nobody up', async () => {
-  const inOrder = createInOrder()
+  const inOrder = createStreamSerializer()
   const [a, b, c] = [freshStream(), freshStream(), freshStream()]
   const log: string[] = []
   const first = Promise.withResolvers<void>()
@@ -152,7 +152,7 @@ test('what shares a stream runs in the order of arrival, all else at once, and a
 })
 
 test('no more than the limit run at once, in the order of arrival, and failures give their place back', async () => {
-  const atMost = createAtMost(3)
+  const atMost = createConcurrencyLimiter(3)
   let running = 0
   let most = 0
   const started: number[] = []

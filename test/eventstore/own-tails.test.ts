@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { expectedFrom } from '../../src/platform/eventstore/append-checks.ts'
 import type { EventLog, Expected } from '../../src/platform/eventstore/port.ts'
-import { createOwnTails } from '../../src/platform/eventstore/postgres/revision-cache.ts'
+import { createStreamRevisionCache } from '../../src/platform/eventstore/postgres/revision-cache.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -81,23 +81,23 @@ test('a log that was set back under a process takes nothing from it any more, an
 })
 
 test('a stream is known to reach what landed on it, until somebody else appends to it as well', () => {
-  const tails = createOwnTails()
+  const tails = createStreamRevisionCache()
   const stream = freshStream()
   const other = freshStream()
   const items = (after: number, ...streams: StreamName[]) =>
     streams.map((each) => ({
       appends: [{ stream: each, expected: expectedFrom(after), events: someEvents(2) }],
     }))
-  tails.landed(items(-1, stream))
-  assert.equal(tails.reaches(stream, 1), false, 'its first events are not remembered')
-  tails.landed(items(1, stream, other))
+  tails.recordAppended(items(-1, stream))
+  assert.equal(tails.hasRevision(stream, 1), false, 'its first events are not remembered')
+  tails.recordAppended(items(1, stream, other))
   assert.deepEqual(
-    [1, 3, 4].map((revision) => tails.reaches(stream, revision)),
+    [1, 3, 4].map((revision) => tails.hasRevision(stream, revision)),
     [true, true, false],
   )
   tails.contested(stream)
-  assert.equal(tails.reaches(stream, 1), false)
-  tails.landed(items(5, stream, other))
-  assert.equal(tails.reaches(stream, 7), false, 'others append to it')
-  assert.equal(tails.reaches(other, 7), true)
+  assert.equal(tails.hasRevision(stream, 1), false)
+  tails.recordAppended(items(5, stream, other))
+  assert.equal(tails.hasRevision(stream, 7), false, 'others append to it')
+  assert.equal(tails.hasRevision(other, 7), true)
 })

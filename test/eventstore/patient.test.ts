@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandOverload, type CommandRunner } from '../../src/platform/commands/command.ts'
 import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
-import { LogAbsent, createPatience } from '../../src/platform/commands/wait-for-log.ts'
+import { LogUnreachable, createLogWait } from '../../src/platform/commands/wait-for-log.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { freshStream, someEvents } from './contract/events.ts'
@@ -44,7 +44,7 @@ test('every read of a start is waited for, and a stream is read on from where it
   const stream = freshStream()
   const { position } = await whole.append(stream, 'noStream', someEvents(3))
   const told: string[] = []
-  const patience = createPatience({
+  const patience = createLogWait({
     withinMs: 20_000,
     where: 'esdb://a:1,b:2',
     onWait: (reason) => told.push(reason),
@@ -76,17 +76,17 @@ test('what a start waits for in vain is told with the address, the time and the 
   const broken = async (): Promise<never> => {
     throw new LogUnavailable('no leader')
   }
-  const patience = createPatience({ withinMs: 400, where: 'esdb://a:1,b:2' })
+  const patience = createLogWait({ withinMs: 400, where: 'esdb://a:1,b:2' })
   await assert.rejects(patience.log({ ...createMemoryLog(), head: broken }).head(), (error) => {
     // Requests that meet it are answered as in any outage of the log.
-    assert.ok(error instanceof LogAbsent && error instanceof LogUnavailable)
+    assert.ok(error instanceof LogUnreachable && error instanceof LogUnavailable)
     assert.match(error.message, /^the log at esdb:\/\/a:1,b:2 gave no answer within 0 s \(no leader\)/)
     return true
   })
 })
 
 test('a bug is not waited for, and once the start is over an outage is not either', async () => {
-  const patience = createPatience({ withinMs: 60_000, where: 'esdb://a:1' })
+  const patience = createLogWait({ withinMs: 60_000, where: 'esdb://a:1' })
   const failing = (error: Error) =>
     patience.log({
       ...createMemoryLog(),
@@ -109,7 +109,7 @@ test('a command of the start comes again until the log takes it', async () => {
     },
     close: async () => undefined,
   } as unknown as CommandRunner
-  const patience = createPatience({ withinMs: 20_000, where: 'esdb://a:1' })
+  const patience = createLogWait({ withinMs: 20_000, where: 'esdb://a:1' })
   const { answer } = await patience.runner(runner).run({} as never)
   assert.equal(answer, 'done')
 })

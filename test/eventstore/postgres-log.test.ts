@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { AppendItem } from '../../src/platform/eventstore/port.ts'
-import { cutBatch, maxBatchBytes, maxBatchItems } from '../../src/platform/eventstore/postgres/append-batch.ts'
-import { failureOf } from '../../src/platform/eventstore/postgres/append-batch.ts'
+import { takeBatch, maxBatchBytes, maxBatchItems } from '../../src/platform/eventstore/postgres/append-batch.ts'
+import { classifyFailure } from '../../src/platform/eventstore/postgres/append-batch.ts'
 import type { BatchReport } from '../../src/platform/eventstore/postgres/group-commit.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import fc from '../support/fast-check.ts'
@@ -90,7 +90,7 @@ test('a batch keeps its limits, holds each stream once, and every stream keeps i
     fc.property(fc.array(waiting, { minLength: 1, maxLength: 60 }), (arrived) => {
       const batches: (typeof arrived)[] = []
       for (let queue = arrived; queue.length > 0; ) {
-        const { batch, rest } = cutBatch(queue)
+        const { batch, rest } = takeBatch(queue)
         assert(batch.length > 0 && batch.length + rest.length === queue.length)
         batches.push(batch)
         queue = rest
@@ -110,7 +110,7 @@ test('a batch keeps its limits, holds each stream once, and every stream keeps i
 
 test('more than 200 items are cut into several batches', () => {
   const queue = Array.from({ length: 450 }, () => ({ item: itemFor(), bytes: 100 }))
-  const { batch, rest } = cutBatch(queue)
+  const { batch, rest } = takeBatch(queue)
   assert.deepEqual([batch, rest], [queue.slice(0, 200), queue.slice(200)])
 })
 
@@ -222,7 +222,7 @@ test('closing writes what waits, then takes nothing more', async (t) => {
 })
 
 test('only what Postgres surely undid counts as not written', () => {
-  const failures: Readonly<Record<string, ReturnType<typeof failureOf>>> = {
+  const failures: Readonly<Record<string, ReturnType<typeof classifyFailure>>> = {
     '22021': 'data',
     '23514': 'data',
     '54000': 'data',
@@ -242,7 +242,7 @@ test('only what Postgres surely undid counts as not written', () => {
   }
   for (const [code, failure] of Object.entries(failures)) {
     const error = Object.assign(new pg.DatabaseError('refused', 0, 'error'), { code })
-    assert.equal(failureOf(error), failure, code)
+    assert.equal(classifyFailure(error), failure, code)
   }
-  assert.equal(failureOf(new Error('Connection terminated unexpectedly')), 'unknown')
+  assert.equal(classifyFailure(new Error('Connection terminated unexpectedly')), 'unknown')
 })

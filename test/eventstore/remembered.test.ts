@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Remembered, emptyRemembered, forget, recall, remember, rememberedCount, rememberedFromJson, rememberedMs, rememberedText, remembersSince } from '../../src/kernel/recent-ids.ts'
+import { type Remembered, emptyRemembered, dropExpired, findRemembered, remember, rememberedCount, rememberedFromJson, rememberedMs, rememberedText, remembersSince } from '../../src/kernel/recent-ids.ts'
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]
@@ -58,7 +58,7 @@ const after = (before: Version, taken: Step, newFact: (atMs: number) => Fact): V
   nowMs += taken.laterMs
   const isOld = ([, atMs]: Fact) => nowMs - atMs > rememberedMs
   for (let n = 0; n < 40; n += 1) {
-    remembered = forget(remembered, nowMs)
+    remembered = dropExpired(remembered, nowMs)
     facts = facts.slice([0, 1].filter((at) => facts[at] !== undefined && isOld(facts[at])).length)
   }
   return { remembered, facts, nowMs }
@@ -83,7 +83,7 @@ test('law: every version of what is remembered stays what it is, whatever is rem
           assert.deepEqual(JSON.parse(rememberedText(remembered)).entries, facts)
           assert.equal(rememberedCount(remembered), facts.length)
           const known = new Map(facts.map(([id, , value]) => [id, value]))
-          for (const id of everyFact.keys()) assert.deepEqual(recall(remembered, id), known.get(id))
+          for (const id of everyFact.keys()) assert.deepEqual(findRemembered(remembered, id), known.get(id))
         }
       },
     ),
@@ -94,7 +94,7 @@ test('what happened before is refused, however long ago it was packed away', () 
   let remembered = emptyRemembered<number>()
   for (let n = 0; n < 1_000; n += 1) remembered = remember(remembered, `ord_${n}`, n, n)
   for (const n of [0, 31, 32, 500, 999]) {
-    assert.equal(recall(remembered, `ord_${n}`), n)
+    assert.equal(findRemembered(remembered, `ord_${n}`), n)
     assert.throws(() => remember(remembered, `ord_${n}`, n, 2_000), /happened twice/)
   }
 })
@@ -105,20 +105,20 @@ test('two ids of one hash are two ids', () => {
   for (const id of ['costarring', 'declinate', ...Array.from({ length: 100 }, (_, n) => `between ${n}`)])
     remembered = remember(remembered, id, `of ${id}`, 1)
   for (const id of ['liquid', 'macallums']) {
-    assert.equal(recall(remembered, id), undefined)
+    assert.equal(findRemembered(remembered, id), undefined)
     remembered = remember(remembered, id, `of ${id}`, 2)
   }
   for (let n = 0; n < 100; n += 1) remembered = remember(remembered, `after ${n}`, 'x', 3)
   for (const id of ['costarring', 'liquid', 'declinate', 'macallums'])
-    assert.equal(recall(remembered, id), `of ${id}`)
+    assert.equal(findRemembered(remembered, id), `of ${id}`)
 })
 
 test('what is forgotten is known to be forgotten', () => {
   let remembered = remember(emptyRemembered<string>(), 'a', 'first', 1_000)
   remembered = remember(remembered, 'b', 'second', 2_000)
-  remembered = forget(remembered, 1_001 + rememberedMs)
-  assert.equal(recall(remembered, 'a'), undefined)
-  assert.equal(recall(remembered, 'b'), 'second')
+  remembered = dropExpired(remembered, 1_001 + rememberedMs)
+  assert.equal(findRemembered(remembered, 'a'), undefined)
+  assert.equal(findRemembered(remembered, 'b'), 'second')
   assert.equal(remembersSince(remembered, 1_000), false)
   assert.equal(remembersSince(remembered, 1_001), true)
   assert.throws(() => remember(remembered, 'b', 'again', 3_000), /happened twice/)
@@ -128,7 +128,7 @@ test('who forgets as much as it remembers holds no more than that, however long 
   const halfADay = rememberedMs / 14
   let remembered = emptyRemembered<string>()
   for (let n = 0; n < 5_000; n += 1)
-    remembered = remember(forget(remembered, n * halfADay), `ord_${n}`, 'x', n * halfADay)
+    remembered = remember(dropExpired(remembered, n * halfADay), `ord_${n}`, 'x', n * halfADay)
   assert.ok(rememberedCount(remembered) <= 16)
   assert.ok(remembered.recent.store.facts.length <= 64, `${remembered.recent.store.facts.length} facts`)
 })

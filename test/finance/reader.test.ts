@@ -39,7 +39,7 @@ test('law: as of any position or time each book sums to zero, equals a fold of t
     fc.asyncProperty(steps, fc.array(moment, { minLength: 8, maxLength: 8 }), async (list, asked) => {
       await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
       const log = createMemoryLog()
-      const engine = await startEngine(t, pool, log, [{ ...books, gatherMs: 1 }])
+      const engine = await startEngine(t, pool, log, [{ ...books, batchWindowMs: 1 }])
       await playInto(log, list)
       await caughtUp(engine, log)
       await engine.stop()
@@ -99,7 +99,7 @@ test('law: over any range opening plus movements is closing, and pages of a stat
       async (list, one, other, limit) => {
         await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
         const log = createMemoryLog()
-        const engine = await startEngine(t, pool, log, [{ ...books, gatherMs: 1 }])
+        const engine = await startEngine(t, pool, log, [{ ...books, batchWindowMs: 1 }])
         await playInto(log, list)
         await caughtUp(engine, log)
         await engine.stop()

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rooms } from '../../src/app/commands.ts'
+import { commandRegistrations } from '../../src/app/commands.ts'
 import { exportLedger } from '../../src/features/exports/export-log.ts'
 import type { Format } from '../../src/features/exports/journal-formats.ts'
-import { thingWord } from '../../src/features/finance/trail.ts'
+import { resourceKind } from '../../src/features/finance/trail.ts'
 import { decode } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { parsePosition } from '../../src/kernel/log-position.ts'
@@ -28,7 +28,7 @@ const shared = new Set(['prx', 'ref', 'crd', 'whs', 'key'])
 
 /** The ids of things that an event names, in its data only. */
 const idsIn = (value: unknown): readonly string[] => {
-  if (typeof value === 'string') return thingWord(value) !== null ? [value] : []
+  if (typeof value === 'string') return resourceKind(value) !== null ? [value] : []
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(idsIn) : []
 }
 
@@ -88,7 +88,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
 test('every thing that the log names by an id is explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
-  const run = deskOf(core, rooms)
+  const run = deskOf(core, commandRegistrations)
   const { key } = await shop.customer({ cents: 10_000 })
   const subscription = await shop.client.post(
     '/api/v1/subscriptions',
@@ -141,7 +141,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
 test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
-  const run = deskOf(core, rooms)
+  const run = deskOf(core, commandRegistrations)
   const { key, accountId } = await shop.customer({ cents: 10_000 })
   const buy = async (path: string, body: object, more: object = {}) => {
     const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })

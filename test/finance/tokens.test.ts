@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createFinanceDirectory } from '../../src/features/finance/token-service.ts'
-import { decideTokenIssue, decideTokenRevocation, maxWorkingTokens } from '../../src/domain/finance/tokens.ts'
+import { decideTokenIssue, decideTokenRevocation, maxActiveTokens } from '../../src/domain/finance/tokens.ts'
 import type { FinanceTokenEvent } from '../../src/domain/finance/tokens.ts'
-import { type FinanceTokens, financeTokenFold, works } from '../../src/domain/finance/tokens.ts'
-import { createTokenDesk, financeTokenForm } from '../../src/features/finance/token-service.ts'
+import { type FinanceTokens, financeTokenFold, isTokenActive } from '../../src/domain/finance/tokens.ts'
+import { createFinanceTokenService, financeTokenForm } from '../../src/features/finance/token-service.ts'
 import { financeStream } from '../../src/kernel/streams.ts'
 import { openStage, operator } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
@@ -53,13 +53,13 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
             ends.set(`fin_${one.id}`, expiresAtMs ?? Number.POSITIVE_INFINITY)
           } else assert.ok(one.livesMs !== null && one.livesMs <= 0)
         }
-        for (const [id, endMs] of ends) assert.equal(works(state.get(id)!, nowMs), nowMs < endMs, id)
+        for (const [id, endMs] of ends) assert.equal(isTokenActive(state.get(id)!, nowMs), nowMs < endMs, id)
       }
     }),
   )
   let full: FinanceTokens = financeTokenFold.initial
   const issueOf = (n: number) => ({ tokenId: `fin_${n}`, name: 'n', displayPrefix: 'p', expiresAtMs: null })
-  for (let n = 0; n < maxWorkingTokens; n++) {
+  for (let n = 0; n < maxActiveTokens; n++) {
     const decision = decideTokenIssue(full, issueOf(n), 0)
     assert.equal(decision.outcome, 'decided')
     if (decision.outcome === 'decided')
@@ -72,7 +72,7 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
   }
   assert.deepEqual(decideTokenIssue(full, issueOf(100), 0), {
     outcome: 'refused',
-    refusal: { code: 'too_many_tokens', limit: maxWorkingTokens },
+    refusal: { code: 'too_many_tokens', limit: maxActiveTokens },
   })
 })
 
@@ -124,7 +124,7 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal((await client.get(books, bearer)).status, 401)
 
   const issuedMs = core.clock()
-  const short = await createTokenDesk(core).issue({ name: 'short', expiresAtMs: issuedMs + 60_000 }, operator)
+  const short = await createFinanceTokenService(core).issue({ name: 'short', expiresAtMs: issuedMs + 60_000 }, operator)
   assert.ok(short.outcome === 'done')
   assert.equal((await client.get(books, { key: short.token })).status, 200)
   const at = (aheadMs: number) =>

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { Registry } from 'prom-client'
-import { withSandboxPlaces } from '../../src/app/free-tools.ts'
+import { withSandboxLocations } from '../../src/app/free-tools.ts'
 import { createCheckProxies } from '../../src/features/free-tools/check-proxies.ts'
 import { readProxy } from '../../src/features/free-tools/proxy-text.ts'
 import { freeProxyCheckRoutes } from '../../src/features/free-tools/check-routes.ts'
-import { createSeats } from '../../src/features/free-tools/check-proxies.ts'
+import { createCheckSlots } from '../../src/features/free-tools/check-proxies.ts'
 import { createIpData } from '../../src/features/free-list/ip-data.ts'
 import { type Check, CheckUnavailable } from '../../src/features/free-list/probe-port.ts'
-import { placeText } from '../../src/domain/free-list/endpoint.ts'
+import { socketAddressText } from '../../src/domain/free-list/endpoint.ts'
 import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
 import { openApiDocument } from '../../src/platform/api-docs/openapi-document.ts'
 import { createRateLimiter } from '../../src/platform/http/rate-limit.ts'
@@ -38,13 +38,13 @@ const serve = async (
     readonly seats?: { readonly total: number; readonly perCaller: number }
   },
 ) => {
-  const seats = createSeats(parts.seats ?? { total: 400, perCaller: 40 })
+  const slots = createCheckSlots(parts.seats ?? { total: 400, perCaller: 40 })
   const checkProxies = createCheckProxies({
     check: parts.check,
     rules: async () => ({ sandbox: parts.sandbox ?? false, own: new Set(parts.own) }),
     resolve: parts.resolve ?? nobody,
-    data: withSandboxPlaces(createIpData({ country: null, city: null, network: null })),
-    seats,
+    data: withSandboxLocations(createIpData({ country: null, city: null, network: null })),
+    slots,
     limiter:
       parts.rate === undefined
         ? null
@@ -65,11 +65,11 @@ const serve = async (
   t.after(() => server.close())
   const baseUrl = await server.listen({ port: 0, host: '127.0.0.1' })
   const document = openApiDocument(routes, { forTests: true }) as unknown as Document
-  return { baseUrl, seats, anybody: httpClient(baseUrl, document) }
+  return { baseUrl, seats: slots, anybody: httpClient(baseUrl, document) }
 }
 
 /** Fails the test when anything is dialled. */
-const dialsNothing: Check = async (place) => assert.fail(`${placeText(place)} was dialled`)
+const dialsNothing: Check = async (place) => assert.fail(`${socketAddressText(place)} was dialled`)
 
 const until1s = { timeoutMs: 5_000 }
 
@@ -78,7 +78,7 @@ test('a check says of each proxy what is true of it', async (t) => {
   const running = await startWorld(t, planned)
   const { prober } = await startProber(t)
   const { anybody, seats } = await serve(t, { check: prober.check, sandbox: true })
-  const proxies = running.map(({ planned: { ip }, port }) => placeText({ ip, port }))
+  const proxies = running.map(({ planned: { ip }, port }) => socketAddressText({ ip, port }))
   const truths = running.map(({ planned: { truth } }) => truth)
   const batch = proxies.slice(0, 20)
   const { status, body } = await anybody.post('/api/proxy-check', { proxies: batch, timeout_ms: 4_000 })
@@ -112,7 +112,7 @@ test('a check that streams sends each result as it comes, and the summary last',
   const running = await startWorld(t, planProxies(12))
   const { prober } = await startProber(t)
   const { baseUrl } = await serve(t, { check: prober.check, sandbox: true })
-  const proxies = running.map(({ planned: { ip }, port }) => placeText({ ip, port }))
+  const proxies = running.map(({ planned: { ip }, port }) => socketAddressText({ ip, port }))
   const answer = await fetch(`${baseUrl}/api/proxy-check`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
@@ -291,7 +291,7 @@ test('a name is asked for once, and what is dialled is the address that was look
   let asked = 0
   const dialled: string[] = []
   const check: Check = async (place) => {
-    dialled.push(placeText(place))
+    dialled.push(socketAddressText(place))
     throw new CheckUnavailable('no judge answers')
   }
   const { anybody } = await serve(t, { check, resolve: async () => answers[asked++] ?? [] })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
-import { pauseMs } from '../../src/features/free-list/endpoint-status.ts'
+import { nextCheckDelayMs } from '../../src/features/free-list/endpoint-status.ts'
 import { addCandidates } from '../../src/features/free-list/endpoint-candidates.ts'
-import { type Endpoint, placeText } from '../../src/domain/free-list/endpoint.ts'
+import { type Endpoint, socketAddressText } from '../../src/domain/free-list/endpoint.ts'
 import { type EndpointRow, endpointColumns, endpointOf } from '../../src/features/free-list/endpoint-reads.ts'
 import { type PlannedProxy, faults, planProxies } from '../../src/sandbox/free-list/plan.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -16,7 +16,7 @@ const startMs = 14 * 60 * minuteMs * 35_000
 
 const readAll = async (pool: pg.Pool, nowMs: number): Promise<ReadonlyMap<string, Endpoint>> => {
   const { rows } = await pool.query<EndpointRow>(`select ${endpointColumns} from work.free_proxies`)
-  return new Map(rows.map((row) => [placeText(row), endpointOf(row, nowMs)]))
+  return new Map(rows.map((row) => [socketAddressText(row), endpointOf(row, nowMs)]))
 }
 
 /** Checks and successes of one that flaps, by its plan and the schedule alone. */
@@ -28,7 +28,7 @@ const flapped = ({ periodMs }: PlannedProxy, untilMs: number, stepMs: number) =>
       checks += 1
       successes += isThere ? 1 : 0
       failures = isThere ? 0 : failures + 1
-      dueMs = nowMs + pauseMs({ state: isThere ? 'live' : 'not_answering', failures }, 0.5)
+      dueMs = nowMs + nextCheckDelayMs({ state: isThere ? 'live' : 'not_answering', failures }, 0.5)
     }
   return { checks, successes }
 }
@@ -54,7 +54,7 @@ test('after one cycle every fact of the list is true, and no liar is listed', as
   assert.equal(all.size, count)
   for (const { planned, port } of running) {
     const { ip, truth, fault } = planned
-    const found = all.get(placeText({ ip, port }))!
+    const found = all.get(socketAddressText({ ip, port }))!
     assert.deepEqual(
       {
         alive: found.state === 'live',
@@ -72,10 +72,10 @@ test('after one cycle every fact of the list is true, and no liar is listed', as
     assert.equal(found.checks, 1)
     if (!truth.alive) assert.equal(found.state, 'never_answered')
   }
-  const listed = new Set((await readLive(pool, clock.nowMs)).map(placeText))
+  const listed = new Set((await readLive(pool, clock.nowMs)).map(socketAddressText))
   const liars = running.filter(({ planned }) => !planned.truth.alive)
   assert.ok(liars.length > count / 3)
-  assert.ok(liars.every(({ planned: { ip }, port }) => !listed.has(placeText({ ip, port }))))
+  assert.ok(liars.every(({ planned: { ip }, port }) => !listed.has(socketAddressText({ ip, port }))))
   assert.deepEqual(new Set(running.map(({ planned }) => planned.fault)), new Set(faults))
 })
 
@@ -91,7 +91,7 @@ test('after an hour every uptime is exact', async (t) => {
   }
   const later = await readAll(pool, clock.nowMs)
   for (const { planned, port } of running) {
-    const { checks, successes, uptime24h, failures } = later.get(placeText({ ip: planned.ip, port }))!
+    const { checks, successes, uptime24h, failures } = later.get(socketAddressText({ ip: planned.ip, port }))!
     if (planned.fault === 'flapping') {
       const expected = flapped(planned, untilMs, stepMs)
       assert.deepEqual({ checks, successes }, expected, planned.id)

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { withSandboxPlaces } from '../../src/app/free-tools.ts'
+import { withSandboxLocations } from '../../src/app/free-tools.ts'
 import { createIpData } from '../../src/features/free-list/ip-data.ts'
 import { createLiveList } from '../../src/features/free-list/live-list.ts'
-import { createCensusTaker } from '../../src/features/free-tools/census.ts'
+import { createCensusReader } from '../../src/features/free-tools/census.ts'
 import { createNetworks } from '../../src/features/free-tools/rank-networks.ts'
 import { readPage, readRanges } from '../../src/features/free-tools/network-reads.ts'
 import { addCandidates } from '../../src/features/free-list/endpoint-candidates.ts'
-import { placeText } from '../../src/domain/free-list/endpoint.ts'
-import { readLiveMarks, readPlaces } from '../../src/features/free-list/endpoint-reads.ts'
-import { sandboxPlaceOf } from '../../src/sandbox/exit-locations.ts'
+import { socketAddressText } from '../../src/domain/free-list/endpoint.ts'
+import { readLiveMarks, readEndpoints } from '../../src/features/free-list/endpoint-reads.ts'
+import { sandboxLocationOf } from '../../src/sandbox/exit-locations.ts'
 import { planProxies } from '../../src/sandbox/free-list/plan.ts'
 import { httpClient } from '../support/http.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -116,13 +116,13 @@ test('after a year without an answer nothing has left the record, and what answe
   const { prober, place } = await startProber(t, now)
   const checker = startChecker(t, { pool, prober, place, clock: now })
   const endpoint = { ip: one.ip, port: running[0]!.port }
-  const asn = sandboxPlaceOf(one.ip)!.asn
+  const asn = sandboxLocationOf(one.ip)!.asn
   const logger = pino({ level: 'silent' })
-  const data = withSandboxPlaces(createIpData({ country: null, city: null, network: null }))
+  const data = withSandboxLocations(createIpData({ country: null, city: null, network: null }))
   // Nothing is kept from one look to the next.
   let looks = 0
   const monotonicMs = () => (looks += 1e6)
-  const census = createCensusTaker({
+  const census = createCensusReader({
     readPage: (after, rows) => readPage(pool, after, rows),
     data,
     clock: now,
@@ -131,7 +131,7 @@ test('after a year without an answer nothing has left the record, and what answe
   })
   t.after(census.stop)
   const list = createLiveList({
-    reader: { marks: () => readLiveMarks(pool), places: (places, nowMs) => readPlaces(pool, places, nowMs) },
+    reader: { versions: () => readLiveMarks(pool), endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs) },
     data,
     clock: now,
     monotonicMs,
@@ -152,7 +152,7 @@ test('after a year without an answer nothing has left the record, and what answe
   }
 
   await addCandidates(pool, [endpoint], now())
-  assert.deepEqual((await look()).live.map(placeText), [placeText(endpoint)])
+  assert.deepEqual((await look()).live.map(socketAddressText), [socketAddressText(endpoint)])
   clock.nowMs += periodMs
   await pool.query('update work.free_proxies set next_due = $1', [new Date(now()).toISOString()])
   const away = await look()
@@ -162,7 +162,7 @@ test('after a year without an answer nothing has left the record, and what answe
   clock.nowMs += 2 * periodMs * Math.ceil((365 * dayMs) / (2 * periodMs))
   const aged = await look()
   assert.deepEqual([aged.counts.live, aged.counts.not_answering, aged.counts.retesting], [0, 1, 1])
-  assert.equal(aged.not_answering[0]?.endpoint, placeText(endpoint))
+  assert.equal(aged.not_answering[0]?.endpoint, socketAddressText(endpoint))
   assert.equal(aged.not_answering[0]?.checks, 3)
   assert.match(aged.note ?? '', /no live proxy now; 1 endpoint/)
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type CandidateRules, candidateRefusal } from '../../src/features/free-list/endpoint-candidates.ts'
-import { bitsOf, placeText, protocols, protocolsOf } from '../../src/domain/free-list/endpoint.ts'
+import { bitsOf, socketAddressText, protocols, protocolsOf } from '../../src/domain/free-list/endpoint.ts'
 import { addLatency, medianOf } from '../../src/features/free-list/endpoint-status.ts'
 import { type HourCounters, countCheck, countsOf, uptimeOf } from '../../src/features/free-list/endpoint-status.ts'
 
@@ -61,7 +61,7 @@ test('protocols are kept as bits', () => {
   fc.assert(
     fc.property(fc.subarray([...protocols]), (some) => assert.deepEqual(protocolsOf(bitsOf(some)), some)),
   )
-  assert.equal(placeText({ ip: '2001:db8::1', port: 80 }), '[2001:db8::1]:80')
+  assert.equal(socketAddressText({ ip: '2001:db8::1', port: 80 }), '[2001:db8::1]:80')
 })
 
 test('private, reserved, own and mail endpoints are never candidates, and in a sandbox only its proxies are', () => {

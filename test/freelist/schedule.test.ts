@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Standing, afterCheck } from '../../src/features/free-list/endpoint-status.ts'
-import { pauseMs } from '../../src/features/free-list/endpoint-status.ts'
+import { type FreeProxyStatus, applyCheck } from '../../src/features/free-list/endpoint-status.ts'
+import { nextCheckDelayMs } from '../../src/features/free-list/endpoint-status.ts'
 import type { CheckResult } from '../../src/features/free-list/probe-port.ts'
 
 const minuteMs = 60_000
@@ -11,21 +11,21 @@ const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 test('what answered is asked again within 2 to 5 minutes, what did not within a day, at last nearly once a day', () => {
   fc.assert(
     fc.property(random, fc.integer({ min: 1, max: 5_000 }), (drawn, failures) => {
-      const live = pauseMs({ state: 'live', failures: 0 }, drawn)
+      const live = nextCheckDelayMs({ state: 'live', failures: 0 }, drawn)
       assert.ok(live >= 2 * minuteMs && live <= 5 * minuteMs)
       for (const state of ['not_answering', 'never_answered'] as const) {
-        const pause = pauseMs({ state, failures }, drawn)
+        const pause = nextCheckDelayMs({ state, failures }, drawn)
         assert.ok(pause >= 1.8 * minuteMs && pause <= 24 * 60 * minuteMs)
-        assert.ok(pauseMs({ state, failures: failures + 1 }, drawn) >= pause)
+        assert.ok(nextCheckDelayMs({ state, failures: failures + 1 }, drawn) >= pause)
         if (failures > 11) assert.ok(pause >= 19 * 60 * minuteMs)
       }
     }),
   )
-  assert.equal(pauseMs({ state: 'not_answering', failures: 1 }, 0.5), 2 * minuteMs)
-  assert.equal(pauseMs({ state: 'never_answered', failures: 2 }, 0.5), 20 * minuteMs)
+  assert.equal(nextCheckDelayMs({ state: 'not_answering', failures: 1 }, 0.5), 2 * minuteMs)
+  assert.equal(nextCheckDelayMs({ state: 'never_answered', failures: 2 }, 0.5), 20 * minuteMs)
 })
 
-const untested: Standing = {
+const untested: FreeProxyStatus = {
   ip: '203.0.113.7',
   port: 8080,
   state: 'untested',
@@ -70,7 +70,7 @@ test('an endpoint that answered once is never one that never answered, and one t
     fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 40 }), (answers) => {
       let [standing, nowMs] = [untested, 1_800_000_000_000]
       for (const [at, answer] of answers.entries()) {
-        const checked = afterCheck(standing, answer ? answered : silent, { nowMs, random: 0.5 })
+        const checked = applyCheck(standing, answer ? answered : silent, { nowMs, random: 0.5 })
         const before = answers.slice(0, at + 1)
         assert.equal(
           checked.state,

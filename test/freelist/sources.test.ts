@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import Fastify from 'fastify'
 import { pino } from 'pino'
 import { readSources } from '../../src/features/free-list/sources.ts'
-import type { Place } from '../../src/domain/free-list/endpoint.ts'
+import type { SocketAddress } from '../../src/domain/free-list/endpoint.ts'
 import { createFeeds } from '../../src/features/free-list/fetch-sources.ts'
 import { parseFeed } from '../../src/features/free-list/parse-source.ts'
 import { type Source, SourcesRefused, parseSources } from '../../src/features/free-list/sources.ts'
@@ -91,7 +91,7 @@ test('a feed is read in the forms in which lists of proxies are found', () => {
 })
 
 test('a feed cannot have the ports of one host searched', () => {
-  const places: Place[] = Array.from({ length: 5_000 }, (_, at) => ({ ip: '203.0.113.1', port: at + 1 }))
+  const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({ ip: '203.0.113.1', port: at + 1 }))
   const text = places.map(({ ip, port }) => `${ip}:${port}`).join('\n')
   assert.deepEqual(parseFeed(text, 'text').candidates, places.slice(0, 100))
   assert.equal(parseFeed(text, 'text').leftOut, 4_900)

@@ -7,10 +7,10 @@ import { createRecordStore } from '../../src/features/free-list/endpoint-store.t
 import { judgeKeys } from '../../src/features/free-list/judge.ts'
 import { makeNonce } from '../../src/features/free-list/judge.ts'
 import { startJudge } from '../../src/features/free-list/judge.ts'
-import { askDirectly } from '../../src/features/free-list/ask-judge.ts'
+import { probeJudgeDirectly } from '../../src/features/free-list/ask-judge.ts'
 import { type Prober, createProber } from '../../src/features/free-list/prober.ts'
-import type { JudgePlace } from '../../src/features/free-list/proxy-protocols.ts'
-import { readLiveMarks, readPlaces } from '../../src/features/free-list/endpoint-reads.ts'
+import type { JudgeTarget } from '../../src/features/free-list/proxy-protocols.ts'
+import { readLiveMarks, readEndpoints } from '../../src/features/free-list/endpoint-reads.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import type { PlannedProxy } from '../../src/sandbox/free-list/plan.ts'
 import { startFreeProxies } from '../../src/sandbox/free-list/run-proxies.ts'
@@ -25,7 +25,7 @@ export const startProber = async (t: TestContext, clock: () => number = Date.now
   const listen = { host: '127.0.0.1', httpPort: 0, tlsPort: 0 }
   const judge = await startJudge({ keys, listen, clock })
   const place = { host: '127.0.0.1', ip: '127.0.0.1', httpPort: judge.httpPort, tlsPort: judge.tlsPort }
-  const inForce = { place, ours: new Set(['127.0.0.1']) }
+  const inForce = { place, ownAddresses: new Set(['127.0.0.1']) }
   const prober = createProber({
     judge: () => inForce,
     keys,
@@ -57,7 +57,7 @@ export const startChecker = (
   parts: {
     readonly pool: pg.Pool
     readonly prober: Prober
-    readonly place: JudgePlace
+    readonly place: JudgeTarget
     readonly clock: () => number
     readonly limits?: Partial<CheckerLimits>
     readonly judgeAnswers?: () => Promise<boolean>
@@ -67,7 +67,7 @@ export const startChecker = (
   const monotonicMs = (): number => performance.now()
   const ask = async (): Promise<boolean> => {
     const nonce = makeNonce(keys.nonces, clock(), draw())
-    return askDirectly(place, keys, nonce, { timeoutMs: 5_000, monotonicMs }).then(
+    return probeJudgeDirectly(place, keys, nonce, { timeoutMs: 5_000, monotonicMs }).then(
       () => true,
       () => false,
     )
@@ -90,4 +90,4 @@ export const startChecker = (
 
 /** All that answered their last check, as the list reads them. */
 export const readLive = async (pool: pg.Pool, nowMs: number) =>
-  readPlaces(pool, await readLiveMarks(pool), nowMs)
+  readEndpoints(pool, await readLiveMarks(pool), nowMs)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { openAccess } from '../../src/app/gateway-access.ts'
 import type { Whitelisted } from '../../src/gateway/authenticate/whitelist-lookup.ts'
-import type { Admission, Denied, Knock } from '../../src/gateway/gateway-ports.ts'
+import type { Admission, Denied, ConnectionAttempt } from '../../src/gateway/gateway-ports.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
@@ -56,7 +56,7 @@ describe('who may use the gateway', () => {
     const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
     return body.connection as { username: string; password: string }
   }
-  const knock = (credentials: Knock['credentials'], over: Partial<Knock> = {}) =>
+  const attempt = (credentials: ConnectionAttempt['credentials'], over: Partial<ConnectionAttempt> = {}) =>
     gateway.access.admit({
       credentials,
       source: '203.0.113.9',
@@ -76,7 +76,7 @@ describe('who may use the gateway', () => {
   test('the line of a plan that was bought a moment ago is let in', async () => {
     const { username, password } = await credentialOf(plan)
     const admission = admitted(
-      await knock({ username: `${username}-country-us-city-dallas-session-a1-lifetime-5`, password }),
+      await attempt({ username: `${username}-country-us-city-dallas-session-a1-lifetime-5`, password }),
     )
     assert.equal(admission.holder, plan)
     assert.equal(admission.line.targeting.city, 'dallas')
@@ -96,14 +96,14 @@ describe('who may use the gateway', () => {
     assert.ok(sold.length > 1, `${sold}`)
     const tries: Promise<unknown>[] = []
     for (const [n, productId] of sold.entries()) {
-      tries.push(knock({ username: `nobody${n}`, password }, { source: `198.51.100.${n}` }))
+      tries.push(attempt({ username: `nobody${n}`, password }, { source: `198.51.100.${n}` }))
       const { status, body } = await service.buyer.post(
         '/api/v1/orders',
         { product_id: productId, quantity: 5 },
         { headers: { 'Idempotency-Key': crypto.randomUUID() } },
       )
       assert.equal(status, 201, JSON.stringify(body))
-      admitted(await knock(credentials.of(body.planId, 0))).close({ error: null, host: null })
+      admitted(await attempt(credentials.of(body.planId, 0))).close({ error: null, host: null })
     }
     await Promise.all(tries)
   })
@@ -111,7 +111,7 @@ describe('who may use the gateway', () => {
   test('what passes is counted, and shows in the plan', async () => {
     const before = await usedBytesOf(service, plan)
     const { username, password } = await credentialOf(plan)
-    const admission = admitted(await knock({ username, password }))
+    const admission = admitted(await attempt({ username, password }))
     assert.equal(admission.spending.take(700, 'up'), 700)
     assert.equal(admission.spending.take(1_300, 'down'), 1_300)
     admission.spending.giveBack(300, 'down')
@@ -131,7 +131,7 @@ describe('who may use the gateway', () => {
 
   test('its owner reads what a plan did by the hour and the day, and why what failed did', async () => {
     const { username, password } = await credentialOf(plan)
-    await knock({ username: `${username}-nonsense-1`, password })
+    await attempt({ username: `${username}-nonsense-1`, password })
     await gateway.flush()
     for (const bucket of ['hour', 'day']) {
       const { status, body } = await service.buyer.get(`/api/v1/plans/${plan}/usage?bucket=${bucket}`)
@@ -160,7 +160,7 @@ describe('who may use the gateway', () => {
     assert.deepEqual([off.body.countsHosts, off.body.hosts], [false, []])
     const { username, password } = await credentialOf(plan)
     await until(async () => {
-      const admission = admitted(await knock({ username, password }))
+      const admission = admitted(await attempt({ username, password }))
       admission.spending.take(10, 'up')
       admission.close({ error: null, host: 'example.org' })
       await gateway.flush()
@@ -174,30 +174,30 @@ describe('who may use the gateway', () => {
   test('wrong credentials of every kind get one answer', async () => {
     const { username, password } = await credentialOf(plan)
     const answers = [
-      await knock({ username, password: `${password}x` }),
-      await knock({ username, password: '' }),
-      await knock({ username: 'nobodysname123', password }),
-      await knock({ username: '', password }),
-      await knock({ username: `${username.slice(0, -1)}-country-us`, password }),
+      await attempt({ username, password: `${password}x` }),
+      await attempt({ username, password: '' }),
+      await attempt({ username: 'nobodysname123', password }),
+      await attempt({ username: '', password }),
+      await attempt({ username: `${username.slice(0, -1)}-country-us`, password }),
     ]
     for (const answer of answers) assert.deepEqual(answer, answers[0])
     assert.deepEqual(refused(answers[0]!), [407, 'wrong_credentials'])
-    assert.deepEqual(refused(await knock(null)), [407, 'credentials_required'])
+    assert.deepEqual(refused(await attempt(null)), [407, 'credentials_required'])
   })
 
   test('a wrong password tells nothing of a line that would be refused', async () => {
     const { username } = await credentialOf(plan)
-    const answer = await knock({ username: `${username}-nonsense-1`, password: 'wrong' })
+    const answer = await attempt({ username: `${username}-nonsense-1`, password: 'wrong' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
   })
 
   test('whoever guesses is slowed down, and whoever knows is not', async () => {
     const { username, password } = await credentialOf(plan)
     const source = '203.0.113.77'
-    for (let n = 0; n < 20; n += 1) await knock({ username, password: `guess${n}` }, { source })
+    for (let n = 0; n < 20; n += 1) await attempt({ username, password: `guess${n}` }, { source })
     const [startedMs, askedMs] = [performance.now(), machineMs()]
-    const slowed = knock({ username, password: 'guess' }, { source })
-    admitted(await knock({ username, password }, { source })).close({ error: null, host: null })
+    const slowed = attempt({ username, password: 'guess' }, { source })
+    admitted(await attempt({ username, password }, { source })).close({ error: null, host: null })
     assert.ok(machineMs() - askedMs < 500)
     await slowed
     assert.ok(performance.now() - startedMs >= 900)
@@ -205,11 +205,11 @@ describe('who may use the gateway', () => {
 
   test('a token that is not accepted is named, and so is one that the product does not sell', async () => {
     const { username, password } = await credentialOf(plan)
-    const answer = await knock({ username: `${username}-state-texas-city-dallas-country-us`, password })
+    const answer = await attempt({ username: `${username}-state-texas-city-dallas-country-us`, password })
     assert.ok(answer.denied)
     assert.equal(answer.status, 403)
     assert.match(answer.detail, /^state-texas: /)
-    const set = await knock({ username: `${username}-set-abcdefgh`, password })
+    const set = await attempt({ username: `${username}-set-abcdefgh`, password })
     assert.deepEqual(refused(set), [403, 'targeting_refused'])
     const { body } = await service.buyer.post(
       '/api/v1/orders',
@@ -218,9 +218,9 @@ describe('who may use the gateway', () => {
     )
     await until(async () => (await service.buyer.get(`/api/v1/plans/${body.planId}`)).status === 200)
     const unlimited = await credentialOf(body.planId)
-    const beyond = await knock({ ...unlimited, username: `${unlimited.username}-country-us-os-mac` })
+    const beyond = await attempt({ ...unlimited, username: `${unlimited.username}-country-us-os-mac` })
     assert.deepEqual(refused(beyond), [403, 'targeting_refused'])
-    admitted(await knock({ ...unlimited, username: `${unlimited.username}-country-us` })).close({
+    admitted(await attempt({ ...unlimited, username: `${unlimited.username}-country-us` })).close({
       error: null,
       host: null,
     })
@@ -228,25 +228,25 @@ describe('who may use the gateway', () => {
 
   test('an address on a whitelist needs no credentials, and credentials that are sent win', async () => {
     whitelist.set('198.51.100.4', { planId: plan, targeting: null })
-    admitted(await knock(null, { source: '198.51.100.4' })).close({ error: null, host: null })
-    const answer = await knock({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
+    admitted(await attempt(null, { source: '198.51.100.4' })).close({ error: null, host: null })
+    const answer = await attempt({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
   })
 
   test('one connection more than a plan may have open is turned away until one closes', async () => {
     const { username, password } = await credentialOf(plan)
-    const open = [0, 1, 2].map(async () => admitted(await knock({ username, password })))
+    const open = [0, 1, 2].map(async () => admitted(await attempt({ username, password })))
     const [first, ...others] = await Promise.all(open)
-    const answer = await knock({ username, password })
+    const answer = await attempt({ username, password })
     assert.deepEqual(refused(answer), [503, 'too_many_connections'])
     first!.close({ error: null, host: null })
-    others.push(admitted(await knock({ username, password })))
+    others.push(admitted(await attempt({ username, password })))
     for (const admission of others) admission.close({ error: null, host: null })
   })
 
   test('of many connections that come at once no more are let in than a plan may have open', async () => {
     const line = await credentialOf(plan)
-    const answers = await Promise.all(Array.from({ length: 10 }, () => knock(line)))
+    const answers = await Promise.all(Array.from({ length: 10 }, () => attempt(line)))
     const open = answers.filter((answer) => !answer.denied)
     assert.equal(open.length, 3)
     for (const admission of open) admission.close({ error: null, host: null })
@@ -255,7 +255,7 @@ describe('who may use the gateway', () => {
   test('a session with a cap passes exactly that, and another id passes more', async () => {
     const { username, password } = await credentialOf(plan)
     const line = (id: string) => ({ username: `${username}-session-${id}-lifetime-60-limit-2`, password })
-    const admission = admitted(await knock(line('s1')))
+    const admission = admitted(await attempt(line('s1')))
     let passed = 0
     for (let denied: Denied | null = null; denied === null; denied = await admission.spending.more()) {
       passed += admission.spending.take(1_500_000, 'down')
@@ -264,14 +264,14 @@ describe('who may use the gateway', () => {
     assert.equal(passed, 2_000_000)
     assert.equal((await admission.spending.more())?.status, 467)
     admission.close({ error: null, host: null })
-    assert.deepEqual(refused(await knock(line('s1'))), [467, 'session_limit_reached'])
-    admitted(await knock(line('s2'))).close({ error: null, host: null })
+    assert.deepEqual(refused(await attempt(line('s1'))), [467, 'session_limit_reached'])
+    admitted(await attempt(line('s2'))).close({ error: null, host: null })
   })
 
   test('after a rotation the former password works for two minutes, and then its tunnels are cut', async () => {
     const { core } = service.farebox
     const former = await credentialOf(plan)
-    const admission = admitted(await knock(former))
+    const admission = admitted(await attempt(former))
     const stream = planStream(plan)
     const rotated = { type: 'PlanCredentialRotated', data: { generation: 1 } } as const
     await core.runner.run({
@@ -287,7 +287,7 @@ describe('who may use the gateway', () => {
     assert.equal(current.username, former.username)
     for (const credentials of [former, current])
       await until(async () => {
-        const answer = await knock(credentials)
+        const answer = await attempt(credentials)
         if (!answer.denied) answer.close({ error: null, host: null })
         return !answer.denied
       })
@@ -295,13 +295,13 @@ describe('who may use the gateway', () => {
     await until(() => admission.spending.ended.aborted, { what: 'the cut' })
     assert.equal((admission.spending.ended.reason as Denied).error, 'credential_rotated')
     admission.close({ error: 'credential_rotated', host: null })
-    assert.deepEqual(refused(await knock(former)), [407, 'wrong_credentials'])
-    admitted(await knock(current)).close({ error: null, host: null })
+    assert.deepEqual(refused(await attempt(former)), [407, 'wrong_credentials'])
+    admitted(await attempt(current)).close({ error: null, host: null })
   })
 
   test('a block cuts the tunnels of the account within a second or so, and lets none in', async () => {
     const { username, password } = await credentialOf(plan)
-    const admission = admitted(await knock({ username, password }))
+    const admission = admitted(await attempt({ username, password }))
     const { core } = service.farebox
     const accounts = createAccounts(core)
     const { rows } = await core.pool.query('select account_id from read.plans where plan_id = $1', [plan])
@@ -310,9 +310,9 @@ describe('who may use the gateway', () => {
     await until(() => admission.spending.ended.aborted, { what: 'the cut' })
     assert.equal((admission.spending.ended.reason as Denied).error, 'account_blocked')
     admission.close({ error: 'account_blocked', host: null })
-    assert.deepEqual(refused(await knock({ username, password })), [407, 'account_blocked'])
+    assert.deepEqual(refused(await attempt({ username, password })), [407, 'account_blocked'])
     await accounts.unblock(accountId, cause)
-    await until(async () => !(await knock({ username, password })).denied, { what: 'entry' })
+    await until(async () => !(await attempt({ username, password })).denied, { what: 'entry' })
   })
 
   test('a rented address lets its own credentials in, and dials out from itself', async () => {
@@ -326,16 +326,16 @@ describe('who may use the gateway', () => {
       return body.proxies?.[0] ?? false
     })
     const { ip, username, password } = found as { ip: string; username: string; password: string }
-    const admission = admitted(await knock({ username, password }, { dialled: ip }))
+    const admission = admitted(await attempt({ username, password }, { dialled: ip }))
     assert.deepEqual(admission.dedicated?.via, { kind: 'direct', localAddress: ip })
     assert.equal(admission.spending.take(5e9, 'down'), 5e9)
     const line = await credentialOf(plan)
-    assert.deepEqual(refused(await knock(line, { dialled: ip })), [407, 'wrong_credentials'])
-    assert.deepEqual(refused(await knock({ username, password })), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await attempt(line, { dialled: ip })), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await attempt({ username, password })), [407, 'wrong_credentials'])
     offsetMs += 31 * 86_400_000
     await until(() => admission.spending.ended.aborted, { what: 'the end of the rental' })
     admission.close({ error: null, host: null })
-    const over = await knock({ username, password }, { dialled: ip })
+    const over = await attempt({ username, password }, { dialled: ip })
     assert.equal(refused(over)[0], 407)
   })
 })

@@ -187,7 +187,7 @@ describe('no sequence of bytes', () => {
   })
 
   test('of strangers from one address takes more than its share of connections', async (t) => {
-    const { port, gateway } = await startGateway(t, { limits: { strangersPerSource: 20 } })
+    const { port, gateway } = await startGateway(t, { limits: { unauthenticatedPerAddress: 20 } })
     const target = await echoTarget(t)
     for (let n = 0; n < 30; n++) await connectBy(port, `127.0.0.1:${target}`)
     const strangers = await Promise.all(Array.from({ length: 30 }, () => talkTo(port)))

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { addressIn } from '../../src/gateway/dial/via-exit.ts'
-import { inTurns, raceTo } from '../../src/gateway/dial/race.ts'
+import { addressOfPrefix } from '../../src/gateway/dial/via-exit.ts'
+import { interleaveFamilies, raceTo } from '../../src/gateway/dial/race.ts'
 import type { Exit } from '../../src/gateway/gateway-ports.ts'
-import { parseTargetPolicy, usualPolicy } from '../../src/gateway/targets/targets.ts'
+import { parseTargetPolicy, defaultTargetPolicy } from '../../src/gateway/targets/targets.ts'
 import { cachedResolve } from '../../src/gateway/targets/resolve.ts'
 import { until } from '../support/until.ts'
 import { selfSigned } from './support/certificate.ts'
@@ -131,13 +131,13 @@ describe('an exit that is', () => {
 
 test('an address of a prefix is always the same for a session and another one for each connection without', () => {
   const prefix = '2001:db8:1:2::/64'
-  assert.equal(addressIn(prefix, 'pln_1 a'), addressIn(prefix, 'pln_1 a'))
-  assert.notEqual(addressIn(prefix, 'pln_1 a'), addressIn(prefix, 'pln_2 a'))
-  const some = new Set(Array.from({ length: 100 }, () => addressIn(prefix, null)))
+  assert.equal(addressOfPrefix(prefix, 'pln_1 a'), addressOfPrefix(prefix, 'pln_1 a'))
+  assert.notEqual(addressOfPrefix(prefix, 'pln_1 a'), addressOfPrefix(prefix, 'pln_2 a'))
+  const some = new Set(Array.from({ length: 100 }, () => addressOfPrefix(prefix, null)))
   assert.equal(some.size, 100)
   for (const address of some) assert.match(address, /^2001:db8:1:2:/)
-  assert.equal(addressIn('2001:db8::7/128', null), '2001:db8::7')
-  assert.match(addressIn('2001:db8:f0::/44', null), /^2001:db8:f[0-9a-f]:/)
+  assert.equal(addressOfPrefix('2001:db8::7/128', null), '2001:db8::7')
+  assert.match(addressOfPrefix('2001:db8:f0::/44', null), /^2001:db8:f[0-9a-f]:/)
 })
 
 describe('addresses of one name', () => {
@@ -152,13 +152,13 @@ describe('addresses of one name', () => {
     })
 
   test('take turns, IPv6 first, and are at most six', () => {
-    assert.deepEqual(inTurns(['1.1.1.1', '2.2.2.2', '::1', '3.3.3.3']), [
+    assert.deepEqual(interleaveFamilies(['1.1.1.1', '2.2.2.2', '::1', '3.3.3.3']), [
       '::1',
       '1.1.1.1',
       '2.2.2.2',
       '3.3.3.3',
     ])
-    assert.equal(inTurns(Array.from({ length: 50 }, (_, n) => `192.0.2.${n}`)).length, 6)
+    assert.equal(interleaveFamilies(Array.from({ length: 50 }, (_, n) => `192.0.2.${n}`)).length, 6)
   })
 
   test('are tried at once when the first refuses', async (t) => {
@@ -236,7 +236,7 @@ describe('names', () => {
 
 describe('a policy file', () => {
   test('leaves as usual what it does not name', () => {
-    assert.deepEqual(parseTargetPolicy('{}'), usualPolicy)
+    assert.deepEqual(parseTargetPolicy('{}'), defaultTargetPolicy)
     assert.deepEqual([...parseTargetPolicy('{"blockedPorts":[]}').blockedPorts], [])
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ProxyMetrics, noMetrics } from '../../src/gateway/gateway-ports.ts'
-import { createCuts } from '../../src/gateway/relay/cuts.ts'
+import { createAbortHandlers } from '../../src/gateway/relay/cuts.ts'
 import { until } from '../support/until.ts'
 import { authorization, connectBy, socksTo, type Talk, talkTo } from './support/clients.ts'
 import { startGateway, type TestOptions } from './support/gateway.ts'
@@ -57,7 +57,7 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
   }
 }
 
-const passing = (trip: () => void): { metrics: ProxyMetrics } => ({ metrics: { ...noMetrics, passed: trip } })
+const passing = (trip: () => void): { metrics: ProxyMetrics } => ({ metrics: { ...noMetrics, countBytes: trip } })
 
 test('what passes bytes throws: its tunnel ends, and every other one goes on', async (t) => {
   const gateway = await faulty(t, passing)
@@ -111,7 +111,7 @@ test('what a time limit does throws', async (t) => {
 
 test('what ends the tunnels of a plan throws for one of them: the others end', async () => {
   const faults: unknown[] = []
-  const cuts = createCuts((error) => faults.push(error))
+  const cuts = createAbortHandlers((error) => faults.push(error))
   const ended = new AbortController()
   const cut: string[] = []
   cuts.on(ended.signal, () => {

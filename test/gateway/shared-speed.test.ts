@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { PlanBudget } from '../../src/gateway/admit/budget.ts'
 import type { Spending } from '../../src/gateway/gateway-ports.ts'
-import { payWhole } from '../../src/gateway/relay/pump.ts'
+import { chargeBytes } from '../../src/gateway/relay/pump.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { machineMs } from '../support/machine-time.ts'
 
@@ -108,7 +108,7 @@ describe('the speed of a plan is shared', () => {
     // What needs all of its bytes at once comes through beside them.
     let headers = 0
     while (machineMs() < endMs) {
-      assert.equal(await payWhole(budgetAsSpending(budget), 16_000, 'up'), null)
+      assert.equal(await chargeBytes(budgetAsSpending(budget), 16_000, 'up'), null)
       headers += 1
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
@@ -128,7 +128,7 @@ test('what needs more than is left of a plan is told that it is used up, and wha
   const terms = { planId: 'pln_small' as PlanId, bytesPerSecond: null }
   const budget = new PlanBudget(terms, { monotonicMs: () => 0, need: () => undefined })
   budget.renewed({ granted: 100, free: 100, elsewhere: 0, paused: false }, 0)
-  const header = payWhole(budgetAsSpending(budget), 500, 'up')
+  const header = chargeBytes(budgetAsSpending(budget), 500, 'up')
   budget.renewed({ granted: 0, free: 0, elsewhere: 0, paused: false }, 0)
   assert.equal((await header)?.error, 'traffic_exhausted')
   assert.equal(budget.take(500), 100, 'a tunnel may use what is left')

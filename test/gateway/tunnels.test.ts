@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOpenTunnels, createTunnel } from '../../src/gateway/admit/open-tunnels.ts'
-import { createCuts } from '../../src/gateway/relay/cuts.ts'
+import { createAbortHandlers } from '../../src/gateway/relay/cuts.ts'
 import { collect, holdsAtMost } from './support/collect.ts'
 import { exhausted, memorySpending } from './support/memory-ports.ts'
 
@@ -11,7 +11,7 @@ test('tunnels of a plan end with it, each also alone, and those that are over do
   const [one, two, over] = [0, 1, 2].map(() => createTunnel(spending, null))
   for (const [generation, tunnel] of [one!, two!, over!].entries()) open.add('pln_1', generation, tunnel)
   open.remove('pln_1', over!)
-  open.cut('pln_1', (generation) => generation === 0, exhausted)
+  open.terminate('pln_1', (generation) => generation === 0, exhausted)
   const ended = () => [one, two, over].map((tunnel) => tunnel!.spending.ended.aborted)
   assert.deepEqual(ended(), [true, false, false])
   spending.end(exhausted)
@@ -25,7 +25,7 @@ test('tunnels of a plan end with it, each also alone, and those that are over do
 test('a tunnel that is over leaves no memory with its plan', async () => {
   const spending = memorySpending()
   const open = createOpenTunnels()
-  const cuts = createCuts()
+  const cuts = createAbortHandlers()
   const many = (count: number): void => {
     for (let n = 0; n < count; n += 1) {
       const tunnel = createTunnel(spending, null)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Line, type Targeting, anywhere, systems } from '../../src/domain/exits/exit-targeting.ts'
+import { type Line, type Targeting, anyTargeting, systems } from '../../src/domain/exits/exit-targeting.ts'
 import { targetingProblem } from '../../src/domain/exits/exit-targeting.ts'
 import { baseOf, parseUsername, writeUsername } from '../../src/domain/exits/username.ts'
 import fc from '../support/fast-check.ts'
@@ -51,7 +51,7 @@ const lines: fc.Arbitrary<Line> = fc
   .map((line) => structuredClone(line))
   .map((line) => ({
     ...line,
-    targeting: line.set === null ? line.targeting : anywhere,
+    targeting: line.set === null ? line.targeting : anyTargeting,
     limitMegabytes: line.session === null ? null : line.limitMegabytes,
   }))
 
@@ -103,7 +103,7 @@ describe('the username of a line', () => {
   test('may be the base alone, and a session without a lifetime lasts ten minutes', () => {
     assert.deepEqual(lineOf(base), {
       base,
-      targeting: anywhere,
+      targeting: anyTargeting,
       session: null,
       limitMegabytes: null,
       set: null,

@@ -1,13 +1,13 @@
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
-import { fourEyesFold, proposalFold } from '../../src/domain/ledger/approvals.ts'
+import { approvalLimitsFold, proposalFold } from '../../src/domain/ledger/approvals.ts'
 import * as approval from '../../src/domain/ledger/decide-approval.ts'
 import { decideManual, manualStream } from '../../src/domain/ledger/decide-manual.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import type { ManualMovement } from '../../src/domain/ledger/manual-movements.ts'
 import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
 import type { Actor } from '../../src/kernel/event.ts'
-import { accountStream, consoleStream, fourEyesStream, ledgerStream, proposalStream } from '../../src/kernel/streams.ts'
+import { accountStream, consoleStream, approvalLimitsStream, ledgerStream, proposalStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 const alice: Actor = { kind: 'operator', name: 'alice' }
@@ -20,7 +20,7 @@ const bob = {
 
 /** Four eyes: a credit that is proposed and approved, others that are declined and withdrawn, and the end of the limit. */
 export const makeApprovals = ({ fact, write, state, now, wait, by }: History, accountId: AccountId): void => {
-  const fourEyes = () => state(fourEyesStream, fourEyesFold)
+  const fourEyes = () => state(approvalLimitsStream, approvalLimitsFold)
   const proposal = (id: string) => state(proposalStream(id), proposalFold)
   const limit = (limitCents: number | null, proposalId: string): void =>
     by(alice, () => {
@@ -42,7 +42,7 @@ export const makeApprovals = ({ fact, write, state, now, wait, by }: History, ac
     by(alice, () => {
       const states = { fourEyes: fourEyes(), proposal: proposal(approval.proposalIdOf(movement)) }
       const moment = { actor: alice, nowMs: now() }
-      write(approval.decideFourEyes(states, moment, decided(movement), () => movement).appends)
+      write(approval.decideWithApproval(states, moment, decided(movement), () => movement).appends)
     })
     return movement
   }

@@ -17,7 +17,7 @@ import { decideStatement, statementFold, streamOfLine } from '../../src/domain/l
 import { decideExpiration, decidePublication } from '../../src/domain/notices/decide.ts'
 import { noticeFold } from '../../src/domain/notices/decide.ts'
 import type { Period } from '../../src/kernel/months.ts'
-import { breachStream, exitsStream, financeStream, noticeStream, periodStream, processKeyStream, sealStream, signingStream } from '../../src/kernel/streams.ts'
+import { violationStream, exitsStream, financeStream, noticeStream, periodStream, processKeyStream, sealStream, signingStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */
@@ -47,7 +47,7 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
   const [first] = written
   if (first) {
     const breach = { eventId: first.id, rule: 'movement-unrecorded', reason: 'moved by hand, see ticket 12' }
-    fact(breachStream(first.id), { type: 'LawBreachDecided', data: breach })
+    fact(violationStream(first.id), { type: 'LawBreachDecided', data: breach })
   }
 
   const tokens = () => state(financeStream, financeTokenFold)

@@ -29,7 +29,7 @@ export const replay = async (
   if (how === 'made') await append()
   const folded = groups.map((group) => ({
     ...group,
-    ...(how === 'forgetful' && { maxBatch: 1, gatherMs: 0 }),
+    ...(how === 'forgetful' && { maxBatch: 1, batchWindowMs: 0 }),
   }))
   const engine = await startEngine(t, pool, log, folded, how === 'forgetful' ? { maxRows: 1 } : {})
   if (how === 'forgetful') {

@@ -2,7 +2,7 @@ import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../s
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import { decideAccept, decideFinish } from '../../src/domain/scrapers/batches.ts'
 import { scrapeBatchRef } from '../../src/domain/scrapers/batches.ts'
-import { type Ending, decideFinish as decideEnd, decideStart } from '../../src/domain/scrapers/decide-call.ts'
+import { type AttemptEnd, decideFinish as decideEnd, decideStart } from '../../src/domain/scrapers/decide-call.ts'
 import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
 import { decidePrices, pricesDigest } from '../../src/domain/scrapers/prices.ts'
 import { ledgerStream, scrapeBatchStream, scrapeStream, scraperPricesStream } from '../../src/kernel/streams.ts'
@@ -13,7 +13,7 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
   const prices = [{ scraper: 'tiktok/profile', priceMicros: 3_000 }]
   const digest = pricesDigest(prices)
   fact(scraperPricesStream, ...decidePrices(null, { digest, prices }).events)
-  const scrape = (requestId: string, ...endings: readonly Ending[]): void => {
+  const scrape = (requestId: string, ...endings: readonly AttemptEnd[]): void => {
     const scrapeId = scrapeIdOf(accountId, requestId)
     const states = () => ({
       scrape: state(scrapeStream(scrapeId), scrapeFold),

@@ -44,6 +44,6 @@ export const makeSubscriptions = (history: History, { place }: Acts, accountId: 
   const { currentPeriodEnd: periodStart } = stateOf(lasting)
   until(periodStart)
   wait(graceMs)
-  const refused = { periodStart, reason: 'insufficient_balance', orderStands: false }
+  const refused = { periodStart, reason: 'insufficient_balance', orderExists: false }
   fact(subscriptionStream(lasting), ...decideRefused(stateOf(lasting), refused, now()))
 }

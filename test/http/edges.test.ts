@@ -7,7 +7,7 @@ import { LogUnavailable, OutcomeUnknown } from '../../src/platform/eventstore/er
 import { answerBrokenRequest } from '../../src/platform/http/faults.ts'
 import { createHangUp } from '../../src/platform/http/close-connection.ts'
 import { documentationRoutes } from '../../src/platform/api-docs/routes.ts'
-import { createUnanswered } from '../../src/platform/http/close-connection.ts'
+import { createPendingResponses } from '../../src/platform/http/close-connection.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -339,7 +339,7 @@ describe('Bytes that are no request', () => {
   test('that do not all come are told that they are late', async (t) => {
     const late = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
     const server = createServer((socket) =>
-      answerBrokenRequest(createHangUp(1_000), createUnanswered())(late, socket),
+      answerBrokenRequest(createHangUp(1_000), createPendingResponses())(late, socket),
     ).listen(0, '127.0.0.1')
     t.after(() => server.close())
     await once(server, 'listening')

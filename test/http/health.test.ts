@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { type Probe, healthRoutes } from '../../src/platform/http/health.ts'
 import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
-import { byToken, onOwnListener } from '../../src/platform/http/auth.ts'
+import { operatorTokenAccess, localOperatorAccess } from '../../src/platform/http/auth.ts'
 import { registerGauge, registerRuntimeMetrics } from '../../src/platform/http/gauges.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
@@ -136,7 +136,7 @@ describe('Metrics', () => {
 
   test('and what /readyz says is wrong are for whoever has the token, from wherever it comes', async (t) => {
     const broken = probe('database', async () => 'connect ECONNREFUSED 10.1.2.3:5432')
-    const routes = healthRoutes([fine, broken], { registry: new Registry(), mayRead: byToken(token) })
+    const routes = healthRoutes([fine, broken], { registry: new Registry(), mayRead: operatorTokenAccess(token) })
     const { baseUrl } = await sampleServer(t, { routes })
     const seen = async (headers: Record<string, string>) => {
       const ready = await fetch(`${baseUrl}/readyz`, { headers })
@@ -163,7 +163,7 @@ describe('Metrics', () => {
   })
 
   test('are for nobody where there is no token, also not for this machine: a proxy may be on it', async (t) => {
-    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: byToken(null) })
+    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: operatorTokenAccess(null) })
     const { baseUrl } = await sampleServer(t, { routes })
     for (const headers of [{}, { authorization: 'Bearer null' }, { authorization: 'Bearer ' }])
       assert.equal((await fetch(`${baseUrl}/metrics`, { headers: headers as never })).status, 404)
@@ -171,7 +171,7 @@ describe('Metrics', () => {
   })
 
   test('on a listener of their own need no token, and are not sent through a proxy or to a foreign page', async (t) => {
-    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: onOwnListener })
+    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: localOperatorAccess })
     const { port } = await sampleServer(t, { routes })
     const status = async (headers: Record<string, string>): Promise<number> => {
       const asked = get({ port, host: '127.0.0.1', path: '/metrics', headers, agent: false })

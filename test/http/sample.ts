@@ -11,7 +11,7 @@ import { createLogger } from '../../src/platform/http/logging.ts'
 import { openApiDocument } from '../../src/platform/api-docs/openapi-document.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../src/platform/http/query.ts'
 import type { Route } from '../../src/platform/http/route.ts'
-import { ownToAccount, route } from '../../src/platform/http/route.ts'
+import { accountOnly, route } from '../../src/platform/http/route.ts'
 import type { HttpServerOptions } from '../../src/platform/http/server.ts'
 import { createHttpServer } from '../../src/platform/http/server.ts'
 import { shutDown } from '../../src/platform/http/server.ts'
@@ -156,7 +156,7 @@ const cancel = route({
   tag: 'Orders',
   access: 'buy',
   writes: true,
-  customer: ownToAccount('this order is'),
+  customer: accountOnly('this order is'),
   params: z.object({ id: z.string() }),
   examples: { params: { id: 'ord_1' } },
   responses: { 204: { description: 'It is canceled.' } },

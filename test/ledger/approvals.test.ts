@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
 import { createProposals } from '../../src/features/approvals/approval-service.ts'
-import { proposalIdOf, proposalStandsMs } from '../../src/domain/ledger/decide-approval.ts'
+import { proposalIdOf, proposalLifetimeMs } from '../../src/domain/ledger/decide-approval.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { Actor } from '../../src/kernel/event.ts'
-import { accountStream, fourEyesStream } from '../../src/kernel/streams.ts'
+import { accountStream, approvalLimitsStream } from '../../src/kernel/streams.ts'
 import { allEvents } from '../audit/world.ts'
 import { codec, runnerOver } from '../commands/world.ts'
 import fc from '../support/fast-check.ts'
@@ -46,7 +46,7 @@ const openWorld = async () => {
     given('AccountCreated', { accountId, reseller: false }),
   ])
   const from = new Date(startMs).toISOString()
-  await log.append(fourEyesStream, 'noStream', [given('FourEyesSet', { limitCents, from, proposalId: null })])
+  await log.append(approvalLimitsStream, 'noStream', [given('FourEyesSet', { limitCents, from, proposalId: null })])
   const desks = [1, 2].map(() => {
     const runner = runnerOver(log, { clock: () => clock.nowMs })
     const wallets = createWallets({ runner })
@@ -79,7 +79,7 @@ const step = fc.record({
 const moment = fc.record({
   /** Asked at once, of both processes. */
   steps: fc.array(step, { minLength: 1, maxLength: 4 }),
-  thenMs: fc.constantFrom(1_000, 1_000, proposalStandsMs),
+  thenMs: fc.constantFrom(1_000, 1_000, proposalLifetimeMs),
 })
 
 test('however proposals, approvals and retries interleave, each is carried out at most once and never by its proposer', async () => {
@@ -114,7 +114,7 @@ test('however proposals, approvals and retries interleave, each is carried out a
         if (type === 'ProposalApproved') {
           const made = proposers.get(data.proposalId)!
           assert.notEqual(data.by, made.by)
-          assert.ok(atMs < made.atMs + proposalStandsMs)
+          assert.ok(atMs < made.atMs + proposalLifetimeMs)
           assert.ok(!approved.has(data.proposalId), 'approved once')
           approved.set(data.proposalId, made.micros)
         }

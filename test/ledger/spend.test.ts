@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Spend, emptySpend, forgetSpend, recordSpend, spendFromJson, spendToJson, spentMicros } from '../../src/domain/ledger/spend-cap.ts'
+import { type Spend, emptySpend, dropExpiredSpend, recordSpend, spendFromJson, spendToJson, spentMicros } from '../../src/domain/ledger/spend-cap.ts'
 import fc from '../support/fast-check.ts'
 
 const minuteMs = 60_000
@@ -36,7 +36,7 @@ test('what a key spent is the sum of its debits since the minute that began 24 h
       }
       for (const { pauseMs, keyId, micros } of list) {
         nowMs += pauseMs
-        spend = recordSpend(forgetSpend(spend, nowMs), keyId, micros, nowMs)
+        spend = recordSpend(dropExpiredSpend(spend, nowMs), keyId, micros, nowMs)
         made.push({ keyId, minute: Math.floor(nowMs / minuteMs), micros })
         assert.ok(spend.queue.size <= new Set(made.map((debit) => `${debit.keyId} ${debit.minute}`)).size)
         if (throughJson) spend = spendFromJson(JSON.parse(JSON.stringify(spendToJson(spend))))
@@ -51,16 +51,16 @@ test('what a key spent is the sum of its debits since the minute that began 24 h
 test('one debit forgets at most two minutes that are over, so what a debit costs is bounded', () => {
   let spend = emptySpend()
   for (let n = 0; n < 10; n += 1) spend = recordSpend(spend, 'key_a', 1, n * minuteMs)
-  const over = forgetSpend(spend, 2 * dayMs)
+  const over = dropExpiredSpend(spend, 2 * dayMs)
   assert.equal(over.queue.size, 8)
-  assert.equal(forgetSpend(spend, dayMs), spend)
+  assert.equal(dropExpiredSpend(spend, dayMs), spend)
 })
 
 test('buckets that are not those of the queue are a bug that is told', () => {
   const spend = recordSpend(emptySpend(), 'key_a', 1, 0)
   const told = /the spend buckets of key_a are out of step with their queue/
-  assert.throws(() => forgetSpend({ ...spend, windows: emptySpend().windows }, 2 * dayMs), told)
+  assert.throws(() => dropExpiredSpend({ ...spend, windows: emptySpend().windows }, 2 * dayMs), told)
   const later = recordSpend(emptySpend(), 'key_a', 1, minuteMs)
-  assert.throws(() => forgetSpend({ ...spend, windows: later.windows }, 2 * dayMs), told)
+  assert.throws(() => dropExpiredSpend({ ...spend, windows: later.windows }, 2 * dayMs), told)
   assert.throws(() => spendToJson({ ...spend, windows: later.windows }), told)
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
-import { arbiterOf } from '../../src/domain/orders/allocation-owner.ts'
-import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/domain/orders/decide-awaited.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { decideAwaitedAlone, decideAwaiting, decideCancellation, resellerFundsTimeoutMs } from '../../src/domain/orders/decide-awaited.ts'
 import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
 import type { CancelReason } from '../../src/domain/orders/events.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
@@ -321,7 +321,7 @@ describe('after the payment', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.equal(ends(held, forAlice).status, 'awaiting_payment')
-    assert.equal(statesFor(held, forAlice).order?.awaiting?.heldUntil, new Date(start + heldMs).toISOString())
+    assert.equal(statesFor(held, forAlice).order?.awaiting?.heldUntil, new Date(start + resellerFundsTimeoutMs).toISOString())
     assert.deepEqual(tryAgain(held, forAlice, later).appends, [])
     const rich = credit(held, 1, later)
     const placed = ends(appendTo(rich, tryAgain(rich, forAlice, later).appends, later), forAlice)
@@ -334,8 +334,8 @@ describe('after the payment', () => {
   test('it is failed after a day, and the customer keeps its credit', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
-    assert.deepEqual(tryAgain(held, forAlice, start + heldMs - 1).appends, [])
-    const over = appendTo(held, tryAgain(held, forAlice, start + heldMs).appends, start + heldMs)
+    assert.deepEqual(tryAgain(held, forAlice, start + resellerFundsTimeoutMs - 1).appends, [])
+    const over = appendTo(held, tryAgain(held, forAlice, start + resellerFundsTimeoutMs).appends, start + resellerFundsTimeoutMs)
     const end = ends(over, forAlice)
     assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
     assert.equal(end.creditMicros, 1_000 * 10_000)
@@ -349,9 +349,9 @@ describe('after the payment', () => {
     const placed = decidePlacement(statesFor(rich, other), { draft: other, capCents: null }, start)
     assert.equal(placed.answer.kind, 'placed')
     const spent = appendTo(rich, placed.appends, start)
-    assert.equal(tryAgain(spent, forAlice, start + heldMs - 1).answer.kind, 'short')
+    assert.equal(tryAgain(spent, forAlice, start + resellerFundsTimeoutMs - 1).answer.kind, 'short')
     const end = ends(
-      appendTo(spent, tryAgain(spent, forAlice, start + heldMs).appends, start + heldMs),
+      appendTo(spent, tryAgain(spent, forAlice, start + resellerFundsTimeoutMs).appends, start + resellerFundsTimeoutMs),
       forAlice,
     )
     assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
@@ -408,8 +408,8 @@ describe('an own order whose invoice closed', () => {
       const canceled = appendTo(cut, [{ stream, events: [{ type: 'OrderCanceled', data }] }], later)
       const end = settled(canceled, own, paid(1_000))
       assert.deepEqual([ends(end, own).status, ends(end, own).availableMicros], ['refunded', 3_000 * 10_000])
-      const arbiter = arbiterOf(own)
-      const { rentals } = stateOf(end, arbiter.stream, arbiter.fold) as { rentals: { size: number } }
+      const allocationOwner = allocationOwnerOf(own)
+      const { rentals } = stateOf(end, allocationOwner.stream, allocationOwner.fold) as { rentals: { size: number } }
       assert.equal(rentals.size, 0)
       // It takes back what the stock gave: nothing where the stock never heard of the order.
       const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ProxyId } from '../../src/kernel/ids.ts'
 import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
-import { keepsMoney, noEvidence } from '../../src/domain/orders/extended-rentals.ts'
+import { hasUnrefundedAmount, noEvidence } from '../../src/domain/orders/extended-rentals.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
@@ -47,11 +47,11 @@ const evidenceOf = (world: World, orders: readonly OrderDetails[]): ReadonlyMap<
   new Map(
     orders.flatMap((extension) => {
       const { order } = statesFor(world, extension)
-      return order ? [[extension.orderId, keepsMoney(order)] as const] : []
+      return order ? [[extension.orderId, hasUnrefundedAmount(order)] as const] : []
     }),
   )
 
-const rentalsOf = (world: World) => (statesFor(world, bought).arbiter as StockState).rentals
+const rentalsOf = (world: World) => (statesFor(world, bought).allocationOwner as StockState).rentals
 
 const bought = addressOrder('ord_bought')
 const boughtWorld = place(funded, bought, start)
@@ -157,11 +157,11 @@ describe('the refund of an order whose rental was extended', () => {
 
   test('is decided alike on a state that was read back from its snapshot', () => {
     const states = statesFor(extended, bought)
-    const arbiter = stockFold.snapshot!.fromText(stockFold.snapshot!.toText(states.arbiter as StockState))
+    const allocationOwner = stockFold.snapshot!.fromText(stockFold.snapshot!.toText(states.allocationOwner as StockState))
     const evidence = evidenceOf(extended, [extension])
-    const { answer } = decideRefund({ ...states, arbiter }, 'ref_1', whole, later, evidence)
+    const { answer } = decideRefund({ ...states, allocationOwner }, 'ref_1', whole, later, evidence)
     assert.equal(answer.kind, 'refused')
-    assert.deepEqual(Object.keys(arbiter.rentals.get(second)!).sort(), [
+    assert.deepEqual(Object.keys(allocationOwner.rentals.get(second)!).sort(), [
       'accountId',
       'expiresAtMs',
       'ip',

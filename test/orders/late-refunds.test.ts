@@ -37,7 +37,7 @@ const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
   const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock: () => nowMs, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, hosted: null })
+  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
   const wallets = createWallets({ runner })
   return {
     wallets,

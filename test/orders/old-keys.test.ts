@@ -20,7 +20,7 @@ const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', dailyC
 const shopAt = (log: EventLog, nowMs: number) => {
   const runner = runnerOver(log, { clock: () => nowMs })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, hosted: null })
+  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
   const order = (idempotencyKey: string, over: Partial<OrderDetails>) =>
     orders.submit({
       caller,

@@ -42,7 +42,7 @@ const shop = async () => {
     log,
     runner,
     complete: createCompletion({ log, runner }),
-    hosted: null,
+    customerInvoices: null,
   })
   let number = 0
   return {

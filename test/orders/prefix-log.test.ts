@@ -7,7 +7,7 @@ import { startCompletionReactor } from '../../src/features/orders/complete-order
 import { startMovementReactor } from '../../src/features/wallet/wallet-service.ts'
 import { decode } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
-import { answerUnderKey } from '../../src/platform/http/idempotency.ts'
+import { idempotentAnswer } from '../../src/platform/http/idempotency.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/kernel/streams.ts'
 import { openChosenLog } from '../eventstore/chosen-log.ts'
@@ -336,10 +336,10 @@ describe('over a log that stops after a prefix', () => {
     assert.equal(placed.order.status, 'refunded')
     assert.equal(placed.order.refundedCents, 250)
     assert.equal(placed.order.failureReason, 'out_of_stock')
-    assert.equal(answerUnderKey(placed, {}).status, 201)
+    assert.equal(idempotentAnswer(placed, {}).status, 201)
     const replayed = await rival.order(at.accountId, key, addresses(at, 1))
     assert.deepEqual(replayed.order, placed.order)
-    assert.equal(answerUnderKey(replayed, {}).status, 200)
+    assert.equal(idempotentAnswer(replayed, {}).status, 200)
     const { orders, running, open } = await tablesOf(at)
     assert.deepEqual([orders.length, running, open.length], [1, 0, 0])
     const wallet = await slow.wallets.read(at.accountId, {
@@ -367,7 +367,7 @@ describe('over a log that stops after a prefix', () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => processes[n % 2]!.order(at.accountId, key, addresses(at, 1))),
     )
-    const statuses = answers.map((placed) => answerUnderKey(placed, {}).status)
+    const statuses = answers.map((placed) => idempotentAnswer(placed, {}).status)
     assert.deepEqual(statuses.sort(), [...Array(9).fill(200), 201])
     assert.deepEqual(new Set(answers.map(({ order }) => order.status)), new Set(['completed']))
     await dying.end()

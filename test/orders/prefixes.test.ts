@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { arbiterOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
 import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
@@ -8,7 +8,7 @@ import type { PlanState } from '../../src/domain/plans/fold.ts'
 import type { StockState } from '../../src/domain/stock/fold.ts'
 import { customerPurse } from '../../src/domain/ledger/fold.ts'
 import type { Appends } from '../../src/kernel/decider.ts'
-import { recall } from '../../src/kernel/recent-ids.ts'
+import { findRemembered } from '../../src/kernel/recent-ids.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import {
   addressOrder,
@@ -128,7 +128,7 @@ describe('every prefix of a placed order', () => {
     const recorded = appendTo(debited, refusal.appends.slice(0, 1), later)
     const restocked = stock(recorded, ['198.18.0.8', '198.18.0.9'], later)
     assert.equal(ends(completed(restocked, order), order).status, 'refunded')
-    const { rentals } = statesFor(completed(restocked, order), order).arbiter as StockState
+    const { rentals } = statesFor(completed(restocked, order), order).allocationOwner as StockState
     assert.equal(rentals.size, 0)
   })
 
@@ -151,12 +151,12 @@ describe('every prefix of a placed order', () => {
       assert.equal(answer.kind, 'placed')
       const debited = appendTo(world, appends.slice(0, 1), start)
       const after = completed(debited, order, start + 40 * day)
-      const { order: failed, arbiter, ledger } = statesFor(after, order)
+      const { order: failed, allocationOwner, ledger } = statesFor(after, order)
       assert.deepEqual([failed?.status, failed?.failureReason], ['refunded', reason])
       assert.equal(failed?.refundedCents, order.amountCents)
       assert.equal(ledger.availableMicros, statesFor(world, order).ledger.availableMicros)
-      const { answers } = arbiter as StockState | PlanState
-      assert.deepEqual(recall<unknown>(answers, order.orderId), { outcome: 'refused', reason })
+      const { answers } = allocationOwner as StockState | PlanState
+      assert.deepEqual(findRemembered<unknown>(answers, order.orderId), { outcome: 'refused', reason })
     })
 })
 
@@ -216,6 +216,6 @@ describe('a refund that is finished more than seven days after it was decided', 
 })
 
 test('an arbiter is one stream: the stock of the product and country, or the plan', () => {
-  assert.equal(arbiterOf(addressOrder('ord_a')).stream, 'stock-isp-static-USA')
-  assert.match(arbiterOf(planOrder('ord_b')).stream, /^plan-pln_/)
+  assert.equal(allocationOwnerOf(addressOrder('ord_a')).stream, 'stock-isp-static-USA')
+  assert.match(allocationOwnerOf(planOrder('ord_b')).stream, /^plan-pln_/)
 })

@@ -84,14 +84,14 @@ describe('refunds', () => {
         (quantity, amountCents, requests) => {
           const order = addressOrder('ord_1', { quantity, amountCents })
           const before = paidCents - amountCents
-          const { order: state, arbiter } = refundAll(order, requests, ({ ledger, order: after }) => {
+          const { order: state, allocationOwner } = refundAll(order, requests, ({ ledger, order: after }) => {
             assert.ok(after)
             assert.ok(after.refundedCents <= amountCents)
             assert.equal(ledger.availableMicros, (before + after.refundedCents) * 10_000)
             assert.equal(after.status === 'refunded', after.refundedCents === amountCents)
           })
           assert.equal(state?.status, 'refunded')
-          assert.equal((arbiter as StockState).rentals.size, 0)
+          assert.equal((allocationOwner as StockState).rentals.size, 0)
         },
       ),
     )
@@ -145,9 +145,9 @@ describe('refunds', () => {
     const order = addressOrder('ord_1')
     const part = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 100 })
     const rest = refund(part.world, order, 'ref_2', { kind: 'cents', cents: 400 })
-    const { order: state, arbiter } = statesFor(rest.world, order)
+    const { order: state, allocationOwner } = statesFor(rest.world, order)
     assert.equal(state?.status, 'refunded')
-    assert.equal((arbiter as StockState).rentals.size, 0)
+    assert.equal((allocationOwner as StockState).rentals.size, 0)
   })
 
   test('keep what the operator said they were for', () => {
@@ -183,7 +183,7 @@ describe('refunds', () => {
     const proxyIds = statesFor(world, order).order?.proxyIds ?? []
     const first = refund(world, order, 'ref_1', { kind: 'proxies', proxyIds: proxyIds.slice(0, 1) })
     assert.equal(first.answer.kind === 'refunded' && first.answer.amountCents, 333)
-    const { rentals } = statesFor(first.world, order).arbiter as StockState
+    const { rentals } = statesFor(first.world, order).allocationOwner as StockState
     assert.deepEqual([...rentals.keys()].sort(), [...proxyIds.slice(1)].sort())
   })
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createGathered } from '../../src/platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../src/platform/postgres/batch-loader.ts'
 
 test('what is asked for in one turn, and while a look-up runs, shares one', async () => {
   const calls: (readonly string[])[] = []
   const gates: PromiseWithResolvers<void>[] = []
-  const find = createGathered<string, number>(async (keys) => {
+  const find = createBatchLoader<string, number>(async (keys) => {
     calls.push(keys)
     const gate = Promise.withResolvers<void>()
     gates.push(gate)
@@ -29,7 +29,7 @@ test('what is asked for in one turn, and while a look-up runs, shares one', asyn
 
 test('a look-up that fails fails for all who share it, and the next one starts afresh', async () => {
   let fails = true
-  const find = createGathered<string, number>(async (keys) => {
+  const find = createBatchLoader<string, number>(async (keys) => {
     if (fails) throw new Error('the database is gone')
     return new Map(keys.map((key) => [key, 1]))
   })
@@ -44,7 +44,7 @@ test('a look-up that fails fails for all who share it, and the next one starts a
 
 test('one look-up takes a bounded number of keys', async () => {
   const sizes: number[] = []
-  const find = createGathered<number, number>(async (keys) => {
+  const find = createBatchLoader<number, number>(async (keys) => {
     sizes.push(keys.length)
     return new Map(keys.map((key) => [key, key]))
   })

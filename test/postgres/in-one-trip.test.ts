@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { writeInt8 } from '../../src/kernel/digest.ts'
 import { type CopyColumn, copyRows } from '../../src/platform/postgres/copy-rows.ts'
-import { type Step, inOneTrip } from '../../src/platform/postgres/pipeline.ts'
+import { type Step, runPipeline } from '../../src/platform/postgres/pipeline.ts'
 import { openSession } from '../../src/platform/postgres/postgres-session.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -44,7 +44,7 @@ const line = (words: string, amount = 1): Line => ({ words, amount, json: { word
 
 test('steps run in order in one transaction, and each is answered', async (t) => {
   const { client, lines } = await world(t)
-  const answers = await inOneTrip(client, [
+  const answers = await runPipeline(client, [
     run('count', 'select count(*), pg_current_xact_id() from lines where amount > $1::bigint', '0'),
     copyLines([line('a'), line('b')]),
     run('count', 'select count(*), pg_current_xact_id() from lines where amount > $1::bigint', '0'),
@@ -58,7 +58,7 @@ test('steps run in order in one transaction, and each is answered', async (t) =>
 
 test('a name that comes with another text is that text from then on', async (t) => {
   const { client } = await world(t)
-  const answer = async (text: string): Promise<unknown> => (await inOneTrip(client, [run('same', text)]))[0]
+  const answer = async (text: string): Promise<unknown> => (await runPipeline(client, [run('same', text)]))[0]
   assert.deepEqual(await answer('select 1'), [['1']])
   assert.deepEqual(await answer('select 2'), [['2']])
   assert.deepEqual(await answer('select 2'), [['2']])
@@ -75,17 +75,17 @@ test('the step that fails is told of, nothing of any step stays, and the connect
     ['22P04', [{ ...copyLines([]), copied: Buffer.from('no rows') } as Step, copyLines([line('a')])]],
   ]
   for (const [code, steps] of cases) {
-    await assert.rejects(inOneTrip(client, steps), { code })
+    await assert.rejects(runPipeline(client, steps), { code })
     assert.deepEqual(await lines(), [])
   }
-  await inOneTrip(client, [run('divide', 'select 1 / $1::int', '1'), copyLines([line('a')])])
+  await runPipeline(client, [run('divide', 'select 1 / $1::int', '1'), copyLines([line('a')])])
   assert.deepEqual(await lines(), [line('a')])
 })
 
 test('a connection that breaks fails the steps that were under way', async (t) => {
   const { pool, client } = await world(t)
-  const [[pid] = []] = (await inOneTrip(client, [run('', 'select pg_backend_pid()')]))[0]!
-  const sleeping = inOneTrip(client, [
+  const [[pid] = []] = (await runPipeline(client, [run('', 'select pg_backend_pid()')]))[0]!
+  const sleeping = runPipeline(client, [
     copyLines([line('a')]),
     run('sleep', 'select pg_sleep($1::float8)', '60'),
   ])
@@ -112,7 +112,7 @@ test('law: Postgres copies rows as they were given, whatever they hold', async (
   await fc.assert(
     fc.asyncProperty(fc.array(row), async (given) => {
       await client.query('truncate lines')
-      await inOneTrip(client, [copyLines(given)])
+      await runPipeline(client, [copyLines(given)])
       assert.deepEqual(
         (await lines()).map((each) => ({ ...each })),
         given.map((each) => ({ ...each })),

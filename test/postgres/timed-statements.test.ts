@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { eraseSuperseded, forgetOldDeliveries } from '../../src/features/webhooks/webhook-vault.ts'
+import { eraseSuperseded, deleteOldDeliveries } from '../../src/features/webhooks/webhook-vault.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { demoEnv } from '../support/demo-env.ts'
@@ -68,7 +68,7 @@ test('what a service runs on its timers is planned far below the cost at which P
   await until(() => receiver.received.length > 0, { what: 'the ping' })
   const pool = createPool({ url: server.url, applicationName: 'test' })
   atEnd(t, () => pool.end())
-  await forgetOldDeliveries(pool, Date.now())
+  await deleteOldDeliveries(pool, Date.now())
   await eraseSuperseded(pool, Date.now())
 
   const seen = new Map<string, Planned>()

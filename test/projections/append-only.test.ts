@@ -69,7 +69,7 @@ const lines: ReadModel = {
   },
 }
 
-const group: ReadModelGroup = { name: 'lines', models: [lines], gatherMs: 5, maxBatch: 7 }
+const group: ReadModelGroup = { name: 'lines', models: [lines], batchWindowMs: 5, maxBatch: 7 }
 
 const fact: fc.Arbitrary<Fact> = fc.record({
   kind: fc.constant('add' as const),

@@ -33,11 +33,11 @@ const never = 2 ** 31 - 1
 
 test('a reader that is behind does not wait for events to gather, however long it lets them', async (t) => {
   const { feed, append } = await feedAfter(t, 5)
-  const reader = feed.reader({ gatherMs: never })
+  const reader = feed.reader({ batchWindowMs: never })
   t.after(() => reader.close())
   let after = 0
   const readOn = async (limit: number): Promise<number> => {
-    await reader.arrived(after, inTime)
+    await reader.waitForEvent(after, inTime)
     after = (await reader.next(after, limit, inTime)).at(-1)!.position
     return after
   }
@@ -49,24 +49,24 @@ test('a reader that is behind does not wait for events to gather, however long i
   await feed.next(7, 1, inTime)
   assert.equal(reader.has(5), true)
   const waits = new AbortController()
-  const waiting = reader.arrived(5, waits.signal)
+  const waiting = reader.waitForEvent(5, waits.signal)
   const over = await Promise.race([waiting, sleep(50, 'it waits')])
   assert.equal(over, 'it waits')
   waits.abort(new Error('enough'))
   await assert.rejects(waiting, /^Error: enough$/)
   assert.equal((await reader.nextStored(5, 2, inTime)).length, 2)
-  await reader.arrived(7, inTime) // one was left, so it is behind again
+  await reader.waitForEvent(7, inTime) // one was left, so it is behind again
 })
 
 test('a reader that was never at the end reads at once, and who lets nothing gather as well', async (t) => {
   const { feed, append } = await feedAfter(t, 1)
-  const slow = feed.reader({ gatherMs: never })
+  const slow = feed.reader({ batchWindowMs: never })
   const quick = feed.reader()
   t.after(() => slow.close())
   t.after(() => quick.close())
-  await slow.arrived(0, inTime)
+  await slow.waitForEvent(0, inTime)
   await quick.next(0, 10, inTime)
-  const waiting = quick.arrived(1, inTime)
+  const waiting = quick.waitForEvent(1, inTime)
   await append()
   await waiting
 })
@@ -89,14 +89,14 @@ test('a subscription that failed is opened again after the last event that came,
   const feed = createLogFeed({ log: failing, decode, onError: (error) => errors.push(error) })
   t.after(() => feed.close())
   const reader = feed.reader()
-  const first = reader.arrived(0, inTime)
+  const first = reader.waitForEvent(0, inTime)
   await until(() => opened.length === 1)
   const event = () => ({ id: randomUUID(), type: 'Odd', data: '{}', metadata: '{}' })
   await log.append(stream, 'noStream', Array.from({ length: 600 }, event))
   await first
   let after = 0
   while (after < 600) after = (await reader.next(after, 600, inTime)).at(-1)!.position
-  const waiting = reader.arrived(600, inTime)
+  const waiting = reader.waitForEvent(600, inTime)
   fail()
   await until(() => opened.length === 2)
   assert.deepEqual(opened, [0, 600])

@@ -25,7 +25,7 @@ test('law: the journal books each money event in each book, and a rebuild books 
     fc.asyncProperty(steps, fc.integer({ min: 1, max: 40 }), async (list, maxBatch) => {
       await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
       const log = createMemoryLog()
-      const group = { ...books, gatherMs: 1, maxBatch }
+      const group = { ...books, batchWindowMs: 1, maxBatch }
       const engine = await startEngine(t, pool, log, [group], { maxRows: 3 })
       await playInto(log, list)
       await caughtUp(engine, log)

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events'
 import { test } from 'node:test'
 import type pg from 'pg'
 import { type Watch, createChanges } from '../../src/platform/projections/progress.ts'
-import { createLive } from '../../src/platform/projections/live.ts'
+import { createLiveRows } from '../../src/platform/projections/live.ts'
 import { createProgress } from '../../src/platform/projections/progress.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -31,7 +31,7 @@ const world = () => {
     at.value = value
     changes.changed(['numbers'])
   }
-  const live = createLive({ name: 'number', watch, load, logger: silent })
+  const live = createLiveRows({ name: 'number', watch, load, logger: silent })
   return { at, changes, watch, load, change, live }
 }
 
@@ -74,7 +74,7 @@ test('a load that began before a change is not fresh after it', async () => {
 
 test('while changes may be missed, every fresh read asks', async () => {
   const { at, watch, load } = world()
-  const live = createLive({ name: 'n', watch: { ...watch, version: () => null }, load, logger: silent })
+  const live = createLiveRows({ name: 'n', watch: { ...watch, version: () => null }, load, logger: silent })
   await live.fresh()
   at.value = 2
   assert.equal(await live.fresh(), 2)
@@ -83,7 +83,7 @@ test('while changes may be missed, every fresh read asks', async () => {
 test('what the clock changes is fresh for a bounded time, by either clock', async () => {
   const { at, watch, load } = world()
   const maxAge = { ms: 100, clock: () => at.clockMs, monotonicMs: () => at.nowMs }
-  const live = createLive({ name: 'n', watch, load, logger: silent, maxAge })
+  const live = createLiveRows({ name: 'n', watch, load, logger: silent, maxAge })
   await live.fresh()
   at.value = 2
   at.nowMs = 99
@@ -115,7 +115,7 @@ const progressOf = () => {
   watch.onChange(() => {
     count.told += 1
   })
-  progress.looked('both', { position: 5, epoch: 1 })
+  progress.observeCheckpoint('both', { position: 5, epoch: 1 })
   progress.setUsable('both', true)
   count.told = 0
   return { at, progress, watch, count }
@@ -124,9 +124,9 @@ const progressOf = () => {
 test('a step of the checkpoint that no hint told of counts as any change; one that did not move counts as none', () => {
   const { progress, watch, count } = progressOf()
   const before = watch.version()!
-  progress.looked('both', { position: 5, epoch: 1 })
+  progress.observeCheckpoint('both', { position: 5, epoch: 1 })
   assert.equal(watch.version(), before)
-  progress.looked('both', { position: 6, epoch: 1 })
+  progress.observeCheckpoint('both', { position: 6, epoch: 1 })
   assert.equal(count.told, 1)
   assert.ok(watch.version()! > before)
 })
@@ -144,12 +144,12 @@ test('the owner tells of the tables that it wrote, and of no others', () => {
   const { progress, count } = progressOf()
   progress.setOwned('both', true)
   progress.changed('both', ['entries'])
-  progress.advanceOwn('both', 6)
+  progress.advanceAsOwner('both', 6)
   assert.equal(count.told, 0)
   progress.changed('both', ['tallies'])
   assert.equal(count.told, 1)
-  progress.advanceOwn('both', 7)
-  progress.looked('both', { position: 7, epoch: 1 })
+  progress.advanceAsOwner('both', 7)
+  progress.observeCheckpoint('both', { position: 7, epoch: 1 })
   assert.equal(count.told, 1)
 })
 
@@ -162,7 +162,7 @@ test('a process that has not seen the checkpoint for a second knows of no versio
   // Readers that wait learn the position this way, and no change with it.
   progress.advance('both', { position: 6, epoch: 1 })
   assert.equal(watch.version(), null)
-  progress.looked('both', { position: 6, epoch: 1 })
+  progress.observeCheckpoint('both', { position: 6, epoch: 1 })
   assert.notEqual(watch.version(), null)
 })
 

@@ -121,7 +121,7 @@ test('a waiting read ends the gathering of events, which else writes a changing 
   t.after(() => feed.close())
   const engine = await startEngine(t, pool, log, [both], {
     feed,
-    gatherMs: 60_000,
+    batchWindowMs: 60_000,
     onBatch: () => {
       batches += 1
     },

@@ -24,15 +24,15 @@ test('what a cache says of a row is so, however little it holds; what it does no
         if (act === 'find') {
           const row = stored.get(at) ?? null
           const found = rows.find(key)
-          if (found === undefined) rows.keep(key, row)
+          if (found === undefined) rows.put(key, row)
           else assert.deepEqual(found, row)
         } else if (act === 'remove') {
           stored.delete(at)
-          rows.keep(key, null)
+          rows.put(key, null)
         } else {
           const row = { n }
           stored.set(at, row)
-          if (act === 'put') rows.keep(key, row)
+          if (act === 'put') rows.put(key, row)
           else rows.leaveOut(key)
         }
       }
@@ -45,10 +45,10 @@ test('while all rows fit none is asked for, and later only those that were let g
   const cache = createRowCache({ maxRows: 100, complete: true })
   const rows = cache.of('orders')
   const names = Array.from({ length: 500 }, (_, n) => `order ${n}`)
-  for (const name of names.slice(0, 66)) rows.keep(name, { name })
+  for (const name of names.slice(0, 66)) rows.put(name, { name })
   for (const name of names.slice(0, 66)) assert.deepEqual(rows.find(name), { name })
   for (const name of names.slice(66)) assert.equal(rows.find(name), null)
-  for (const name of names) rows.keep(name, { name })
+  for (const name of names) rows.put(name, { name })
   const asked = names.filter((name) => rows.find(name) === undefined)
   assert.ok(asked.length >= 400, `${asked.length} of 500 were let go`)
   const unknown = names.filter((name) => rows.find(`no ${name}`) === undefined)

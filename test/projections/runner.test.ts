@@ -299,7 +299,7 @@ test('events are folded as they come, and their rows are written when they have 
         },
       },
     ],
-    gatherMs: 60_000,
+    batchWindowMs: 60_000,
   }
   const engine = await startEngine(t, pool, log, [counting])
   await owns(engine, 'first')

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/kernel/ids.ts'
-import { arbiterOf } from '../../src/domain/orders/allocation-owner.ts'
-import { keepsMoney } from '../../src/domain/orders/extended-rentals.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
@@ -91,10 +91,10 @@ export const createShop = (log: EventLog, startMs: number) => {
   }
 
   const statesFor = (order: OrderDetails) => {
-    const arbiter = arbiterOf(order)
+    const allocationOwner = allocationOwnerOf(order)
     return {
       ledger: stateOf(ledgerStream(order.accountId), ledgerFold),
-      arbiter: stateOf(arbiter.stream, arbiter.fold),
+      allocationOwner: stateOf(allocationOwner.stream, allocationOwner.fold),
       order: stateOf(orderStream(order.orderId), orderFold),
     }
   }
@@ -240,7 +240,7 @@ export const createShop = (log: EventLog, startMs: number) => {
     refund: async (id: OrderId, request: RefundRequest) => {
       const order = orders.get(id)
       const paid = new Map(
-        [...orders.values()].map((each) => [each.orderId, keepsMoney(statesFor(each).order!)] as const),
+        [...orders.values()].map((each) => [each.orderId, hasUnrefundedAmount(statesFor(each).order!)] as const),
       )
       if (order) await append(decideRefund(statesFor(order), randomUUID(), request, nowMs, paid).appends)
     },

@@ -16,7 +16,7 @@ import { prepareOrder } from '../../src/features/orders/prepare-order.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
 import { decideTerms } from '../../src/domain/resellers/decide.ts'
-import { evolveTerms, plainSettings } from '../../src/domain/resellers/fold.ts'
+import { evolveTerms, emptyTerms } from '../../src/domain/resellers/fold.ts'
 import { createLiveTerms } from '../../src/features/resellers/live-prices.ts'
 import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
@@ -67,7 +67,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   const account: AccountState = { reseller: true, blocked: false, keys: new Map() as never }
   const dedicated = isDedicated(product)
   const decision = decideTerms(
-    { account, catalog: imported(demoText), terms: plainSettings },
+    { account, catalog: imported(demoText), terms: emptyTerms },
     {
       discountBp: deal.discountBp,
       markupMillionths: deal.markupMillionths,
@@ -82,7 +82,7 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
     },
   )
   if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
-  const terms = decision.events.reduce(evolveTerms, plainSettings)
+  const terms = decision.events.reduce(evolveTerms, emptyTerms)
   const rows = [{ reseller_id: reseller, terms, revision: 3, position: 1 }]
   const pool = { query: async () => ({ rows }) } as unknown as pg.Pool
   const watch = { version: () => 0, onChange: () => () => undefined }

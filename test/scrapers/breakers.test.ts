@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createBreaker } from '../../src/features/scrapers/concurrency-limits.ts'
-import { isRefused } from '../../src/features/scrapers/provider-port.ts'
+import { isScrapeFailure } from '../../src/features/scrapers/provider-port.ts'
 import { until } from '../support/until.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
@@ -50,13 +50,13 @@ describe('Nothing is asked', () => {
     for (let i = 0; i < 4; i += 1) await call(profile, { handle: `html-${i}` })
     nowMs += 15_000
     const probe = scraping.admit(profile)
-    assert.ok(!isRefused(probe))
-    assert.ok(isRefused(scraping.admit(profile)))
+    assert.ok(!isScrapeFailure(probe))
+    assert.ok(isScrapeFailure(scraping.admit(profile)))
     // A call that was let through and never made: the next one may try.
-    probe.leave()
+    probe.release()
     const next = scraping.admit(profile)
-    assert.ok(!isRefused(next))
-    next.leave()
+    assert.ok(!isScrapeFailure(next))
+    next.release()
   })
 
   for (const [word, credits, code] of [

@@ -7,9 +7,9 @@ import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import type { InputValue, ScraperRow } from '../../src/domain/scrapers/scraper.ts'
 import { scraperOf } from '../../src/domain/scrapers/scraper-table.ts'
 import { createScraperMetrics } from '../../src/features/scrapers/provider-metrics.ts'
-import type { PlaceLimits } from '../../src/features/scrapers/concurrency-limits.ts'
-import { type ProviderName, type ScrapeResult, isRefused } from '../../src/features/scrapers/provider-port.ts'
-import { type ProviderLimits, createProvider, usualLimits } from '../../src/features/scrapers/provider.ts'
+import type { ConcurrencyLimits } from '../../src/features/scrapers/concurrency-limits.ts'
+import { type ProviderName, type ScrapeResult, isScrapeFailure } from '../../src/features/scrapers/provider-port.ts'
+import { type ProviderLimits, createProvider, defaultProviderLimits } from '../../src/features/scrapers/provider.ts'
 import { createScraping } from '../../src/features/scrapers/scraping.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
@@ -55,7 +55,7 @@ export const openScraping = (
   }[],
   options: {
     readonly limits?: Partial<ProviderLimits>
-    readonly places?: PlaceLimits
+    readonly places?: ConcurrencyLimits
     readonly monotonicMs?: () => number
   } = {},
 ) => {
@@ -68,7 +68,7 @@ export const openScraping = (
       createProvider(
         { name, baseUrl, apiKey, serves, outgoing: sandboxOutgoing(baseUrl, sendLimits) },
         {
-          limits: { ...usualLimits, ...options.limits },
+          limits: { ...defaultProviderLimits, ...options.limits },
           monotonicMs,
           random: () => 0,
           logger: loggedTo(lines),
@@ -88,12 +88,12 @@ export const openScraping = (
     more: { readonly maxAgeDays?: 1; readonly signal?: AbortSignal } = {},
   ): Promise<ScrapeResult> => {
     const admitted = scraping.admit(row)
-    if (isRefused(admitted))
+    if (isScrapeFailure(admitted))
       return { outcome: admitted, cost: { provider: 'first', creditsCharged: null, tookMs: 0 } }
     try {
       return await admitted.call(input, { signal: AbortSignal.timeout(60_000), ...more })
     } finally {
-      admitted.leave()
+      admitted.release()
     }
   }
   return { scraping, call, lines, registry }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type AccountId, type KeyId, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { type Ending, type ScrapeDraft, type ScrapeStates, decideFinish, decideStart, maxAttempts } from '../../src/domain/scrapers/decide-call.ts'
+import { type AttemptEnd, type ScrapeDraft, type ScrapeStates, decideFinish, decideStart, maxAttempts } from '../../src/domain/scrapers/decide-call.ts'
 import { type ScrapeOutcome, isBilled, isResult } from '../../src/domain/scrapers/calls.ts'
 import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
 import { ledgerStream, scrapeStream } from '../../src/kernel/streams.ts'
@@ -31,7 +31,7 @@ const statesIn = (world: World, requestId: string): ScrapeStates => ({
   ledger: stateOf(world, ledgerStream(buyer), ledgerFold),
 })
 
-const ending = (outcome: ScrapeOutcome): Ending => ({
+const ending = (outcome: ScrapeOutcome): AttemptEnd => ({
   outcome,
   body: null,
   cached: false,

@@ -43,7 +43,7 @@ export const provider = (answers: Answers) => {
       admit: () => {
         places += 1
         return {
-          leave: () => {
+          release: () => {
             places -= 1
           },
           call: async (input: ScrapeInput) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OrderId, ProxyId } from '../../src/kernel/ids.ts'
-import { decideAllocation, decideExpiry, decideExtension, decideRelease, extensionsOf, maxDaysAhead, recordRefusal, restMs, stillRunning } from '../../src/domain/stock/decide.ts'
+import { decideAllocation, decideExpiry, decideExtension, decideRelease, extensionsOf, maxDaysAhead, recordRefusal, cooldownMs, stillRunning } from '../../src/domain/stock/decide.ts'
 import type { StockEvent } from '../../src/domain/stock/events.ts'
 import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
-import { decideReplacement, replacedRestMs } from '../../src/domain/stock/decide.ts'
+import { decideReplacement, replacedCooldownMs } from '../../src/domain/stock/decide.ts'
 import type { FoldedEvent } from '../../src/kernel/decider.ts'
 import fc from '../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
@@ -44,7 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('release' as const), of: orderNumber }),
   fc.record({ do: fc.constant('replace' as const), of: orderNumber, network: fc.boolean() }),
   fc.record({ do: fc.constant('expire' as const) }),
-  fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(60_000, restMs, dayMs, 30 * dayMs) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(60_000, cooldownMs, dayMs, 30 * dayMs) }),
   fc.record({ do: fc.constant('restart' as const) }),
 )
 
@@ -134,13 +134,13 @@ describe('stock', () => {
                 held.set(address.ip, held.get(former.ip)!)
                 endsAt.set(address.ip, endsAt.get(former.ip)!)
                 held.delete(former.ip)
-                restsUntil.set(former.ip, now + replacedRestMs)
+                restsUntil.set(former.ip, now + replacedCooldownMs)
               }
               if (event.type === 'AddressesReleased')
                 for (const { ip } of event.data.releases) {
                   assert.ok(held.delete(ip))
                   if (current.do === 'expire') assert.ok(endsAt.get(ip)! <= now, `${ip} ended too early`)
-                  restsUntil.set(ip, now + restMs)
+                  restsUntil.set(ip, now + cooldownMs)
                 }
             }
             state = after(state, events, now)
@@ -245,7 +245,7 @@ describe('stock', () => {
     assert.ok(replaced.outcome === 'decided')
     state = after(state, replaced.events, start)
     state = after(state, decideRelease(state, [two], 'refunded', start + 1), start + 1)
-    const [event] = decideAllocation(state, orders[2]!, start + 1 + restMs).events
+    const [event] = decideAllocation(state, orders[2]!, start + 1 + cooldownMs).events
     assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.2')
   })
 
@@ -259,7 +259,7 @@ describe('stock', () => {
       const releasedAt = start + at * 60_000
       state = after(state, decideRelease(state, [proxyId], 'refunded', releasedAt), releasedAt)
     }
-    const between = start + restMs + 59_999
+    const between = start + cooldownMs + 59_999
     assert.equal(decideAllocation(state, orderOf('ord_2', 2), between).answer.outcome, 'refused')
     assert.equal(decideAllocation(state, orderOf('ord_2', 1), between).answer.outcome, 'fulfilled')
     assert.equal(decideAllocation(state, orderOf('ord_2', 2), between + 1).answer.outcome, 'fulfilled')

@@ -137,9 +137,9 @@ describe('a subscription', () => {
   test('expires when it is refused after the grace, and never when its order stands', () => {
     const one = startedOne()
     const end = Date.parse(one.currentPeriodEnd)
-    const refused = { periodStart: one.currentPeriodEnd, reason: 'insufficient_balance', orderStands: false }
+    const refused = { periodStart: one.currentPeriodEnd, reason: 'insufficient_balance', orderExists: false }
     assert.deepEqual(decideRefused(one, refused, end + graceMs - 1), [])
-    assert.deepEqual(decideRefused(one, { ...refused, orderStands: true }, end + graceMs), [])
+    assert.deepEqual(decideRefused(one, { ...refused, orderExists: true }, end + graceMs), [])
     assert.deepEqual(decideRefused(one, { ...refused, periodStart: start }, end + graceMs), [])
     const [expired] = decideRefused(one, refused, end + graceMs)
     assert.deepEqual(expired, {

@@ -10,7 +10,7 @@ import { refundOrder } from '../../src/features/orders/refund-order.ts'
 import { createOrderService } from '../../src/features/orders/place-order.ts'
 import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { orderIdsOfSchedule } from '../../projections/subscriptions.ts'
-import type { Market, SubscriptionWish } from '../../src/features/subscriptions/prepare-subscription.ts'
+import type { PriceSources, SubscriptionInput } from '../../src/features/subscriptions/prepare-subscription.ts'
 import { createRenewals } from '../../src/features/subscriptions/renew.ts'
 import { createSubscriptions } from '../../src/features/subscriptions/subscription-service.ts'
 import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
@@ -75,7 +75,7 @@ const isp = {
 const gigabyte = { productId: product.id, quantity: 1, meta: undefined }
 const twoAddresses = { productId: isp.id, quantity: 2, meta: { country: 'USA', period_days: 30 } }
 
-const market: Market = {
+const market: PriceSources = {
   catalog: {
     current: () => createCatalog({ digest: 'd', importedAt: product.since, products: [product, isp] }),
   },
@@ -88,12 +88,12 @@ const processOver = (
   pool: Awaited<ReturnType<typeof testDatabase>>['pool'],
   log: EventLog,
   clock: () => number,
-  sold: Market,
+  sold: PriceSources,
 ) => {
   const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, hosted: null })
+  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
   const subscriptions = createSubscriptions({
     log,
     runner,
@@ -109,7 +109,7 @@ const openShop = async (t: TestContext, log: EventLog) => {
   const { pool } = await testDatabase(t)
   let nowMs = Date.parse('2026-01-31T12:00:00.000Z')
   const clock = () => nowMs
-  const start = (over: EventLog, sold: Market = market) => processOver(pool, over, clock, sold)
+  const start = (over: EventLog, sold: PriceSources = market) => processOver(pool, over, clock, sold)
   const operator = start(log)
   t.after(() => operator.end())
   const wallets = createWallets({ runner: operator.runner })
@@ -148,14 +148,14 @@ const openShop = async (t: TestContext, log: EventLog) => {
     subscribe: (
       process: ReturnType<typeof start>,
       accountId: AccountId,
-      wish: Pick<SubscriptionWish, 'productId' | 'quantity' | 'meta'> = gigabyte,
+      input: Pick<SubscriptionInput, 'productId' | 'quantity' | 'meta'> = gigabyte,
     ) =>
       process.subscriptions.start({
         caller: callerOf(accountId),
         requestId: 'test',
         idempotencyKey: 'key',
         fingerprint: 'same',
-        wish: { ...wish, interval: 'month', expectedAmountCents: undefined },
+        input: { ...input, interval: 'month', expectedAmountCents: undefined },
       }),
   }
 }

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 const root = join(import.meta.dirname, '../..')
 
 /**
- * Every kind of event that the sources declare (`fact('…')`), or those of some files. A test that must know all of
+ * Every kind of event that the sources declare (`defineEvent('…')`), or those of some files. A test that must know all of
  * them asks here, so that a new kind fails it until it knows that one too.
  */
 export const declaredKinds = (files = 'src/**/*.ts'): ReadonlySet<string> =>
   new Set(
     globSync(files, { cwd: root })
       .map((file) => readFileSync(join(root, file), 'utf8'))
-      .flatMap((source) => [...source.matchAll(/= fact(?:Of)?\('(\w+)', \{/g)])
+      .flatMap((source) => [...source.matchAll(/= defineEvent(?:Of)?\('(\w+)', \{/g)])
       .map(([, kind = '']) => kind),
   )

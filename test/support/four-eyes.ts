@@ -1,12 +1,12 @@
 import { newEventId } from '../../src/kernel/ids.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
-import { fourEyesStream } from '../../src/kernel/streams.ts'
+import { approvalLimitsStream } from '../../src/kernel/streams.ts'
 
 /** Says what one operator may move alone, as of a minute ago: a limit that is set now holds in a minute. */
 export const limitAlone = async (log: EventLog, limitCents: number): Promise<void> => {
   const atMs = Date.now() - 120_000
   const from = new Date(atMs + 60_000).toISOString()
-  await log.append(fourEyesStream, 'noStream', [
+  await log.append(approvalLimitsStream, 'noStream', [
     {
       id: newEventId(),
       type: 'FourEyesSet',

@@ -1,7 +1,7 @@
-import type { Records } from '../../src/sandbox/sandbox-store.ts'
+import type { SandboxRecords } from '../../src/sandbox/sandbox-store.ts'
 
 /** What the stand-ins remember, for as long as the process runs. */
-export const memoryRecords = (): Records => {
+export const memoryRecords = (): SandboxRecords => {
   const records = new Map<string, object>()
   const keyOf = (kind: string, id: string): string => JSON.stringify([kind, id])
   return {

@@ -1,4 +1,4 @@
-import { rooms } from '../../src/app/commands.ts'
+import { commandRegistrations } from '../../src/app/commands.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
 import { runCli } from '../../src/app/cli-program.ts'
@@ -12,7 +12,7 @@ export type Printed = { readonly code: number; readonly out: string; readonly er
 export const operate = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Printed> => {
   let out = ''
   let err = ''
-  const code = await runCli(args, rooms, {
+  const code = await runCli(args, commandRegistrations, {
     out: (text) => {
       out += `${text}\n`
     },

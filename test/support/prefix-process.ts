@@ -83,7 +83,7 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
   }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, hosted: null })
+  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
   const wallets = createWallets({ runner })
 
   return {

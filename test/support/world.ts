@@ -1,6 +1,6 @@
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/kernel/ids.ts'
 import { planIdOfOrder } from '../../src/kernel/ids.ts'
-import { arbiterOf } from '../../src/domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
 import { type OrderState, orderFold } from '../../src/domain/orders/fold.ts'
 import type { AddressesStocked, StockedAddress } from '../../src/domain/stock/events.ts'
 import { decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
@@ -35,11 +35,11 @@ export const stateOf = <State>(world: World, stream: StreamName, fold: Fold<Stat
 export const statesFor = (
   world: World,
   order: OrderDetails,
-): { ledger: LedgerState; arbiter: unknown; order: OrderState } => {
-  const arbiter = arbiterOf(order)
+): { ledger: LedgerState; allocationOwner: unknown; order: OrderState } => {
+  const allocationOwner = allocationOwnerOf(order)
   return {
     ledger: stateOf(world, ledgerStream(order.accountId), ledgerFold),
-    arbiter: stateOf(world, arbiter.stream, arbiter.fold),
+    allocationOwner: stateOf(world, allocationOwner.stream, allocationOwner.fold),
     order: stateOf(world, orderStream(order.orderId), orderFold),
   }
 }
@@ -171,6 +171,6 @@ export const addressesStocked = (ips: readonly string[]): AddressesStocked => ({
 export const stock = (world: World, ips: readonly string[], atMs: number): World =>
   appendTo(
     world,
-    [{ stream: arbiterOf(addressOrder('ord_any')).stream, events: [addressesStocked(ips)] }],
+    [{ stream: allocationOwnerOf(addressOrder('ord_any')).stream, events: [addressesStocked(ips)] }],
     atMs,
   )

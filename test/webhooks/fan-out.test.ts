@@ -49,7 +49,7 @@ test('a notice reaches every endpoint of its audience, enqueued once, although p
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)
   // One URL and one secret for all: bulk endpoints are facts of the log.
-  const [url, secret] = await valuesOf(stage).keep('whs_bulk', [receiver.url, newSecret()])
+  const [url, secret] = await valuesOf(stage).store('whs_bulk', [receiver.url, newSecret()])
   const values = { urlId: url!.valueId, secretId: secret!.valueId }
   const customers = await bulkEndpoints(log, size, values)
   const partners = await bulkEndpoints(log, size / 4, {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { createWorkMetrics } from '../../src/app/metrics.ts'
 import { createWebhookMetrics } from '../../src/features/webhooks/metrics.ts'
-import { eraseSuperseded, forgetOldDeliveries, retentionMs } from '../../src/features/webhooks/webhook-vault.ts'
+import { eraseSuperseded, deleteOldDeliveries, retentionMs } from '../../src/features/webhooks/webhook-vault.ts'
 import { done, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { caughtUp, nowhere } from './causes.ts'
@@ -82,15 +82,15 @@ test('deliveries and their attempts are kept for 30 days after the outcome; what
     return rows[0]
   }
 
-  await forgetOldDeliveries(pool, oldEndMs + retentionMs)
+  await deleteOldDeliveries(pool, oldEndMs + retentionMs)
   assert.deepEqual(await kept(), { deliveries: 2_503, attempts: 3 })
-  await forgetOldDeliveries(pool, oldEndMs + retentionMs + 1)
+  await deleteOldDeliveries(pool, oldEndMs + retentionMs + 1)
   assert.deepEqual(await kept(), { deliveries: 2, attempts: 2 })
   assert.deepEqual(
     (await deliveriesOf(stage, hook)).map(({ id }) => id),
     [young],
   )
-  await forgetOldDeliveries(pool, oldEndMs + 10 * retentionMs)
+  await deleteOldDeliveries(pool, oldEndMs + 10 * retentionMs)
   const left = await deliveriesOf(stage, stuck)
   assert.deepEqual(
     left.map((one) => [one.id, one.status]),

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
-import type { Disabling } from '../../src/domain/webhooks/events.ts'
+import type { DisablingReason } from '../../src/domain/webhooks/events.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
 import { openStage, operator, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
@@ -158,7 +158,7 @@ test('the account of an endpoint that was disabled gets one notice, in its feed 
   const stranger = await hookTo(stage, nowhere, [event])
   const gone = await hookTo(stage, nowhere, [event])
   const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(stage) })
-  const disable = (hook: Hook, why: Disabling) =>
+  const disable = (hook: Hook, why: DisablingReason) =>
     webhooks.disable({ accountId: hook.accountId as AccountId, endpointId: hook.id }, why, operator)
   const failingSince = isoTime(Date.now() - 5 * 24 * hour)
 

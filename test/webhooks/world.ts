@@ -6,7 +6,7 @@ import { type EnqueuerDeps, onWebhooks, startEnqueuer } from '../../src/features
 import { type SenderOptions, createSender } from '../../src/features/webhooks/webhook-sender.ts'
 import { createWebhooks } from '../../src/features/webhooks/endpoint-service.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
-import type { Result } from '../../src/features/webhooks/settle-delivery.ts'
+import type { DeliveryResult } from '../../src/features/webhooks/settle-delivery.ts'
 import { startDeliveryWorker } from '../../src/features/webhooks/delivery-worker.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { createResolve } from '../../src/platform/outgoing/target.ts'
@@ -35,7 +35,7 @@ export type Sending = {
   readonly sender?: Partial<SenderOptions>
   readonly limits?: Partial<QueueLimits>
   readonly onPoint?: EnqueuerDeps['onPoint']
-  readonly onAttempt?: (result: Result) => void
+  readonly onAttempt?: (result: DeliveryResult) => void
   readonly metrics?: WorkMetrics
 }
 

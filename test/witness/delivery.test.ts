@@ -6,7 +6,7 @@ import { deliverSeals, readDeliveryLag, startDelivery } from '../../src/audit/ex
 import { recordName, recordText, recordsOf } from '../../src/audit/external-seals/seal-record.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { openStore } from '../../src/platform/outgoing/open-object-store.ts'
-import { type StorePlace, parsePlace, placeName } from '../../src/platform/outgoing/object-store.ts'
+import { type StoreLocation, parseStoreLocation, storeLocationText } from '../../src/platform/outgoing/object-store.ts'
 import type { Store } from '../../src/platform/outgoing/object-store.ts'
 import {
   type Audited,
@@ -31,8 +31,8 @@ const recordsIn = async ({ log }: Pick<Audited, 'log'>): Promise<[name: string, 
   return found
 }
 
-const partsOf = async ({ pool, log }: Audited, place: StorePlace, store: Store) => {
-  const target = placeName(place)
+const partsOf = async ({ pool, log }: Audited, place: StoreLocation, store: Store) => {
+  const target = storeLocationText(place)
   const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
   return { log, store, cursor, target }
 }
@@ -41,7 +41,7 @@ const partsOf = async ({ pool, log }: Audited, place: StorePlace, store: Store) 
 const withKeeper = async (t: TestContext) => {
   const world = await auditWorld(t)
   const server = await startKeeper(t, token)
-  const place = parsePlace(server.url)!
+  const place = parseStoreLocation(server.url)!
   const store = await openStore(place, access, clock)
   t.after(() => store.close())
   return { world, server, place, store, parts: await partsOf(world, place, store) }
@@ -82,11 +82,11 @@ describe('seals leave the house', () => {
     const behind = await until(async () => ((await lag()).problem === null ? null : await lag()), {
       what: 'a problem that is told',
     })
-    assert.equal(behind.target, placeName(place))
+    assert.equal(behind.target, storeLocationText(place))
     server.faults.splice(0, server.faults.length, null, { status: 500 }, { cut: 'before' })
     await until(() => server.files.size === made.length, { what: 'all seals' })
     await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
-    assert.deepEqual(await lag(), { target: placeName(place), seals: 0, since: null, problem: null })
+    assert.deepEqual(await lag(), { target: storeLocationText(place), seals: 0, since: null, problem: null })
     assert.deepEqual(files(server), made)
     await until(() => lines.join('').includes('seals reach their target again'), {
       what: 'the end of the trouble',

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Looked, WitnessDoubts, look } from '../../src/audit/external-seals/check-external-seals.ts'
+import { type CheckedSeals, SealMismatchError, checkExternalSeals } from '../../src/audit/external-seals/check-external-seals.ts'
 import { type SealRecord, recordName, recordText } from '../../src/audit/external-seals/seal-record.ts'
-import { recordsAt, recordsIn } from '../../src/audit/external-seals/external-seals.ts'
+import { readRecords, parseRecords } from '../../src/audit/external-seals/external-seals.ts'
 import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText, witnessedSeals } from '../../src/audit/external-seals/witness-file.ts'
 import { keyOf, records, rotationAt, sealAt } from './records.ts'
 
 const service = keyOf(1).publicKey
 const witness = keyOf(9)
-const signed = ({ file }: Looked): WitnessFile =>
+const signed = ({ file }: CheckedSeals): WitnessFile =>
   parseWitnessFile(witnessFileText(cosigned(file, witness, '2026-11-25T12:00:00.000Z')))
 const pinned = async (all: readonly SealRecord[]): Promise<WitnessFile> =>
-  signed(await look(null, all, service))
+  signed(await checkExternalSeals(null, all, service))
 
 const refusedAs = async (
   code: string,
@@ -19,9 +19,9 @@ const refusedAs = async (
   seen: readonly SealRecord[],
   message: RegExp,
 ): Promise<void> =>
-  assert.rejects(look(kept, seen, service), (error: unknown) => {
-    assert.ok(error instanceof WitnessDoubts, String(error))
-    assert.equal(error.doubt.code, code, error.message)
+  assert.rejects(checkExternalSeals(kept, seen, service), (error: unknown) => {
+    assert.ok(error instanceof SealMismatchError, String(error))
+    assert.equal(error.mismatch.code, code, error.message)
     assert.match(error.message, message)
     return true
   })
@@ -29,13 +29,13 @@ const refusedAs = async (
 describe('a look of a witness', () => {
   test('pins what it sees, follows the key, and takes what is new', async () => {
     const all = records(20, 5)
-    const first = await look(null, all.slice(0, 4), service)
+    const first = await checkExternalSeals(null, all.slice(0, 4), service)
     assert.equal(first.news, 4)
-    const second = await look(signed(first), all, service)
+    const second = await checkExternalSeals(signed(first), all, service)
     assert.equal(second.news, 16)
     assert.equal(second.file.revision, 19)
-    assert.deepEqual(second.file, (await look(null, all, service)).file)
-    const again = await look(signed(second), all.slice(10), service)
+    assert.deepEqual(second.file, (await checkExternalSeals(null, all, service)).file)
+    const again = await checkExternalSeals(signed(second), all.slice(10), service)
     assert.equal(again.news, 0)
     assert.deepEqual(again.file, second.file)
     const seals = witnessedSeals(signed(second), service)
@@ -50,8 +50,8 @@ describe('a look of a witness', () => {
     assert.equal(file.records[0]?.revision, 30)
     assert.deepEqual([...lastRun(file).keys()].sort((a, b) => a - b)[0], 150)
     const more = records(260, 30)
-    assert.equal((await look(file, more.slice(150), service)).news, 10)
-    assert.equal((await look(file, more, service)).news, 10)
+    assert.equal((await checkExternalSeals(file, more.slice(150), service)).news, 10)
+    assert.equal((await checkExternalSeals(file, more, service)).news, 10)
     assert.equal(witnessedSeals(file, service).length, 100)
   })
 
@@ -103,9 +103,9 @@ describe('a look of a witness', () => {
     const all = records(150)
     const kept = await pinned(all)
     const changed = all.map((each, n) => (n === 3 ? sealAt(3, keyOf(1), 40, 'two') : each))
-    assert.equal((await look(kept, changed.slice(50), service)).news, 0)
+    assert.equal((await checkExternalSeals(kept, changed.slice(50), service)).news, 0)
     await refusedAs('seals_rewritten', kept, changed, /one of before the last 100 was changed/)
-    assert.equal((await look(kept, all, service)).news, 0)
+    assert.equal((await checkExternalSeals(kept, all, service)).news, 0)
   })
 
   test('reads files by their names and lines by their order, byte for byte', async () => {
@@ -114,22 +114,22 @@ describe('a look of a witness', () => {
     const store = { get: async (name: string) => texts.get(name) ?? null }
     const read = async (from: number): Promise<SealRecord[]> => {
       const found: SealRecord[] = []
-      for await (const record of recordsAt(store, from)) found.push(record)
+      for await (const record of readRecords(store, from)) found.push(record)
       return found
     }
     assert.deepEqual(await read(0), all)
     assert.deepEqual(await read(2), all.slice(2))
     const joined = [...texts.values()].join('')
-    assert.deepEqual(recordsIn(joined), all)
-    assert.deepEqual(recordsIn(''), [])
-    assert.throws(() => recordsIn(joined.slice(0, -1)), /last line has no end/)
+    assert.deepEqual(parseRecords(joined), all)
+    assert.deepEqual(parseRecords(''), [])
+    assert.throws(() => parseRecords(joined.slice(0, -1)), /last line has no end/)
     assert.throws(
-      () => recordsIn(joined.replace('"revision":0,', '"revision": 0,')),
+      () => parseRecords(joined.replace('"revision":0,', '"revision": 0,')),
       /line 1: .*not in the bytes/,
     )
-    assert.throws(() => recordsIn(`${joined}{}\n`), /line 4: it is no seal of version 1/)
-    assert.throws(() => recordsIn(`${joined}null\n`), /line 4: it is no seal/)
-    assert.throws(() => recordsIn(joined.replace('"digest"', '"extra":1,"digest"')), /line 1: its fields/)
+    assert.throws(() => parseRecords(`${joined}{}\n`), /line 4: it is no seal of version 1/)
+    assert.throws(() => parseRecords(`${joined}null\n`), /line 4: it is no seal/)
+    assert.throws(() => parseRecords(joined.replace('"digest"', '"extra":1,"digest"')), /line 1: its fields/)
     texts.set(recordName(1), recordText(all[2]!))
     await assert.rejects(read(0), /000000000001\.json: it is the seal of revision 2/)
   })

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { readConfig } from '../../src/app/config.ts'
-import { settingsInForce } from '../../src/app/settings-command.ts'
+import { effectiveSettings } from '../../src/app/settings-command.ts'
 import { type StoreAccess, openStore } from '../../src/platform/outgoing/open-object-store.ts'
-import { type StorePlace, parsePlace, placeName } from '../../src/platform/outgoing/object-store.ts'
+import { type StoreLocation, parseStoreLocation, storeLocationText } from '../../src/platform/outgoing/object-store.ts'
 import { signedHeaders } from '../../src/platform/outgoing/http-store.ts'
 import type { Store } from '../../src/platform/outgoing/object-store.ts'
 import { type KeeperServer, startKeeper, startS3 } from '../support/s3-stand-in.ts'
@@ -19,7 +19,7 @@ const owner = {
 }
 const none: StoreAccess = { token: null, s3: null, allowPrivate: true }
 
-const opened = async (t: TestContext, place: StorePlace, access: StoreAccess = none): Promise<Store> => {
+const opened = async (t: TestContext, place: StoreLocation, access: StoreAccess = none): Promise<Store> => {
   const store = await openStore(place, access, Date.now)
   t.after(() => store.close())
   return store
@@ -31,7 +31,7 @@ const folder = async (t: TestContext): Promise<string> => {
   return path
 }
 
-const s3Place: StorePlace = { kind: 's3', bucket: owner.bucket, prefix: 'shop.1/' }
+const s3Place: StoreLocation = { kind: 's3', bucket: owner.bucket, prefix: 'shop.1/' }
 const s3Access = (endpoint: string, secretKey = owner.secretKey): StoreAccess => ({
   ...none,
   s3: { endpoint, region: owner.region, accessKey: owner.accessKey, secretKey },
@@ -53,7 +53,7 @@ const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Ob
       `HTTP, conditional writes: ${conditions}`,
       async (t: TestContext): Promise<Served> => {
         const server = await startKeeper(t, 'letmein', conditions)
-        const place = parsePlace(`${server.url}/box`)!
+        const place = parseStoreLocation(`${server.url}/box`)!
         return { store: await opened(t, place, { ...none, token: 'letmein' }), server, path: '/box/' }
       },
     ],
@@ -91,16 +91,16 @@ describe('a place for seals', () => {
     const elsewhere = await opened(t, { ...s3Place, bucket: 'another' }, s3Access(s3.url))
     await assert.rejects(elsewhere.get('1'), /it answered 404 \(NoSuchBucket\)/)
     const keeper = await startKeeper(t, 'letmein')
-    const stranger = await opened(t, parsePlace(keeper.url)!, { ...none, token: 'stranger' })
+    const stranger = await opened(t, parseStoreLocation(keeper.url)!, { ...none, token: 'stranger' })
     await assert.rejects(stranger.put('1', '1'), /^StoreFailed: it answered 401$/)
   })
 
   test('only public addresses over https are called, unless the settings allow others', async (t) => {
     const keeper = await startKeeper(t, 'letmein')
     const access = { ...none, token: 'letmein', allowPrivate: false }
-    const plain = await opened(t, parsePlace(keeper.url)!, access)
+    const plain = await opened(t, parseStoreLocation(keeper.url)!, access)
     await assert.rejects(plain.put('1', '1'), /not called: must start with https/)
-    const inside = await opened(t, parsePlace('https://10.0.0.1/seals')!, access)
+    const inside = await opened(t, parseStoreLocation('https://10.0.0.1/seals')!, access)
     await assert.rejects(inside.put('1', '1'), /not called: must not point to a private or reserved address/)
     assert.deepEqual(keeper.asked, [])
   })
@@ -140,9 +140,9 @@ describe('a place for seals', () => {
       's3://my.bucket/a//b/': 's3://my.bucket/a/b/',
     }
     for (const [text, name] of Object.entries(names)) {
-      const place = parsePlace(text)
-      assert.equal(place && placeName(place), name)
-      assert.deepEqual(parsePlace(name), place)
+      const place = parseStoreLocation(text)
+      assert.equal(place && storeLocationText(place), name)
+      assert.deepEqual(parseStoreLocation(name), place)
     }
     for (const text of [
       '',
@@ -159,7 +159,7 @@ describe('a place for seals', () => {
       's3://bucket/../other',
       's3://bucket/a b',
     ])
-      assert.equal(parsePlace(text), null, text)
+      assert.equal(parseStoreLocation(text), null, text)
   })
 
   test('signatures are those of the published examples of AWS Signature Version 4', () => {
@@ -230,11 +230,11 @@ describe('the settings of where seals go', () => {
       FAREBOX_SEAL_TARGET_TOKEN: 'do-not-show',
     }
     const { sealTarget } = readConfig(env)
-    assert.deepEqual(sealTarget.place, { kind: 's3', bucket: 'seals', prefix: 'shop/' })
-    assert.deepEqual(readConfig({}).sealTarget.place, null)
-    const shown = JSON.stringify(settingsInForce(env))
+    assert.deepEqual(sealTarget.location, { kind: 's3', bucket: 'seals', prefix: 'shop/' })
+    assert.deepEqual(readConfig({}).sealTarget.location, null)
+    const shown = JSON.stringify(effectiveSettings(env))
     assert.match(shown, /s3:\/\/seals\/shop/)
-    const refused = settingsInForce({ FAREBOX_SEAL_TARGET: 'https://me:do-not-show@a.example/' })
+    const refused = effectiveSettings({ FAREBOX_SEAL_TARGET: 'https://me:do-not-show@a.example/' })
     assert.ok(!JSON.stringify(refused).includes('do-not-show'))
     for (const secret of ['do-not-show', 'AKSECRET']) assert.ok(!shown.includes(secret), secret)
   })

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { isSigned, sealKeyOf } from '../../src/audit/seals/seal-key.ts'
-import { look } from '../../src/audit/external-seals/check-external-seals.ts'
-import { recordsIn } from '../../src/audit/external-seals/external-seals.ts'
+import { checkExternalSeals } from '../../src/audit/external-seals/check-external-seals.ts'
+import { parseRecords } from '../../src/audit/external-seals/external-seals.ts'
 import { parseWitnessFile } from '../../src/audit/external-seals/witness-file.ts'
 import { checkFiles, checkLog, checkWitness, emptyDigest, NotSealed, signedBy } from './second-checker.ts'
 import { makeVectors } from './vectors.ts'
@@ -27,10 +27,10 @@ describe('the test vectors of seals and exports', () => {
       assert.ok(!isSigned(publicKey, `${text} `, signature))
     }
     const [first] = vectors.keys
-    const records = recordsIn(vectors.files.map(({ text }) => text).join(''))
+    const records = parseRecords(vectors.files.map(({ text }) => text).join(''))
     const file = parseWitnessFile(JSON.stringify(vectors.witness))
-    assert.equal((await look(file, records, first!.publicKey)).news, 0)
-    const { file: seen } = await look(null, records, first!.publicKey)
+    assert.equal((await checkExternalSeals(file, records, first!.publicKey)).news, 0)
+    const { file: seen } = await checkExternalSeals(null, records, first!.publicKey)
     assert.equal(seen.recordsDigest, vectors.witness.recordsDigest)
   })
 

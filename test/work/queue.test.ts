@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { isoTime } from '../../src/kernel/clock.ts'
 import { depthOf, listDead, retryDead } from '../../src/platform/work/queue-operations.ts'
-import { type Outcome, doubling } from '../../src/platform/work/standard-queue.ts'
+import { type Outcome, exponentialBackoff } from '../../src/platform/work/standard-queue.ts'
 import type { QueueTable } from '../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../src/platform/work/queue-workers.ts'
 import { silent } from '../projections/engine.ts'
@@ -51,7 +51,7 @@ const openProcess = (
     queue: jobs,
     atOnce: { total: 8, each: 2 },
     longestMs: 5_000,
-    schedule: doubling(1_000, 60_000),
+    schedule: exponentialBackoff(1_000, 60_000),
     maxAttempts: 3,
     pollMs: 3_600_000,
     work,

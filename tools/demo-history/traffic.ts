@@ -35,7 +35,7 @@ const failures: Readonly<Partial<Record<Failure, number>>> = {
 
 /** One connection counted stands for about this much. */
 const bytesAConnection = 25_000_000
-const mostConnections = 40
+const maxConnections = 40
 
 /** Gateways as the service sees them: what plans pass is counted by the hour and reported. */
 export const createTraffic = (deps: {
@@ -63,7 +63,7 @@ export const createTraffic = (deps: {
     const up = Math.round(bytes * (0.03 + 0.05 * random.next()))
     usage.traffic(planId, up, bytes - up)
     unreported.set(planId, (unreported.get(planId) ?? 0) + bytes)
-    const connections = Math.min(mostConnections, 1 + Math.round(bytes / bytesAConnection))
+    const connections = Math.min(maxConnections, 1 + Math.round(bytes / bytesAConnection))
     for (let n = 0; n < connections; n += 1) {
       const error = random.chance(line.failing)
         ? random.weighted<Failure>(failures as Record<Failure, number>)

@@ -2,7 +2,7 @@ import { followers } from '../../projections/groups.ts'
 import type { Farebox } from '../../src/app/start.ts'
 import { createDigestStore } from '../../src/audit/seals/digests.ts'
 import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
-import { openSealing, takeToHead } from '../../src/audit/seals/sealing.ts'
+import { openSealing, chainToHead } from '../../src/audit/seals/sealing.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
 import { takeCallback } from '../../src/features/deposits/take-callbacks.ts'
@@ -109,7 +109,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
         cause(),
       )
       return async (): Promise<void> => {
-        await takeToHead(log, sealing.chain)
+        await chainToHead(log, sealing.chain)
         await sealing.seal(cause())
       }
     },

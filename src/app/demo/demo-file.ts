@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StartRefused, readOwnFile } from '../../platform/postgres/errors.ts'
+import { StartRefused, readStartFile } from '../../platform/postgres/errors.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }
@@ -22,7 +22,7 @@ const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')
 export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> => {
   const path = pathIn(dataDir)
   try {
-    return JSON.parse(await readOwnFile(path)) as DemoFile
+    return JSON.parse(await readStartFile(path)) as DemoFile
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
     if (error instanceof SyntaxError)

@@ -5,7 +5,7 @@ import { lagText, readDeliveryLag } from '../../audit/external-seals/deliver-sea
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
@@ -14,7 +14,7 @@ import { keyNames } from '../../platform/vault/keys.ts'
 import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
-import { groupsOf } from '../projections.ts'
+import { enabledGroups } from '../projections.ts'
 
 /** `note`: worth knowing, and nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
@@ -43,10 +43,10 @@ export const wrong = (check: string, found: string, todo: string): Finding => ({
 })
 
 /** A command's context with all settings. */
-export type Looked = CliContext & { readonly config: Config }
+export type DoctorContext = CliContext & { readonly config: Config }
 
 /** The clock of this machine, without a development offset, against Postgres's. */
-export const lookAtClock = async ({ pool, clock, config }: Looked): Promise<Finding> => {
+export const checkClock = async ({ pool, clock, config }: DoctorContext): Promise<Finding> => {
   const aheadMs = await aheadOfPostgres(pool, () => clock() - config.clockOffsetMs)
   const problem = skewProblem(aheadMs)
   return problem === null
@@ -54,7 +54,7 @@ export const lookAtClock = async ({ pool, clock, config }: Looked): Promise<Find
     : wrong('clock', problem, 'let both machines keep the time, e.g. by NTP')
 }
 
-export const lookAtHead = async ({ log, codec }: Looked): Promise<Finding> => {
+export const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
   const head = await log.head()
   const last = head === 0 ? null : await log.eventAt(head)
   if (last === null) return note('log', 'it is empty')
@@ -62,13 +62,13 @@ export const lookAtHead = async ({ log, codec }: Looked): Promise<Finding> => {
 }
 
 /** How long a server may take to fold what is there: far more than it needs. */
-const patienceMs = 5_000
+const maxWaitMs = 5_000
 
 /** What the read models of a group have not folded. Beside a running server they get a moment to catch up. */
-const lookAtGroup = async ({ pool, log }: Looked, group: string, serverRuns: boolean): Promise<Finding> => {
+const checkGroup = async ({ pool, log }: DoctorContext, group: string, serverRuns: boolean): Promise<Finding> => {
   const check = `read models (${group})`
   const head = await log.head()
-  const endMs = performance.now() + (serverRuns ? patienceMs : 0)
+  const endMs = performance.now() + (serverRuns ? maxWaitMs : 0)
   for (;;) {
     const checkpoint = await readCheckpoint(pool, group)
     const position = checkpoint?.position ?? 0
@@ -83,13 +83,13 @@ const lookAtGroup = async ({ pool, log }: Looked, group: string, serverRuns: boo
   }
 }
 
-export const lookAtReadModels = (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> =>
-  Promise.all(groupsOf(context.config).map(({ name }) => lookAtGroup(context, name, serverRuns)))
+export const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
+  Promise.all(enabledGroups(context.config).map(({ name }) => checkGroup(context, name, serverRuns)))
 
 /** A running server seals after its own delay; longer than this on top of it and it does not. */
 const sealGraceMs = 60_000
 
-export const lookAtSeals = async (context: Looked, serverRuns: boolean): Promise<Finding> => {
+export const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const { runner, log, keys, codec, clock, config } = context
   const check = 'last seal'
   const { last, publicKey } = await readSeals(runner, context)
@@ -100,7 +100,7 @@ export const lookAtSeals = async (context: Looked, serverRuns: boolean): Promise
   const oldest = (await log.readAll(place?.position ?? 0, 1))[0]
   if (oldest === undefined) return ok(check, `${found}; nothing came after it`)
   const waitsMs = clock() - Date.parse(codec.decode(oldest).metadata.recordedAt)
-  const waits = `${found}; what came after it waits for ${counted(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
+  const waits = `${found}; what came after it waits for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
   if (waitsMs <= config.seal.seconds * 1000 + sealGraceMs) return ok(check, waits)
   return serverRuns
     ? wrong(check, waits, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
@@ -108,12 +108,12 @@ export const lookAtSeals = async (context: Looked, serverRuns: boolean): Promise
 }
 
 /** Whether seals reach the place they go to. Orders never wait for it. */
-export const lookAtSealTarget = async (context: Looked, serverRuns: boolean): Promise<Finding> => {
+export const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const check = 'seal target'
-  const { place } = context.config.sealTarget
-  if (place === null)
+  const { location } = context.config.sealTarget
+  if (location === null)
     return note(check, 'none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
-  const lag = await readDeliveryLag(context, place)
+  const lag = await readDeliveryLag(context, location)
   if (lag.problem === null && lag.seals === 0) return ok(check, `${lag.target} has every seal`)
   const found = `${lag.target} is ${lagText(lag, context.clock())}`
   if (lag.problem !== null)
@@ -128,7 +128,7 @@ export const lookAtSealTarget = async (context: Looked, serverRuns: boolean): Pr
 const dayMs = 86_400_000
 const verifyAfterDays = 31
 
-export const lookAtVerification = async ({ pool, clock }: Looked): Promise<Finding> => {
+export const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
   const check = 'last verification'
   const last = (await listVerifications(pool, { limit: 1, offset: 0 })).verifications[0]
   if (last === undefined) return note(check, 'none was run', 'run "ledger verify"')
@@ -148,7 +148,7 @@ const may = (path: string, mode: number): Promise<boolean> =>
   )
 
 /** The directory of the embedded Postgres and of the generated keys. */
-export const lookAtData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
+export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
   const check = 'data directory'
   if (databaseUrl !== null) return ok(check, `${dataDir}; the database is the one of DATABASE_URL`)
   if (!(await may(join(dataDir, 'postgres'), constants.F_OK)))
@@ -211,7 +211,7 @@ const reason = (body: string): string => {
 }
 
 /** Whether a server runs, and where. */
-export const lookAtServer = async (config: Config): Promise<Finding> => {
+export const checkServer = async (config: Config): Promise<Finding> => {
   const check = 'server'
   const user = await serverOf(config)
   const process = user === null ? '' : ` (process ${user.pid})`
@@ -241,7 +241,7 @@ export const lookAtServer = async (config: Config): Promise<Finding> => {
 }
 
 /** Where scrapers are fetched from, by the settings; nobody is asked. */
-export const lookAtScrapers = ({ scrapers, payments }: Config): Finding => {
+export const checkScrapers = ({ scrapers, payments }: Config): Finding => {
   const check = 'scrapers'
   const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
   if (hosts.length > 0) return ok(check, `fetched from ${hosts.join(', then from ')}`)

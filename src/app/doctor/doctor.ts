@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
-import { type Finding, type Looked, lookAtClock, lookAtData, lookAtHead, lookAtReadModels, lookAtScrapers, lookAtSealTarget, lookAtSeals, lookAtServer, lookAtVerification, wrong } from './checks.ts'
+import { type Finding, type DoctorContext, checkClock, checkData, checkHead, checkReadModels, checkScrapers, checkSealTarget, checkSeals, checkServer, checkVerification, wrong } from './checks.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -29,21 +29,21 @@ const guarded = async (
   }
 }
 
-const inside = async (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> => [
-  ...(await guarded('clock', () => lookAtClock(context))),
-  ...(await guarded('log', () => lookAtHead(context))),
-  ...(await guarded('read models', () => lookAtReadModels(context, serverRuns))),
-  ...(await guarded('last seal', () => lookAtSeals(context, serverRuns))),
-  ...(await guarded('seal target', () => lookAtSealTarget(context, serverRuns))),
-  ...(await guarded('last verification', () => lookAtVerification(context))),
+const inside = async (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> => [
+  ...(await guarded('clock', () => checkClock(context))),
+  ...(await guarded('log', () => checkHead(context))),
+  ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
+  ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
+  ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
+  ...(await guarded('last verification', () => checkVerification(context))),
 ]
 
 type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
 const examine = async (config: Config, open: Open): Promise<CliOutput> => {
-  const data = await lookAtData(config)
-  const server = await lookAtServer(config)
-  const findings = [data, server, lookAtScrapers(config)]
+  const data = await checkData(config)
+  const server = await checkServer(config)
+  const findings = [data, server, checkScrapers(config)]
   if (data.state !== 'wrong')
     findings.push(
       ...(await guarded('database', async () => {

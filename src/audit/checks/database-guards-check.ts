@@ -186,7 +186,7 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
   )
 
 /** What a fresh database has once it was migrated; test/audit/guards.test.ts makes it and holds it against one. */
-export const madeGuards: Guards = made
+export const expectedGuards: Guards = made
 
 type Difference = {
   readonly object: string
@@ -238,9 +238,9 @@ const serviceRights = 'rights of <service>'
 
 /** Where the owner serves as well, as with one role for all, nothing is granted to a service. */
 const expectedOf = (found: Guards): Guards => {
-  if (Object.values(found).some((facts) => serviceRights in facts)) return madeGuards
+  if (Object.values(found).some((facts) => serviceRights in facts)) return expectedGuards
   return Object.fromEntries(
-    Object.entries(madeGuards).map(([object, { [serviceRights]: _, ...facts }]) => [object, facts]),
+    Object.entries(expectedGuards).map(([object, { [serviceRights]: _, ...facts }]) => [object, facts]),
   )
 }
 

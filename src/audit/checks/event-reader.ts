@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { dataProblem, factOf } from '../../domain/events.ts'
+import { dataProblem, eventDefinitionOf } from '../../domain/events.ts'
 import { maxAheadMs } from '../../kernel/clock.ts'
 import type { FieldMeta } from '../../kernel/event-fields.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -32,7 +32,7 @@ const known = new Map<string, readonly Path[]>()
 const pastTimesOf = (type: string): readonly Path[] => {
   const before = known.get(type)
   if (before) return before
-  const fact = factOf(type)
+  const fact = eventDefinitionOf(type)
   const paths = fact === null ? [] : pathsOf(fact.data)
   known.set(type, paths)
   return paths

@@ -21,7 +21,7 @@ export type Check =
   | 'projections'
 
 /** The place of an event: its ordinal (1 for the first of the log), its position in this log, its id. */
-export type EventPlace = {
+export type EventLocation = {
   readonly ordinal: number
   readonly position: number
   readonly eventId: string
@@ -32,7 +32,7 @@ export type EventPlace = {
 
 /** Something that is not as it must be, and where. */
 export type Finding =
-  | { readonly where: 'event'; readonly check: Check; readonly event: EventPlace; readonly problem: string }
+  | { readonly where: 'event'; readonly check: Check; readonly event: EventLocation; readonly problem: string }
   /** Somewhere among these events; nothing tells nearer. */
   | {
       readonly where: 'events'
@@ -76,7 +76,7 @@ export type Finding =
   /** The log as a whole. */
   | { readonly where: 'log'; readonly check: Check; readonly problem: string }
 
-export const placeOf = (event: StoredEvent, ordinal: number): EventPlace => ({
+export const eventLocationOf = (event: StoredEvent, ordinal: number): EventLocation => ({
   ordinal,
   position: event.position,
   eventId: event.id,
@@ -199,7 +199,7 @@ export const createFindings = (limit = 100): Findings => {
 }
 
 /** What the sequence check writes down of each event, in the table `event_places` of the scratch schema. */
-export type PlaceRow = {
+export type EventLocationRow = {
   ordinal: number
   position: number
   id: string
@@ -208,7 +208,7 @@ export type PlaceRow = {
   revision: number
 }
 
-export const toPlace = ({ ordinal, position, id, type, stream, revision }: PlaceRow): EventPlace => ({
+export const toEventLocation = ({ ordinal, position, id, type, stream, revision }: EventLocationRow): EventLocation => ({
   ordinal,
   position,
   eventId: id,

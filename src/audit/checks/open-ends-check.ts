@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import type { Table } from '../../platform/projections/read-model.ts'
 import { deliveriesTable } from '../invariants/delivery-invariants.ts'
 import { ordersTable } from '../invariants/order-invariants.ts'
@@ -7,27 +7,27 @@ import { depositsTable, manualTable, paymentsTable } from '../invariants/reason-
 import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
 import { rentalsTable } from '../invariants/stock-invariants.ts'
 import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
-import { type Findings, type PlaceRow, toPlace } from './finding.ts'
+import { type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
 
 /** What the service does by itself within moments of an event. Milliseconds. */
-export const momentsMs = 60 * 60 * 1000
+export const promptBoundMs = 60 * 60 * 1000
 /** What waits for somebody or something: a receiver, a payer, the end of a period and the grace after it. Milliseconds. */
-export const daysMs = 7 * 24 * 60 * 60 * 1000
+export const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
 
 /**
  * What must follow, and does not stand in the log. `sql` gives `position`, of the last event that leaves it open, `problem` in words,
  * and `since_ms`, from when on it was due; null: from that event on.
  */
-export type OpenEnd = { readonly boundMs: number; readonly sql: (schema: string) => string }
+export type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
 
 const openEnd = (
   boundMs: number,
   tables: readonly Table[],
   sql: (...names: readonly string[]) => string,
-): OpenEnd => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
+): UnfinishedWork => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
 
 const orders = openEnd(
-  momentsMs,
+  promptBoundMs,
   [ordersTable],
   (table) => `
   select last_position as position, null::bigint as since_ms, 'order ' || order_id || ' ' || due as problem
@@ -48,7 +48,7 @@ const orders = openEnd(
 )
 
 const unpaidOrders = openEnd(
-  momentsMs,
+  promptBoundMs,
   [depositsTable, ordersTable],
   (deposits, table) => `
   select d.last_position as position, null::bigint as since_ms,
@@ -59,7 +59,7 @@ const unpaidOrders = openEnd(
 )
 
 const payments = openEnd(
-  momentsMs,
+  promptBoundMs,
   [paymentsTable],
   (table) => `
   select last_position as position, null::bigint as since_ms, 'payment ' || payment_id || ' of deposit ' || deposit_id ||
@@ -69,7 +69,7 @@ const payments = openEnd(
 )
 
 const settling = openEnd(
-  momentsMs,
+  promptBoundMs,
   [depositsTable],
   (table) => `
   select last_position as position, null::bigint as since_ms,
@@ -78,7 +78,7 @@ const settling = openEnd(
 )
 
 const deposits = openEnd(
-  daysMs,
+  waitingBoundMs,
   [depositsTable],
   (table) => `
   select last_position as position, closes_ms as since_ms,
@@ -87,7 +87,7 @@ const deposits = openEnd(
 )
 
 const manual = openEnd(
-  momentsMs,
+  promptBoundMs,
   [manualTable],
   (table) => `
   select last_position as position, null::bigint as since_ms, case state
@@ -97,7 +97,7 @@ const manual = openEnd(
 )
 
 const tries = openEnd(
-  momentsMs,
+  promptBoundMs,
   [triesTable],
   (table) => `
   select last_position as position, null::bigint as since_ms, 'call ' || hold_id || ' ' || case
@@ -107,7 +107,7 @@ const tries = openEnd(
 )
 
 const periods = openEnd(
-  momentsMs,
+  promptBoundMs,
   [paidPeriodsTable],
   (table) => `
   select last_position as position, null::bigint as since_ms,
@@ -116,7 +116,7 @@ const periods = openEnd(
 )
 
 const subscriptions = openEnd(
-  daysMs,
+  waitingBoundMs,
   [subscriptionsTable],
   (table) => `
   select last_position as position, period_ends_ms as since_ms, 'subscription ' || subscription_id ||
@@ -125,7 +125,7 @@ const subscriptions = openEnd(
 )
 
 const rentals = openEnd(
-  daysMs,
+  waitingBoundMs,
   [rentalsTable, ordersTable],
   (table, named) => `
   select o.last_position as position, r.expires_ms as since_ms,
@@ -134,7 +134,7 @@ const rentals = openEnd(
 )
 
 const batches = openEnd(
-  daysMs,
+  waitingBoundMs,
   [batchesTable],
   (table) => `
   select last_position as position, null::bigint as since_ms,
@@ -143,7 +143,7 @@ const batches = openEnd(
 )
 
 const deliveries = openEnd(
-  daysMs,
+  waitingBoundMs,
   [deliveriesTable],
   (table) => `
   select last_position as position, null::bigint as since_ms,
@@ -151,7 +151,7 @@ const deliveries = openEnd(
     from ${table}`,
 )
 
-export const openEnds: readonly OpenEnd[] = [
+export const unfinishedWork: readonly UnfinishedWork[] = [
   orders,
   unpaidOrders,
   payments,
@@ -166,7 +166,7 @@ export const openEnds: readonly OpenEnd[] = [
   deliveries,
 ]
 
-type Row = PlaceRow & { problem: string }
+type Row = EventLocationRow & { problem: string }
 
 const limit = 100
 
@@ -179,14 +179,14 @@ const catchUpMs = 10 * 60 * 1000
  * on with it. The end is the last event before the last minutes of the log: when the service was down until then, nothing
  * stands there but what was before.
  */
-export const checkOpenEnds = async (client: pg.Client, schema: string, findings: Findings): Promise<void> => {
+export const checkUnfinishedWork = async (client: pg.Client, schema: string, findings: Findings): Promise<void> => {
   const { rows: ends } = await client.query<{ last_ms: number | null }>(
     `select max(recorded_ms) as last_ms from ${schema}.event_places
       where recorded_ms <= (select max(recorded_ms) from ${schema}.event_places) - ${catchUpMs}`,
   )
   const lastMs = ends[0]?.last_ms
   if (lastMs === null || lastMs === undefined) return
-  for (const { sql, boundMs } of openEnds) {
+  for (const { sql, boundMs } of unfinishedWork) {
     const { rows } = await client.query<Row>(
       `select o.problem, e.* from (${sql(schema)}) o join ${schema}.event_places e using (position)
         where coalesce(o.since_ms, e.recorded_ms) < $1::bigint order by e.ordinal limit ${limit}`,
@@ -196,8 +196,8 @@ export const checkOpenEnds = async (client: pg.Client, schema: string, findings:
       findings.add({
         where: 'event',
         check: 'invariants',
-        event: toPlace(row),
-        problem: `${row.problem}, ${counted(Math.floor(boundMs / 3_600_000), 'hour')} and more before the end of the log`,
+        event: toEventLocation(row),
+        problem: `${row.problem}, ${pluralize(Math.floor(boundMs / 3_600_000), 'hour')} and more before the end of the log`,
       })
   }
 }

@@ -2,7 +2,7 @@ import type { PeriodClosed } from '../../domain/periods/events.ts'
 import { type Closings, type PeriodReport, closingsOf, createPeriodFold, differenceOf } from '../../features/finance/period-report.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadEvent } from './event-reader.ts'
-import { type Findings, placeOf } from './finding.ts'
+import { type Findings, eventLocationOf } from './finding.ts'
 
 /** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {
@@ -33,7 +33,7 @@ export const createPeriodCheck = (findings: Findings) => {
     if (event.type !== 'PeriodClosed') return
     const problem = problemOf(event as RecordedEvent<PeriodClosed>)
     if (problem !== null)
-      findings.add({ where: 'event', check: 'periods', event: placeOf(stored, ordinal), problem })
+      findings.add({ where: 'event', check: 'periods', event: eventLocationOf(stored, ordinal), problem })
   }
 
   return {

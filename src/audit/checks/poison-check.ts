@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
-import { type Check, type Findings, type PlaceRow, toPlace } from './finding.ts'
+import { type Check, type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
 
 /** Events that rules or read models could not take. */
 export type Poisons = {
@@ -40,13 +40,13 @@ export const createPoisons = (): Poisons => {
     ofRules: (poison) => take(poison, true),
     ofModels: (poison) => take(poison, false),
     report: async (client, schema, findings) => {
-      const { rows } = await client.query<PlaceRow>(
+      const { rows } = await client.query<EventLocationRow>(
         `select * from ${schema}.event_places where position = any ($1::bigint[]) order by ordinal`,
         [[...problems.keys()]],
       )
       for (const row of rows) {
         const problem = problems.get(row.position) as Problem
-        findings.add({ where: 'event', check: 'content', event: toPlace(row), problem: text(problem) })
+        findings.add({ where: 'event', check: 'content', event: toEventLocation(row), problem: text(problem) })
       }
       if (more > 0)
         findings.add({
@@ -58,7 +58,7 @@ export const createPoisons = (): Poisons => {
   }
 }
 
-type Row = PlaceRow & {
+type Row = EventLocationRow & {
   rule: string
   problem: string
   reason: string | null
@@ -86,6 +86,6 @@ export const readViolations = async (
   )
   for (const row of rows) {
     const check: Check = row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants'
-    findings.add({ where: 'event', check, event: toPlace(row), problem: problemOf(row) })
+    findings.add({ where: 'event', check, event: toEventLocation(row), problem: problemOf(row) })
   }
 }

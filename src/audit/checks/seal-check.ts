@@ -1,11 +1,11 @@
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
-import { foreignObject } from '../../kernel/json-text.ts'
-import { provesItself, sealStream } from '../../kernel/streams.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
+import { isSelfSigned, sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { type DigestStore, createEventDigest } from '../seals/digests.ts'
 import { walkKeys } from '../seals/seals-file.ts'
-import { type EventPlace, type Findings, placeOf } from './finding.ts'
-import { type Passed, createKeptCheck } from './stored-digests-check.ts'
+import { type EventLocation, type Findings, eventLocationOf } from './finding.ts'
+import { type OnDigestedEvent, createStoredDigestCheck } from './stored-digests-check.ts'
 
 export type NextSeal = {
   readonly seal: LogSealed['data']
@@ -29,7 +29,7 @@ export type SealCursor = {
 
 const sealEvent = (event: StoredEvent): SealEvent | null => {
   if (event.type !== 'LogSealed' && event.type !== 'SealKeyRotated') return null
-  const data = foreignObject(event.data)
+  const data = parseUntrustedObject(event.data)
   return data === null ? null : ({ type: event.type, data } as SealEvent)
 }
 
@@ -41,7 +41,7 @@ export const createSealCursor = async (options: {
   const keys = walkKeys(options.publicKey)
   const problems = new Map<string, string>()
   /** Where the events of the stream stand that came by. */
-  const places = new Map<string, EventPlace>()
+  const places = new Map<string, EventLocation>()
   let current: NextSeal | null = null
   let seals = 0
   let trustedSeals = 0
@@ -79,7 +79,7 @@ export const createSealCursor = async (options: {
       if (!problems.has(eventId)) problems.set(eventId, problem)
     },
     pass(event, ordinal, findings) {
-      const place = placeOf(event, ordinal)
+      const place = eventLocationOf(event, ordinal)
       places.set(event.id, place)
       const problem = problems.get(event.id)
       if (problem === undefined) return
@@ -187,7 +187,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
     range(ordinal, `they are not what the exported seal of ${seal.sealedAt} covers: the log was rewritten`)
   }
 
-  const passed: Passed = async (ordinal, after, event) => {
+  const passed: OnDigestedEvent = async (ordinal, after, event) => {
     const digest = after.toString('hex')
     for (let next = exported?.[exportedAt]; next !== undefined && next.throughOrdinal <= ordinal; ) {
       holdExported(next, ordinal, digest)
@@ -206,14 +206,14 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
       cursor.current()?.seal.throughOrdinal ?? Number.POSITIVE_INFINITY,
       exported?.[exportedAt]?.throughOrdinal ?? Number.POSITIVE_INFINITY,
     )
-  const kept = await createKeptCheck({ store, digestOf: createEventDigest(), findings, passed, due })
+  const kept = await createStoredDigestCheck({ store, digestOf: createEventDigest(), findings, passed, due })
 
   return {
     async take(events, firstOrdinal) {
       await kept.prepare(events.length)
       for (const [at, event] of events.entries()) {
         if (event.stream === sealStream) cursor.pass(event, firstOrdinal + at, findings)
-        if (!provesItself(event.stream)) plain += 1
+        if (!isSelfSigned(event.stream)) plain += 1
         const more = kept.take(event, firstOrdinal + at)
         if (more !== undefined) await more
       }

@@ -2,11 +2,11 @@ import type pg from 'pg'
 import type { LogSealed } from '../../domain/seals/events.ts'
 import { type Clock, isTime, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
-import { foreignObject } from '../../kernel/json-text.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { int8Array, textArray, uuidArray } from '../../platform/postgres/array-parameters.ts'
-import { type Findings, type PlaceRow, placeOf, toPlace } from './finding.ts'
+import { type Findings, type EventLocationRow, eventLocationOf, toEventLocation } from './finding.ts'
 
 /**
  * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
@@ -25,14 +25,14 @@ const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 const recordedMs = (metadata: string): number => {
   const [, at] = recordedAtForm.exec(metadata) ?? []
   // The form of ours first: nothing is parsed for it.
-  const ms = Date.parse(at ?? String(foreignObject<EventMetadata>(metadata)?.recordedAt))
+  const ms = Date.parse(at ?? String(parseUntrustedObject<EventMetadata>(metadata)?.recordedAt))
   return Number.isNaN(ms) ? -1 : ms
 }
 
 /** What a seal says of itself; null for any other event, and for one that is no seal of ours: `seals` tells of that. */
 const sealIn = ({ type, stream, data }: StoredEvent): Seal | null => {
   if (type !== 'LogSealed' || stream !== sealStream) return null
-  const { throughOrdinal, sealedAt } = foreignObject<LogSealed['data']>(data) ?? {}
+  const { throughOrdinal, sealedAt } = parseUntrustedObject<LogSealed['data']>(data) ?? {}
   const atMs = Date.parse(String(sealedAt))
   return throughOrdinal !== undefined && Number.isSafeInteger(throughOrdinal) && isTime(atMs)
     ? { throughOrdinal, atMs }
@@ -42,7 +42,7 @@ type Seal = { readonly throughOrdinal: number; readonly atMs: number }
 /** A seal that something was recorded after, and the first event that no seal before it is over. */
 type Suspect = Seal & { readonly fromOrdinal: number; readonly ordinal: number }
 
-type Row = PlaceRow & {
+type Row = EventLocationRow & {
   recorded_ms: number
   expected: number
   before_ms: number | null
@@ -75,7 +75,7 @@ export const createSequenceCheck = async (options: {
   /** @returns when it was recorded, or -1 where that is told of as wrong */
   const checkOne = (event: StoredEvent, ordinal: number): number => {
     const say = (check: 'positions' | 'ids' | 'times', problem: string): void =>
-      findings.add({ where: 'event', check, event: placeOf(event, ordinal), problem })
+      findings.add({ where: 'event', check, event: eventLocationOf(event, ordinal), problem })
     if (event.position <= position) say('positions', `it follows position ${position}`)
     else if (gapless && event.position !== position + 1)
       say(
@@ -115,7 +115,7 @@ export const createSequenceCheck = async (options: {
         findings.add({
           where: 'event',
           check: 'times',
-          event: toPlace(row),
+          event: toEventLocation(row),
           problem: `it was recorded at ${isoTime(row.recorded_ms)}, and event ${ordinal} sealed it at ${isoTime(atMs)}, before that`,
         })
     }
@@ -162,7 +162,7 @@ export const createSequenceCheck = async (options: {
       findings.add({
         where: 'event',
         check: 'ids',
-        event: toPlace(row),
+        event: toEventLocation(row),
         problem: `event ${row.first} has the same id`,
       })
   }
@@ -176,7 +176,7 @@ export const createSequenceCheck = async (options: {
         order by ordinal limit ${limit}`,
     )
     for (const row of rows) {
-      const event = toPlace(row)
+      const event = toEventLocation(row)
       if (row.revision !== row.expected)
         findings.add({
           where: 'event',

@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type Placed, type SignatureSummary, createSignatureCheck } from '../signatures/check-signatures.ts'
+import { type OrdinalEvent, type SignatureSummary, createSignatureCheck } from '../signatures/check-signatures.ts'
 import { followSealingKey, keyBefore } from '../signatures/signing-keys.ts'
-import { type Findings, placeOf } from './finding.ts'
+import { type Findings, eventLocationOf } from './finding.ts'
 
 export type SignatureFindings = {
   /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */
@@ -26,7 +26,7 @@ export const createSignatureFindings = async (options: {
   readonly publicKey: string
 }): Promise<SignatureFindings> => {
   const { pool, log, findings, publicKey } = options
-  let found: { readonly first: Placed; through: number; readonly problem: string } | null = null
+  let found: { readonly first: OrdinalEvent; through: number; readonly problem: string } | null = null
 
   const flush = (): void => {
     if (found === null) return
@@ -34,7 +34,7 @@ export const createSignatureFindings = async (options: {
     found = null
     findings.add(
       through === first.ordinal
-        ? { where: 'event', check: 'signatures', event: placeOf(first.event, first.ordinal), problem }
+        ? { where: 'event', check: 'signatures', event: eventLocationOf(first.event, first.ordinal), problem }
         : {
             where: 'events',
             check: 'signatures',

@@ -1,19 +1,19 @@
 import { sealStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { type DigestRow, type DigestStore, type EventDigest, digestBytes, startDigest } from '../seals/digests.ts'
-import { type EventPlace, type Findings, placeOf } from './finding.ts'
+import { type EventLocation, type Findings, eventLocationOf } from './finding.ts'
 
 /** A place whose event is not there, with the digests before and after it. */
-export type Missing = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
+export type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
 
 /** An event where it was not when the log was digested. */
-export type Stranger = { readonly event: StoredEvent; readonly place: EventPlace }
+export type ExtraRow = { readonly event: StoredEvent; readonly place: EventLocation }
 
-type Disturbance = { readonly strangers: readonly Stranger[]; readonly missing: readonly Missing[] }
+type TamperedStretch = { readonly extraRows: readonly ExtraRow[]; readonly missing: readonly MissingRow[] }
 
 /** Stretches of the log that are not as they were digested. */
-export type Disturbances = {
-  add(strangers: readonly Stranger[], missing: readonly Missing[]): void
+export type TamperDiff = {
+  add(extraRows: readonly ExtraRow[], missing: readonly MissingRow[]): void
   /** Whether an event past the digested ones is one that is missing; that is reported then. */
   isMoved(event: StoredEvent, ordinal: number): boolean
   /** Says of each what happened. */
@@ -37,18 +37,18 @@ const runsOf = (ordinals: readonly number[]): { readonly first: number; last: nu
  * What happened: a stranger that fits a missing place was moved; of those that are left, one that stands in a missing
  * place was changed, one more was added, and one less was removed.
  */
-export const createDisturbances = (
+export const createTamperDiff = (
   findings: Findings,
-  fits: (event: StoredEvent, missing: Missing) => boolean,
-): Disturbances => {
-  const all: Disturbance[] = []
-  const found = new Set<Missing>()
+  fits: (event: StoredEvent, missing: MissingRow) => boolean,
+): TamperDiff => {
+  const all: TamperedStretch[] = []
+  const found = new Set<MissingRow>()
   let tries = 0
 
-  const say = (place: EventPlace, problem: string): void =>
+  const say = (place: EventLocation, problem: string): void =>
     findings.add({ where: 'event', check: 'seals', event: place, problem })
 
-  const originOf = (event: StoredEvent): Missing | null => {
+  const originOf = (event: StoredEvent): MissingRow | null => {
     for (const { missing } of all)
       for (const one of missing) {
         if (found.has(one)) continue
@@ -59,7 +59,7 @@ export const createDisturbances = (
     return null
   }
 
-  const moved = (event: StoredEvent, place: EventPlace): boolean => {
+  const moved = (event: StoredEvent, place: EventLocation): boolean => {
     const origin = originOf(event)
     if (origin === null) return false
     found.add(origin)
@@ -67,15 +67,15 @@ export const createDisturbances = (
     return true
   }
 
-  const reportOne = (strangers: readonly Stranger[], missing: readonly Missing[]): void => {
-    for (const [at, { place }] of strangers.entries())
+  const reportOne = (extraRows: readonly ExtraRow[], missing: readonly MissingRow[]): void => {
+    for (const [at, { place }] of extraRows.entries())
       say(
         place,
         at < missing.length
           ? 'it was changed: its bytes are not those of its digest'
           : 'it was added: there was no such event here when the log was digested',
       )
-    for (const { first, last } of runsOf(missing.slice(strangers.length).map(({ ordinal }) => ordinal)))
+    for (const { first, last } of runsOf(missing.slice(extraRows.length).map(({ ordinal }) => ordinal)))
       findings.add({
         where: 'events',
         check: 'seals',
@@ -86,29 +86,29 @@ export const createDisturbances = (
   }
 
   /** Single events between others that were changed: they stand where they stood, one after another. */
-  const withoutThoseInPlace = ({ strangers, missing }: Disturbance): Disturbance => {
-    const left: Stranger[] = []
+  const withoutThoseInPlace = ({ extraRows, missing }: TamperedStretch): TamperedStretch => {
+    const left: ExtraRow[] = []
     const places = new Set(missing)
     let from = 0
-    for (const stranger of strangers) {
-      const at = missing.findIndex((one, n) => n >= from && tries++ < maxTries && fits(stranger.event, one))
-      if (at === -1) left.push(stranger)
+    for (const extraRow of extraRows) {
+      const at = missing.findIndex((one, n) => n >= from && tries++ < maxTries && fits(extraRow.event, one))
+      if (at === -1) left.push(extraRow)
       else {
         places.delete(missing[at]!)
         from = at + 1
       }
     }
-    return { strangers: left, missing: [...places] }
+    return { extraRows: left, missing: [...places] }
   }
 
   return {
-    add: (strangers, missing) => {
-      const disturbance = withoutThoseInPlace({ strangers, missing })
-      if (disturbance.strangers.length > 0 || disturbance.missing.length > 0) all.push(disturbance)
+    add: (extraRows, missing) => {
+      const disturbance = withoutThoseInPlace({ extraRows, missing })
+      if (disturbance.extraRows.length > 0 || disturbance.missing.length > 0) all.push(disturbance)
     },
-    isMoved: (event, ordinal) => all.length > 0 && moved(event, placeOf(event, ordinal)),
+    isMoved: (event, ordinal) => all.length > 0 && moved(event, eventLocationOf(event, ordinal)),
     report() {
-      const staying = all.map(({ strangers }) => strangers.filter(({ event, place }) => !moved(event, place)))
+      const staying = all.map(({ extraRows }) => extraRows.filter(({ event, place }) => !moved(event, place)))
       for (const [at, { missing }] of all.entries())
         reportOne(
           staying[at]!,
@@ -119,14 +119,14 @@ export const createDisturbances = (
 }
 
 /** The kept digests around one ordinal; rows that were passed are dropped. */
-export type KeptRows = {
+export type StoredDigests = {
   /** Loads what is kept of these ordinals. */
   load(from: number, through: number): Promise<void>
   /** Of an ordinal that was loaded; null when no digest of it is kept. */
   at(ordinal: number): Buffer | null
 }
 
-export const createKeptRows = (store: DigestStore): KeptRows => {
+export const createStoredDigests = (store: DigestStore): StoredDigests => {
   const source = store.rows()[Symbol.asyncIterator]()
   let rows: DigestRow[] = []
   let ended = false
@@ -151,9 +151,9 @@ export const createKeptRows = (store: DigestStore): KeptRows => {
 }
 
 /** Told of each ordinal as the log had it when it was digested; `event` is null when another one stands there now. */
-export type Passed = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
+export type OnDigestedEvent = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
 
-export type KeptCheck = {
+export type StoredDigestCheck = {
   /** To be called before the next `events` events are taken. */
   prepare(events: number): Promise<void>
   /** The next event of the log, with the ordinal that it has now. */
@@ -182,20 +182,20 @@ const coveredBy = ({ stream, data }: StoredEvent): number | null => {
  * `disturbances.ts` tells from both what happened. The check then goes on from the kept digest, so that one change is one
  * finding.
  */
-export const createKeptCheck = async (options: {
+export const createStoredDigestCheck = async (options: {
   readonly store: DigestStore
   readonly digestOf: EventDigest
   readonly findings: Findings
-  readonly passed: Passed
+  readonly passed: OnDigestedEvent
   /** The next ordinal that somebody waits for: `passed` is called for none before it. */
   readonly due: () => number
-}): Promise<KeptCheck> => {
+}): Promise<StoredDigestCheck> => {
   const { store, digestOf, findings, passed, due } = options
-  const rows = createKeptRows(store)
+  const rows = createStoredDigests(store)
   const keptEnd = (await store.end())?.ordinal ?? 0
-  const fits = (event: StoredEvent, { ordinal, before, digest }: Missing): boolean =>
+  const fits = (event: StoredEvent, { ordinal, before, digest }: MissingRow): boolean =>
     digest.equals(digestOf(before, ordinal, event))
-  const disturbances = createDisturbances(findings, fits)
+  const tamperDiff = createTamperDiff(findings, fits)
   let digest = startDigest()
   /** The ordinal that the next event had when it was digested. */
   let next = 1
@@ -220,16 +220,16 @@ export const createKeptCheck = async (options: {
   }
 
   /** `strangers` wait in the places of the next `gap` events; those are passed over. */
-  const passOver = async (strangers: readonly Waiting[], gap: number): Promise<void> => {
-    const missing: Missing[] = []
+  const passOver = async (extraRows: readonly Waiting[], gap: number): Promise<void> => {
+    const missing: MissingRow[] = []
     for (let n = 0; n < gap; n += 1) {
       const after = rows.at(next)
       if (after === null) break
       missing.push({ ordinal: next, before: digest, digest: after })
       await pass(after, null)
     }
-    disturbances.add(
-      strangers.map(({ event, ordinal }) => ({ event, place: placeOf(event, ordinal) })),
+    tamperDiff.add(
+      extraRows.map(({ event, ordinal }) => ({ event, place: eventLocationOf(event, ordinal) })),
       missing,
     )
   }
@@ -254,9 +254,9 @@ export const createKeptCheck = async (options: {
     // The seal that covers all that is kept, and what follows it, were never digested.
     const seal = all.findIndex(({ event }) => coveredBy(event) === keptEnd)
     const places = Math.max(0, keptEnd - next + 1)
-    const strangers = seal === -1 ? Math.min(all.length, places) : seal
-    await passOver(all.slice(0, strangers), seal === -1 ? strangers : places)
-    await passAll(all.slice(strangers))
+    const extraRows = seal === -1 ? Math.min(all.length, places) : seal
+    await passOver(all.slice(0, extraRows), seal === -1 ? extraRows : places)
+    await passAll(all.slice(extraRows))
   }
 
   const wait = async (event: StoredEvent, ordinal: number): Promise<void> => {
@@ -276,14 +276,14 @@ export const createKeptCheck = async (options: {
     take(event, ordinal) {
       if (waiting.length > 0) return wait(event, ordinal)
       const kept = rows.at(next)
-      if (kept === null && disturbances.isMoved(event, ordinal)) return
+      if (kept === null && tamperDiff.isMoved(event, ordinal)) return
       const own = digestOf(digest, next, event)
       if (kept === null || own.equals(kept)) return pass(own, event)
       return wait(event, ordinal)
     },
     async end(ordinal) {
       await giveUp()
-      disturbances.report()
+      tamperDiff.report()
       if (next <= keptEnd)
         findings.add({
           where: 'log',

@@ -3,7 +3,7 @@ import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { commitmentSql } from '../../platform/vault/seal.ts'
 import { commitmentsTable } from '../invariants/delivery-invariants.ts'
-import { type Findings, type PlaceRow, toPlace } from './finding.ts'
+import { type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
 
 /** A table of the vault whose rows events commit to. */
 type Source = {
@@ -78,7 +78,7 @@ export const checkVault = async (
       owner: `v.${owner}`,
       salted: `(${salted})`,
     })
-    const differing = await client.query<PlaceRow & { committed_id: string }>(
+    const differing = await client.query<EventLocationRow & { committed_id: string }>(
       `select e.*, c.id as committed_id
          from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
         where c.what = $1::text and c.digest is not null and ${digest} is distinct from c.digest
@@ -89,7 +89,7 @@ export const checkVault = async (
       findings.add({
         where: 'event',
         check: 'vault',
-        event: toPlace(row),
+        event: toEventLocation(row),
         problem: `${table} holds ${holds} for ${row.committed_id} than this event commits to`,
       })
     const counted = await client.query<Omit<VaultSummary, 'table'>>(

@@ -5,7 +5,7 @@ import { type SealRecord, recordText } from './seal-record.ts'
 import { type WitnessFile, firstRecordsDigest, lastRun, nextRecordsDigest } from './witness-file.ts'
 
 /** Why a witness does not go on; what it keeps stays as it was. */
-export type Doubt = {
+export type SealMismatch = {
   readonly code:
     | 'seals_forked'
     | 'seals_rewritten'
@@ -19,20 +19,20 @@ export type Doubt = {
   readonly seen: Pick<SealRecord, 'revision' | 'event'> | null
 }
 
-export class WitnessDoubts extends Error {
-  override readonly name = 'WitnessDoubts'
-  readonly doubt: Doubt
-  constructor(doubt: Doubt) {
-    super(doubt.message)
-    this.doubt = doubt
+export class SealMismatchError extends Error {
+  override readonly name = 'SealMismatchError'
+  readonly mismatch: SealMismatch
+  constructor(mismatch: SealMismatch) {
+    super(mismatch.message)
+    this.mismatch = mismatch
   }
 }
 
 /** How many records stay in the file of a witness; all changes of the key stay beside them. */
 const window = 100
 
-const doubt = (code: Doubt['code'], message: string, rest: Partial<Doubt> = {}): WitnessDoubts =>
-  new WitnessDoubts({ code, message, pinned: null, seen: null, ...rest })
+const mismatch = (code: SealMismatch['code'], message: string, rest: Partial<SealMismatch> = {}): SealMismatchError =>
+  new SealMismatchError({ code, message, pinned: null, seen: null, ...rest })
 
 /** The order of ordinals: a seal covers more than the one before it, or the same behind a change of the key. */
 const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string | null => {
@@ -49,7 +49,7 @@ const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string 
   return null
 }
 
-export type Looked = {
+export type CheckedSeals = {
   readonly file: Omit<WitnessFile, 'witness'>
   /** How many records were new. */
   readonly news: number
@@ -60,13 +60,13 @@ export type Looked = {
  * @param records in their order, without gaps; they begin at or before the newest record that is kept, or with nothing kept
  * anywhere
  * @param publicKey the key that must have signed
- * @throws WitnessDoubts
+ * @throws SealMismatchError
  */
-export const look = async (
+export const checkExternalSeals = async (
   kept: WitnessFile | null,
   records: AsyncIterable<SealRecord> | Iterable<SealRecord>,
   publicKey: string,
-): Promise<Looked> => {
+): Promise<CheckedSeals> => {
   const keys = walkKeys(publicKey)
   const run = kept === null ? new Map<number, string>() : lastRun(kept)
   const file = [...(kept?.records ?? [])]
@@ -89,7 +89,7 @@ export const look = async (
         .filter((each) => each.revision < revision)
         .every((each) => genuine.step(each.event) === null)
       const forked = genuine.step(event) === null && trusted
-      throw doubt(
+      throw mismatch(
         forked ? 'seals_forked' : 'seals_rewritten',
         forked
           ? `seal ${revision} is another one now, and both are signed: whoever holds the key made two histories`
@@ -100,7 +100,7 @@ export const look = async (
     if (revision === since) again = firstRecordsDigest()
     if (again !== null) again = nextRecordsDigest(again, text)
     if (kept !== null && revision === kept.revision && again !== null && !again.equals(digest))
-      throw doubt(
+      throw mismatch(
         'seals_rewritten',
         `the records ${since} to ${revision} are not those that were taken at their time: one of before the last ${run.size} was changed`,
       )
@@ -110,9 +110,9 @@ export const look = async (
     const seen = { revision, event }
     const problem = keys.step(event)
     if (problem !== null)
-      throw doubt('seals_not_genuine', `seal ${revision} is not genuine: ${problem}`, { seen })
+      throw mismatch('seals_not_genuine', `seal ${revision} is not genuine: ${problem}`, { seen })
     const order = last === null && since !== 0 && since === revision ? null : orderProblem(event, last)
-    if (order !== null) throw doubt('seals_forked', `seal ${revision} does not follow: ${order}`, { seen })
+    if (order !== null) throw mismatch('seals_forked', `seal ${revision} does not follow: ${order}`, { seen })
     file.push(seen)
     if (event.type === 'LogSealed') last = event.data
     digest = nextRecordsDigest(digest, text)
@@ -124,14 +124,14 @@ export const look = async (
     firstEventId ??= record.firstEventId
     since ??= revision
     if (record.firstEventId !== firstEventId)
-      throw doubt(
+      throw mismatch(
         'seals_of_another_log',
         `seal ${revision} is of the log that begins with event ${record.firstEventId}; this witness watches the one that begins with ${firstEventId}`,
         { seen: { revision, event: record.event } },
       )
     const expected: number = next ?? Math.min(revision, kept?.revision ?? revision)
     if (revision !== expected)
-      throw doubt(
+      throw mismatch(
         'seals_missing',
         `after seal ${expected - 1} comes seal ${revision}: those between are missing`,
       )
@@ -143,15 +143,15 @@ export const look = async (
 
   const end = (next ?? 0) - 1
   if (kept !== null && end < kept.revision)
-    throw doubt(
+    throw mismatch(
       'seals_cut',
       `${next === null ? 'there is no seal' : `it ends with seal ${end}`}, but seal ${kept.revision} was there at ${kept.witness.witnessedAt}: its end was cut off`,
       { pinned: file.at(-1) ?? null },
     )
   if (firstEventId === null || since === null || last === null)
-    throw doubt('seals_missing', 'there is no seal yet')
+    throw mismatch('seals_missing', 'there is no seal yet')
   if (!keys.trusted())
-    throw doubt(
+    throw mismatch(
       'seals_not_genuine',
       `none of its seals is by the key ${publicKey}, or by one that it handed over to; the last is by ${keys.publicKey}`,
     )

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type Store, StoreFailed, type StorePlace, placeName } from '../../platform/outgoing/object-store.ts'
-import { lead } from '../../platform/postgres/leader.ts'
+import { type Store, StoreFailed, type StoreLocation, storeLocationText } from '../../platform/outgoing/object-store.ts'
+import { runAsLeader } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import { type Delivered, type DeliveryCursor, createDeliveryCursor } from './delivery-cursor.ts'
 import { recordName, recordText, recordsOf } from './seal-record.ts'
@@ -83,9 +83,9 @@ export type DeliveryLag = {
 /** Asked of Postgres and the log, whichever process delivers. */
 export const readDeliveryLag = async (
   { pool, log, clock }: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
-  place: StorePlace,
+  place: StoreLocation,
 ): Promise<DeliveryLag> => {
-  const target = placeName(place)
+  const target = storeLocationText(place)
   const delivered = await createDeliveryCursor(pool, clock, { logId: await log.logId(), target }).read()
   const seals = Math.max(0, (await lastRevision(log)) - delivered.revision)
   let since: string | null = null
@@ -101,7 +101,7 @@ export const readDeliveryLag = async (
 /** E.g. `3 seals behind for 120 seconds: it answered 503`. */
 export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): string => {
   const waitsS = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
-  return `${counted(seals, 'seal')} behind for ${counted(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
+  return `${pluralize(seals, 'seal')} behind for ${pluralize(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
 }
 
 export type Delivery = {
@@ -122,7 +122,7 @@ const refusedBackoffMs = 60_000
 export const startDelivery = (deps: {
   readonly pool: pg.Pool
   readonly log: EventLog
-  readonly place: StorePlace
+  readonly place: StoreLocation
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
@@ -131,7 +131,7 @@ export const startDelivery = (deps: {
   readonly firstBackoffMs?: number
 }): Delivery => {
   const { pool, log, store, clock, logger, pollMs = 5_000 } = deps
-  const target = placeName(deps.place)
+  const target = storeLocationText(deps.place)
   const stopping = new AbortController()
   const stop = stopping.signal
   const first = deps.firstBackoffMs ?? firstBackoffMs
@@ -152,7 +152,7 @@ export const startDelivery = (deps: {
     }
   }
 
-  const running = lead(
+  const running = runAsLeader(
     {
       pool,
       applicationName: 'farebox seal delivery',

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
-import { type Store, StoreFailed, type StorePlace, parsePlace } from '../../platform/outgoing/object-store.ts'
+import { type Store, StoreFailed, type StoreLocation, parseStoreLocation } from '../../platform/outgoing/object-store.ts'
 import { type StoreSettings, openStore } from '../../platform/outgoing/open-object-store.ts'
 import { SealsFileRefused, readPublicKey, readSeals, trustedSeals } from '../seals/seals-file.ts'
 import { type SealRecord, parseRecord, recordName } from './seal-record.ts'
@@ -22,7 +22,7 @@ const named = (name: string, text: string): SealRecord => {
  * The records of a place from a revision on, up to the first name that it does not have.
  * @throws StoreFailed, SealsFileRefused where a file is no record or not the one of its name
  */
-export async function* recordsAt(store: Pick<Store, 'get'>, from: number): AsyncIterable<SealRecord> {
+export async function* readRecords(store: Pick<Store, 'get'>, from: number): AsyncIterable<SealRecord> {
   for (let revision = from; ; revision += 1) {
     const name = recordName(revision)
     const text = await store.get(name)
@@ -38,7 +38,7 @@ export async function* recordsAt(store: Pick<Store, 'get'>, from: number): Async
  * The records of a text, one a line: the files of a place one after another.
  * @throws SealsFileRefused
  */
-export const recordsIn = (text: string): readonly SealRecord[] => {
+export const parseRecords = (text: string): readonly SealRecord[] => {
   if (text !== '' && !text.endsWith('\n'))
     throw new SealsFileRefused('its last line has no end: it was cut off')
   return text
@@ -48,7 +48,7 @@ export const recordsIn = (text: string): readonly SealRecord[] => {
 }
 
 /** Seals that were kept elsewhere, and whose history they are of. */
-export type KeptSeals = {
+export type ExternalSeals = {
   readonly from: string
   /** Null where the id of the log is not kept with them. */
   readonly logId: string | null
@@ -63,20 +63,20 @@ const told = (from: string, error: unknown): unknown => {
     : error
 }
 
-const ofPlace = async (
+const sealsOfStore = async (
   from: string,
-  place: StorePlace,
+  place: StoreLocation,
   { access }: StoreSettings,
   clock: Clock,
   publicKey: string,
-): Promise<KeptSeals> => {
+): Promise<ExternalSeals> => {
   const problem = accessProblem(place, access)
   if (problem !== null) throw new CliMisuse(problem)
   const store = await openStore(place, access, clock)
   const seals: SealEvent[] = []
   let firstEventId: string | null = null
   try {
-    for await (const record of recordsAt(store, 0)) {
+    for await (const record of readRecords(store, 0)) {
       firstEventId ??= record.firstEventId
       if (record.firstEventId !== firstEventId)
         throw new SealsFileRefused('it holds the seals of several logs')
@@ -92,14 +92,14 @@ const ofPlace = async (
 }
 
 /** Those of a file that `ledger seals export` wrote, or of a place that seals are brought to. @throws CliMisuse */
-export const exportedSeals = async (
+export const readExportedSeals = async (
   from: string,
   settings: StoreSettings,
   clock: Clock,
   publicKey: string,
-): Promise<KeptSeals> => {
-  const place = /^(?:file:|https?:|s3:)/.test(from) ? parsePlace(from) : null
-  if (place !== null) return ofPlace(from, place, settings, clock, publicKey)
+): Promise<ExternalSeals> => {
+  const place = /^(?:file:|https?:|s3:)/.test(from) ? parseStoreLocation(from) : null
+  if (place !== null) return sealsOfStore(from, place, settings, clock, publicKey)
   const { file, seals } = await readSeals(from, publicKey)
   return { from, logId: file.logId, firstEventId: file.firstEventId, seals }
 }
@@ -109,11 +109,11 @@ export const exportedSeals = async (
  * @param keyPath the key that the witness must have signed with; left out: the file says which it was
  * @throws CliMisuse
  */
-export const seenByWitness = async (
+export const readWitnessedSeals = async (
   path: string,
   keyPath: string | undefined,
   publicKey: string,
-): Promise<KeptSeals> => {
+): Promise<ExternalSeals> => {
   const key = keyPath === undefined ? null : await readPublicKey(keyPath)
   try {
     const file = parseWitnessFile(await readFile(path, 'utf8'))

@@ -1,19 +1,19 @@
 import { z } from 'zod'
-import { type StorePlace, parsePlace, placeExpected } from '../../platform/outgoing/object-store.ts'
+import { type StoreLocation, parseStoreLocation, locationExpected } from '../../platform/outgoing/object-store.ts'
 import type { StoreAccess, StoreSettings } from '../../platform/outgoing/open-object-store.ts'
 
 const text = (expected: string) => z.string({ error: expected })
 
-const target = text(placeExpected).transform((value, context): StorePlace => {
-  const place = parsePlace(value)
+const target = text(locationExpected).transform((value, context): StoreLocation => {
+  const place = parseStoreLocation(value)
   if (place !== null) return place
-  context.addIssue(placeExpected)
+  context.addIssue(locationExpected)
   return z.NEVER
 })
 
 const endpointExpected = 'an address without a path, e.g. https://s3.eu-central-1.amazonaws.com'
 const endpoint = text(endpointExpected).refine((value) => {
-  const place = parsePlace(value)
+  const place = parseStoreLocation(value)
   return place?.kind === 'http' && new URL(place.url).pathname === '/'
 }, endpointExpected)
 
@@ -59,7 +59,7 @@ export const sealTargetSecrets: readonly string[] = [
 ]
 
 /** Why a place cannot be used with this access; null when it can. */
-export const accessProblem = (place: StorePlace, access: StoreAccess): string | null => {
+export const accessProblem = (place: StoreLocation, access: StoreAccess): string | null => {
   if (place.kind === 's3' && access.s3 === null)
     return 's3://… needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY'
   const { allowPrivate, s3 } = access
@@ -73,7 +73,7 @@ export const accessProblem = (place: StorePlace, access: StoreAccess): string | 
 export const sealTargetConfigOf = (values: Values): StoreSettings => {
   const { FAREBOX_SEAL_S3_ACCESS_KEY: accessKey, FAREBOX_SEAL_S3_SECRET_KEY: secretKey } = values
   return {
-    place: values.FAREBOX_SEAL_TARGET ?? null,
+    location: values.FAREBOX_SEAL_TARGET ?? null,
     access: {
       token: values.FAREBOX_SEAL_TARGET_TOKEN ?? null,
       s3:
@@ -98,7 +98,7 @@ export const sealTargetProblems = (env: Readonly<Record<string, string | undefin
     problems.push('FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY are set together, or not at all')
   const parsed = schema.safeParse(env)
   if (!parsed.success || problems.length > 0) return problems // told beside all others
-  const { place, access } = sealTargetConfigOf(parsed.data)
-  const problem = place && accessProblem(place, access)
+  const { location, access } = sealTargetConfigOf(parsed.data)
+  const problem = location && accessProblem(location, access)
   return problem === null ? [] : [`FAREBOX_SEAL_TARGET: ${problem}`]
 }

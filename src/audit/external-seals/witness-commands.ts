@@ -3,19 +3,19 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { type Cli, type CliContext, type CliSettings, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { groupCommand, ledgerCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
-import { UnwritableFile, writeWhole } from '../../platform/outgoing/file-sink.ts'
-import { StoreFailed, type StorePlace, parsePlace, placeExpected, placeName } from '../../platform/outgoing/object-store.ts'
+import { UnwritableFile, writeFileAtomically } from '../../platform/outgoing/file-sink.ts'
+import { StoreFailed, type StoreLocation, parseStoreLocation, locationExpected, storeLocationText } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
 import { SealsFileRefused, readPublicKey, readSealKey } from '../seals/seals-file.ts'
-import { type Looked, WitnessDoubts, look } from './check-external-seals.ts'
+import { type CheckedSeals, SealMismatchError, checkExternalSeals } from './check-external-seals.ts'
 import { DeliveryRefused, deliverSeals } from './deliver-seals.ts'
 import { createDeliveryCursor } from './delivery-cursor.ts'
-import { recordsAt, recordsIn } from './external-seals.ts'
+import { readRecords, parseRecords } from './external-seals.ts'
 import { accessProblem } from './settings.ts'
 import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText } from './witness-file.ts'
 
@@ -24,17 +24,17 @@ type DeliverOptions = { readonly again?: boolean }
 /** @param systemClock what requests to a bucket are signed by: it knows nothing of FAREBOX_CLOCK_OFFSET_MS */
 const deliver = async (context: CliContext, systemClock: Clock, { again }: DeliverOptions): Promise<CliOutput> => {
   const { pool, log, clock, config } = context
-  const { place, access } = config.sealTarget
-  if (place === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${placeExpected}`)
-  const target = placeName(place)
+  const { location, access } = config.sealTarget
+  if (location === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${locationExpected}`)
+  const target = storeLocationText(location)
   const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
   if (again) await cursor.forget()
-  const store = await openStore(place, access, systemClock)
+  const store = await openStore(location, access, systemClock)
   try {
     const count = await deliverSeals({ log, store, cursor, target })
     return {
       json: { target, delivered: count },
-      text: count === 0 ? `${target} has every seal` : `brought ${counted(count, 'seal')} to ${target}`,
+      text: count === 0 ? `${target} has every seal` : `brought ${pluralize(count, 'seal')} to ${target}`,
     }
   } catch (error) {
     if (!(error instanceof StoreFailed || error instanceof DeliveryRefused)) throw error
@@ -60,16 +60,16 @@ export const registerDeliver = (program: Command, cli: Cli): void => {
 type Given = {
   readonly state: string
   readonly key: string
-  readonly from?: StorePlace | '-'
+  readonly from?: StoreLocation | '-'
   readonly publicKey?: string
   readonly all?: boolean
   readonly maxAgeHours?: number
 }
 
-const fromExpected = `${placeExpected}, or - for standard input`
+const fromExpected = `${locationExpected}, or - for standard input`
 
-const place = (text: string): StorePlace | '-' => {
-  const found = text === '-' ? '-' : parsePlace(text)
+const place = (text: string): StoreLocation | '-' => {
+  const found = text === '-' ? '-' : parseStoreLocation(text)
   if (found === null) throw new InvalidArgumentError(`It must be ${fromExpected}.`)
   return found
 }
@@ -103,7 +103,7 @@ const witnessKey = async (path: string, kept: WitnessFile | null): Promise<SealK
 
 const write = async (path: string, text: string): Promise<void> => {
   try {
-    await writeWhole(path, text)
+    await writeFileAtomically(path, text)
   } catch (error) {
     throw error instanceof UnwritableFile ? new CliMisuse(error.message) : error
   }
@@ -125,19 +125,19 @@ const sealKeyFor = async ({ publicKey: path }: Given, kept: WitnessFile | null):
   return given
 }
 
-const lookThere = async (
+const checkStoredSeals = async (
   { sealTarget }: Pick<CliSettings, 'sealTarget'>,
   clock: Clock,
   given: Given,
   kept: WitnessFile | null,
   publicKey: string,
-): Promise<Looked & { readonly from: string }> => {
-  const from = given.from ?? sealTarget.place
+): Promise<CheckedSeals & { readonly from: string }> => {
+  const from = given.from ?? sealTarget.location
   if (from === null)
     throw new CliMisuse(`--from is missing, and FAREBOX_SEAL_TARGET is not set: expected ${fromExpected}`)
   if (from === '-')
     return {
-      ...(await look(kept, recordsIn(await textOf(process.stdin)), publicKey)),
+      ...(await checkExternalSeals(kept, parseRecords(await textOf(process.stdin)), publicKey)),
       from: 'standard input',
     }
   const problem = accessProblem(from, sealTarget.access)
@@ -145,7 +145,7 @@ const lookThere = async (
   const store = await openStore(from, sealTarget.access, clock)
   try {
     const first = kept === null ? 0 : given.all ? kept.since : Math.min(...lastRun(kept).keys())
-    return { ...(await look(kept, recordsAt(store, first), publicKey)), from: placeName(from) }
+    return { ...(await checkExternalSeals(kept, readRecords(store, first), publicKey)), from: storeLocationText(from) }
   } finally {
     await store.close()
   }
@@ -199,15 +199,15 @@ const witness = async (settings: CliSettings, clock: Clock, given: Given): Promi
   const publicKey = await sealKeyFor(given, kept)
   const key = await witnessKey(given.key, kept)
   try {
-    const { file, news, from } = await lookThere(settings, clock, given, kept, publicKey)
+    const { file, news, from } = await checkStoredSeals(settings, clock, given, kept, publicKey)
     const signed = cosigned(file, key, isoTime(clock()))
     await write(given.state, witnessFileText(signed))
     const output = outputOf(signed, { from, news })
     refuseOld(signed, output, given.maxAgeHours, clock())
     return output
   } catch (error) {
-    if (error instanceof WitnessDoubts) {
-      const { code, message, pinned, seen } = error.doubt
+    if (error instanceof SealMismatchError) {
+      const { code, message, pinned, seen } = error.mismatch
       throw new CliRefusal(code, `${message}. ${given.state} stays as it was`, { pinned, seen })
     }
     if (error instanceof SealsFileRefused)

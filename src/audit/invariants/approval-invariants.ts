@@ -1,14 +1,14 @@
-import type { FourEyesSet, ProposalEvent, Proposed } from '../../domain/ledger/approvals.ts'
-import { limitHoldsAfterMs, operatorOf, proposalIdOf, proposalStandsMs, proposedText, sizeMicros } from '../../domain/ledger/decide-approval.ts'
+import type { FourEyesSet, ProposalEvent, ProposedAction } from '../../domain/ledger/approvals.ts'
+import { limitEffectiveDelayMs, operatorOf, proposalIdOf, proposalLifetimeMs, proposedText, proposedSizeMicros } from '../../domain/ledger/decide-approval.ts'
 import type { ManualMovement, ManualMovementRecorded } from '../../domain/ledger/manual-movements.ts'
 import type { OrderEvent, RefundDecided } from '../../domain/orders/events.ts'
 import type { LogSealed } from '../../domain/seals/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import { fourEyesStream, proposalStream, sealStream } from '../../kernel/streams.ts'
+import { approvalLimitsStream, proposalStream, sealStream } from '../../kernel/streams.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
@@ -82,7 +82,7 @@ const isSame = (event: RecordedEvent<ManualMovementRecorded | RefundDecided>, wh
   const { accountId: _, reference: _reference, asked: _asked, ...proposed } = JSON.parse(what)
   const cost = costCents === undefined ? {} : { costCents }
   const decided = { kind: 'refund', orderId, refundId, amountCents, ...cost, proxyIds }
-  return proposedText(proposed) === proposedText(decided as unknown as Proposed)
+  return proposedText(proposed) === proposedText(decided as unknown as ProposedAction)
 }
 
 const limitFor = (event: RecordedEvent, { limits, late_ms: lateMs }: SettingRow): number | null => {
@@ -101,7 +101,7 @@ const checkMoved = (
   const size =
     event.type === 'RefundDecided'
       ? centsToMicros(Math.max(event.data.amountCents, event.data.costCents ?? 0))
-      : (sizeMicros(event.data as ManualMovement) ?? 0)
+      : (proposedSizeMicros(event.data as ManualMovement) ?? 0)
   if (proposal?.state === 'approved') rows.put(proposalsTable, { ...proposal, state: 'used' })
   if (limitCents === null || size <= centsToMicros(limitCents)) return
   const what = `${inDollars(size)} by hand, above the ${inDollars(centsToMicros(limitCents))} that one operator may move alone,`
@@ -131,7 +131,7 @@ const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, say: Say
       say('proposed-twice', `proposal ${proposalId} was made before, and is not over`)
     if (what.kind !== 'setting' && proposalIdOf(what) !== proposalId)
       say('proposal-of-another-thing', `what it proposes is another proposal`)
-    if (expiresMs > atMs + proposalStandsMs) say('proposal-long', `it stands until ${expiresAt}`)
+    if (expiresMs > atMs + proposalLifetimeMs) say('proposal-long', `it stands until ${expiresAt}`)
     rows.put(proposalsTable, {
       proposal_id: proposalId,
       what: proposedText(what),
@@ -155,8 +155,8 @@ const checkProposal = (event: RecordedEvent<ProposalEvent>, rows: Rows, say: Say
 const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, say: Say): void => {
   const { limitCents, from, proposalId } = event.data
   const fromMs = Date.parse(from)
-  if (event.stream !== fourEyesStream) say('limit-elsewhere', 'no limit is set here')
-  if (fromMs !== Date.parse(event.metadata.recordedAt) + limitHoldsAfterMs)
+  if (event.stream !== approvalLimitsStream) say('limit-elsewhere', 'no limit is set here')
+  if (fromMs !== Date.parse(event.metadata.recordedAt) + limitEffectiveDelayMs)
     say('limit-from', `it holds from ${from} on, which is not a minute after it was recorded`)
   const row = settingOf(rows)
   const last = row.limits.at(-1)?.limitCents ?? null
@@ -215,7 +215,7 @@ export const approvalRules: ReadModel = {
   },
   apply: (recorded, rows) => {
     const event = recorded as Known | RecordedEvent<OrderEvent>
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     switch (event.type) {
       case 'FourEyesSet':
         return checkLimit(event, rows, say)

@@ -6,7 +6,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
 import { staleMs } from './priced-catalog.ts'
-import { violate } from './violation.ts'
+import { recordViolation } from './violation.ts'
 
 type KeyRow = {
   key_id: string
@@ -292,7 +292,7 @@ export const authorityRules: ReadModel = {
   tables: [keysTable, blocksTable, sessionsTable, rolesTable],
   reads: readsOf,
   apply: (event, rows) => {
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     checkSession(event, rows, say)
     // Signing in is what begins a session.
     if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, say)

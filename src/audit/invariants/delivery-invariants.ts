@@ -3,11 +3,11 @@ import type { TermsEvent } from '../../domain/resellers/events.ts'
 import type { DeliveryEvent, EndpointEvent } from '../../domain/webhooks/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import type { Committed } from '../../platform/vault/seal.ts'
-import { violate } from './violation.ts'
+import type { CommitmentSubject } from '../../platform/vault/seal.ts'
+import { recordViolation } from './violation.ts'
 
 /** A value of the vault that an event names; `digest` is null where the event, of an older release, commits to nothing. */
-type Named = Committed & { readonly digest: string | null }
+type Named = CommitmentSubject & { readonly digest: string | null }
 
 type CommitmentRow = { position: number; what: string; id: string; owner: string; digest: string | null }
 
@@ -113,7 +113,7 @@ export const deliveryRules: ReadModel = {
     const { stream, position, type } = event
     const { deliveryId } = event.data
     const row = rows.get(deliveriesTable, [stream])
-    const say = (problem: string): void => violate(rows, event, 'delivery', problem)
+    const say = (problem: string): void => recordViolation(rows, event, 'delivery', problem)
     if (type === 'WebhookEnqueued' || type === 'WebhookRequeued') {
       if (row !== undefined) say('it is under way already')
       rows.put(deliveriesTable, { stream, delivery_id: deliveryId, last_position: position })

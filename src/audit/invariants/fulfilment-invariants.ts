@@ -1,6 +1,6 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import { arbiterOf } from '../../domain/orders/allocation-owner.ts'
+import { allocationOwnerOf } from '../../domain/orders/allocation-owner.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { decidePlanOrder } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'
@@ -14,7 +14,7 @@ import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/
 import { plansTable } from './plan-invariants.ts'
 import { staleMs } from './priced-catalog.ts'
 import { rentalsTable } from './stock-invariants.ts'
-import { differences, same, violate } from './violation.ts'
+import { describeDifferences, isSameJson, recordViolation } from './violation.ts'
 
 /** So many keys are remembered: each holds a text and what it says, about 2 KiB. */
 const most = 2_000
@@ -23,7 +23,7 @@ const most = 2_000
  * Reads the text of a row, and remembers by the row's key what it said: the next event about it mostly finds the same text.
  * Nobody may change what it gives.
  */
-export const createReadings = <Value>(
+export const createParsedTextCache = <Value>(
   read: (text: string) => Value,
 ): ((key: string, text: string) => Value) => {
   const known = new Map<string, { readonly text: string; readonly value: Value }>()
@@ -57,9 +57,9 @@ const dueTable: Table<DueRow> = {
   indexes: [],
 }
 
-const paidOf = createReadings((text) => JSON.parse(text) as OrderDetails)
+const paidOf = createParsedTextCache((text) => JSON.parse(text) as OrderDetails)
 /** A plan as the event that opened it left it. */
-const openedOf = createReadings((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
+const openedOf = createParsedTextCache((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
 
 type Given = Extract<
   RecordedEvent<StockEvent | PlanEvent>,
@@ -148,15 +148,15 @@ const rentalsIn = (event: Given): readonly string[] => {
 
 const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
   const order = paidOf(row.order_id, row.paid)
-  const { stream } = arbiterOf(order)
+  const { stream } = allocationOwnerOf(order)
   if (event.stream !== stream) say('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
   const due = dueOf(event, order, rows)
   if (due === null || due.type !== event.type)
     say('goods', `order ${row.order_id} paid for ${due === null ? 'nothing that could be given' : due.type}`)
-  else if (!same(due.data, event.data))
+  else if (!isSameJson(due.data, event.data))
     say(
       'goods',
-      `it is not what order ${row.order_id} paid for: ${differences(event.data, due.data as object)}`,
+      `it is not what order ${row.order_id} paid for: ${describeDifferences(event.data, due.data as object)}`,
     )
   if (Math.abs(Date.parse(givenAt(event)) - Date.parse(event.metadata.recordedAt)) > staleMs)
     say('goods-time', `it says ${givenAt(event)} and was recorded at ${event.metadata.recordedAt}`)
@@ -166,8 +166,8 @@ const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
 /** The order of an order's own stream is the one that was paid. */
 const checkPaid = (row: DueRow, order: OrderDetails, say: Say): void => {
   const paid = paidOf(row.order_id, row.paid)
-  if (!same(paid, order))
-    say('order-changed', `it is not the order that was paid: ${differences(order, paid)}`)
+  if (!isSameJson(paid, order))
+    say('order-changed', `it is not the order that was paid: ${describeDifferences(order, paid)}`)
 }
 
 const checkGot = (
@@ -194,7 +194,7 @@ const isGiven = (event: Known): event is Given =>
  * product, country, carrier and rotation, for so many days; the rentals that it prolongs, from their own end; so many bytes;
  * so much speed. And the order's own stream names that order and those goods.
  */
-export const goodsRules: ReadModel = {
+export const fulfilmentRules: ReadModel = {
   name: 'audit-goods',
   version: 1,
   tables: [dueTable],
@@ -221,7 +221,7 @@ export const goodsRules: ReadModel = {
     const orderId = orderIdIn(recorded)
     if (orderId === null) return
     const event = recorded as Known
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     const row = rows.get(dueTable, [orderId])
     if (event.type === 'WalletDebited' || event.type === 'CustomerCharged') {
       rows.put(dueTable, { order_id: orderId, paid: JSON.stringify(event.data.order), proxy_ids: null })

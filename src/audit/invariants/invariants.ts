@@ -3,7 +3,7 @@ import { type ReadModel, type ReadModelGroup, type RowKey, createDispatch } from
 import { approvalRules } from './approval-invariants.ts'
 import { authorityRules } from './authority-invariants.ts'
 import { commitmentRules, deliveryRules } from './delivery-invariants.ts'
-import { goodsRules } from './fulfilment-invariants.ts'
+import { fulfilmentRules } from './fulfilment-invariants.ts'
 import { marginRules } from './margin-invariants.ts'
 import { decidedRules, movementRules, statementRules } from './movement-invariants.ts'
 import { orderRules } from './order-invariants.ts'
@@ -15,7 +15,7 @@ import { batchRules, scrapePriceRules, scrapeRules } from './scrape-invariants.t
 import { capRules, payerRules } from './spend-cap-invariants.ts'
 import { stockRules } from './stock-invariants.ts'
 import { subscriptionRules } from './subscription-invariants.ts'
-import { violate, violationsTable } from './violation.ts'
+import { recordViolation, violationsTable } from './violation.ts'
 import { walletRules } from './wallet-invariants.ts'
 
 /** Only the table that all rules write what they find to. */
@@ -38,7 +38,7 @@ export const rules: readonly ReadModel[] = [
   approvalRules,
   orderRules,
   // Before the laws of stock and plans: it looks at rentals and plans as they were.
-  goodsRules,
+  fulfilmentRules,
   marginRules,
   stockRules,
   planRules,
@@ -71,7 +71,7 @@ const nameRows = (rule: ReadModel, event: RecordedEvent, named: RowKey[]): void 
  * All laws as one read model, which the running server folds. An event that a law cannot read breaks it, and passes it by: a
  * foreign event stops nothing. A change of any of them makes all their tables anew, for what they found stands in one.
  */
-export const laws: ReadModel = {
+export const invariants: ReadModel = {
   name: 'laws',
   version: rules.reduce((sum, { version }) => sum + version, 0),
   tables: rules.flatMap(({ tables }) => tables),
@@ -84,10 +84,10 @@ export const laws: ReadModel = {
   apply: (event, rows) => {
     for (const rule of rulesFor(event)) {
       const problem = rows.attempt(() => rule.apply(event, rows))
-      if (problem !== null) violate(rows, event, rule.name, `the rule cannot read it: ${problem}`)
+      if (problem !== null) recordViolation(rows, event, rule.name, `the rule cannot read it: ${problem}`)
     }
   },
 }
 
 /** Nobody reads it on a request: large batches cost least, and a seal waits for it. */
-export const lawGroup: ReadModelGroup = { name: 'laws', models: [laws], gatherMs: 500, maxBatch: 10_000 }
+export const invariantGroup: ReadModelGroup = { name: 'laws', models: [invariants], batchWindowMs: 500, maxBatch: 10_000 }

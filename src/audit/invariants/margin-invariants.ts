@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** Both sides of an order for a customer. Micro-dollars. */
 type Sides = { readonly revenue: number; readonly cost: number }
@@ -239,7 +239,7 @@ export const marginRules: ReadModel = {
     const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
     rows.put(
       ordersTable,
-      after(before, event, (rule, problem) => violate(rows, event, rule, problem)),
+      after(before, event, (rule, problem) => recordViolation(rows, event, rule, problem)),
     )
   },
 }

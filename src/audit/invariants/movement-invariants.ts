@@ -1,9 +1,9 @@
 import type { LedgerEvent, WalletAdjusted, WalletCredited } from '../../domain/ledger/events.ts'
 import { type StatementLineBooked, streamOfLine } from '../../domain/ledger/statement-lines.ts'
-import type { BreachEvent } from '../../domain/seals/events.ts'
+import type { ViolationEvent } from '../../domain/seals/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** What an operator decided about an event that breaks a law. */
 export type DecidedRow = {
@@ -35,7 +35,7 @@ export const decidedRules: ReadModel = {
   takes: { types: new Set(['LawBreachDecided']) },
   reads: () => [],
   apply: (recorded, rows) => {
-    const { type, data, metadata } = recorded as RecordedEvent<BreachEvent>
+    const { type, data, metadata } = recorded as RecordedEvent<ViolationEvent>
     if (type !== 'LawBreachDecided') return
     const { eventId, rule, reason } = data
     const { actor, recordedAt } = metadata
@@ -112,9 +112,9 @@ export const movementRules: ReadModel = {
     const row = { account_id: accountId, movement_id: id, amount_micros: amountMicros }
     if (event.type === 'HoldCaptured' || event.type === 'HoldReleased') {
       if (before === undefined || !before.open)
-        violate(rows, event, 'hold-not-open', `hold ${event.data.holdId} is not open`)
+        recordViolation(rows, event, 'hold-not-open', `hold ${event.data.holdId} is not open`)
       else if (before.amount_micros !== amountMicros)
-        violate(
+        recordViolation(
           rows,
           event,
           'hold-amount',
@@ -123,7 +123,7 @@ export const movementRules: ReadModel = {
       rows.put(movementsTable, { ...row, open: false })
       return
     }
-    if (before !== undefined) violate(rows, event, 'movement-twice', `${id} moved money before`)
+    if (before !== undefined) recordViolation(rows, event, 'movement-twice', `${id} moved money before`)
     rows.put(movementsTable, { ...row, open: event.type === 'FundsHeld' })
   },
 }
@@ -182,7 +182,7 @@ export const statementRules: ReadModel = {
     }
     if (!isLine(event)) return
     const { gateway, reference, feeMicros, payoutMicros } = event.data
-    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     if (event.stream !== streamOfLine(event.data))
       say('line-elsewhere', `the stream of line ${reference} of ${gateway} is ${streamOfLine(event.data)}`)
     if (feeMicros === 0 && payoutMicros === 0) say('line-of-nothing', 'it books neither a fee nor a payout')

@@ -5,7 +5,7 @@ import type { StockEvent } from '../../domain/stock/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** What the log has said of an order so far. */
 type OrderRow = {
@@ -338,7 +338,7 @@ export const orderRules: ReadModel = {
     const orderId = orderIdOf(event)
     if (orderId === null) return
     const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
-    const row = after(before, event, (rule, problem) => violate(rows, event, rule, problem))
+    const row = after(before, event, (rule, problem) => recordViolation(rows, event, rule, problem))
     rows.put(ordersTable, { ...row, last_position: event.position })
   },
 }

@@ -1,7 +1,7 @@
 import type { PeriodEvent } from '../../domain/periods/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import { violate } from './violation.ts'
+import { recordViolation } from './violation.ts'
 
 type PeriodRow = { period: string; closed: boolean }
 
@@ -29,7 +29,7 @@ export const periodRules: ReadModel = {
     if (!isPeriod(event)) return
     const { period } = event.data
     const before = rows.get(periodsTable, [period])
-    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     if (event.type === 'PeriodCutOff') {
       if (before !== undefined) say('period-twice', `${period} was cut off before`)
       if (event.metadata.recordedAt < event.data.endedAt)

@@ -1,7 +1,7 @@
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import { violate } from './violation.ts'
+import { recordViolation } from './violation.ts'
 
 type PlanRow = {
   plan_id: string
@@ -38,7 +38,7 @@ export const planRules: ReadModel = {
     if (!recorded.stream.startsWith(planPrefix)) return
     const event = recorded as RecordedEvent<PlanEvent>
     const planId = event.stream.slice(planPrefix.length)
-    const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+    const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
     const plan = rows.get(plansTable, [planId])
     if (event.type === 'PlanActivated') {
       if (plan !== undefined) say('plan-twice', `plan ${planId} was opened before`)

@@ -9,7 +9,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
 import { applyCatalog, catalogReads, catalogTables, findProduct, isCatalogEvent, productReads } from './priced-catalog.ts'
 import { applySeller, applyTerms, findTerms, isTermsEvent, pricedTermsReads, sellerReads, termsPrefix, termsReads, termsTables } from './priced-terms.ts'
-import { violate } from './violation.ts'
+import { recordViolation } from './violation.ts'
 
 /** An order that awaits its payment: it may be paid long after it was priced. `sales`: JSON, their digests. */
 type AwaitedRow = { order_id: string; sales: string }
@@ -126,7 +126,7 @@ export const priceRules: ReadModel = {
   apply: (event, rows) => {
     if (isCatalogEvent(event)) {
       const problem = applyCatalog(event, rows)
-      if (problem !== null) violate(rows, event, 'catalogue', problem)
+      if (problem !== null) recordViolation(rows, event, 'catalogue', problem)
       return
     }
     if (isTermsEvent(event)) return applyTerms(event, rows)
@@ -146,6 +146,6 @@ export const priceRules: ReadModel = {
     const sale = priceOf(rows, order, Date.parse(event.metadata.recordedAt))
     const problem = typeof sale === 'string' ? sale : differences(order, sale)
     if (problem !== null)
-      violate(rows, event, 'price', `order ${order.orderId} is not what its catalogue gives: ${problem}`)
+      recordViolation(rows, event, 'price', `order ${order.orderId} is not what its catalogue gives: ${problem}`)
   },
 }

@@ -76,7 +76,7 @@ export const isCatalogEvent = (event: RecordedEvent): event is RecordedEvent<Cat
 /** What `applyCatalog` looks at, as far as the event alone tells. */
 export const catalogReads: readonly RowKey[] = [{ table: standingTable.name, key: ['catalog'] }]
 
-const standing = (rows: Rows): readonly string[] =>
+const currentDigests = (rows: Rows): readonly string[] =>
   JSON.parse(rows.get(standingTable, ['catalog'])?.digests ?? '[]')
 
 const forget = (rows: Rows, { digest, product_ids }: CatalogRow): void => {
@@ -86,7 +86,7 @@ const forget = (rows: Rows, { digest, product_ids }: CatalogRow): void => {
 
 const importCatalog = (data: CatalogImported['data'], atMs: number, rows: Rows): void => {
   const { digest } = data
-  const before = standing(rows)
+  const before = currentDigests(rows)
   const kept = [digest]
   for (const former of before) {
     if (former === digest) continue
@@ -127,7 +127,7 @@ export const applyCatalog = (event: RecordedEvent<CatalogEvent>, rows: Rows): st
       : `it names the digest ${event.data.digest}, its products come to ${digest}`
   }
   const { productId, state } = event.data
-  const [digest] = standing(rows)
+  const [digest] = currentDigests(rows)
   const row = digest === undefined ? undefined : rows.get(productsTable, [digest, productId])
   if (row === undefined) return `the catalogue has no product ${productId}`
   if (row.state !== state) rows.put(productsTable, { ...row, state, state_ms: atMs })

@@ -5,7 +5,7 @@ import type { ManualMovement, ManualMovementEvent } from '../../domain/ledger/ma
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** What a deposit is, and what of it the ledger has. */
 type DepositRow = {
@@ -253,7 +253,7 @@ const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say:
 }
 
 /** What an event of a deposit says of where it stands. */
-const standing = (event: DepositEvent): Partial<DepositRow> => {
+const depositStateAfter = (event: DepositEvent): Partial<DepositRow> => {
   switch (event.type) {
     case 'DepositInvoiceCreated':
       return { closes_ms: Date.parse(event.data.expiresAt) }
@@ -303,7 +303,7 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
       `it says that ${inDollars(event.data.creditedMicros)} was credited, its payments come to ${inDollars(deposit.credited_micros)}`,
     )
   if (event.type !== 'DepositPaymentReceived' && event.type !== 'DepositPaymentCredited') {
-    rows.put(depositsTable, { ...deposit, ...standing(event), last_position })
+    rows.put(depositsTable, { ...deposit, ...depositStateAfter(event), last_position })
     return
   }
   const { paymentId, amountMicros } = event.data
@@ -374,7 +374,7 @@ export const reasonRules: ReadModel = {
   },
   apply: (recorded, rows) => {
     const event = recorded as Known
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     if (event.stream.startsWith(ledgerPrefix)) {
       const credit = creditIn(event)
       if (credit !== null) return checkCredit(event, credit, rows, say)

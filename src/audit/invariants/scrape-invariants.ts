@@ -8,7 +8,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { scrapeBatchIdOf } from '../../kernel/ids.ts'
 import { scrapeBatchStream, scraperPricesStream } from '../../kernel/streams.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** A batch as it was taken on. `facts`: JSON, what both of its events say. */
 type BatchRow = { batch_id: string; facts: string; finished: boolean; last_position: number }
@@ -43,7 +43,7 @@ export const batchRules: ReadModel = {
     const { batchId } = event.data
     const row = rows.get(batchesTable, [batchId])
     const facts = factsOf(event.data)
-    const say = (problem: string): void => violate(rows, event, 'scrape-batch', problem)
+    const say = (problem: string): void => recordViolation(rows, event, 'scrape-batch', problem)
     const put = (finished: boolean): void =>
       rows.put(batchesTable, { batch_id: batchId, facts, finished, last_position: event.position })
     if (event.type === 'ScrapeBatchAccepted') {
@@ -145,7 +145,7 @@ export const scrapePriceRules: ReadModel = {
       : isStart(event)
         ? startProblem(event, rows)
         : null
-    if (problem !== null) violate(rows, event, 'scrape-price', problem)
+    if (problem !== null) recordViolation(rows, event, 'scrape-price', problem)
   },
 }
 
@@ -306,7 +306,7 @@ export const scrapeRules: ReadModel = {
     const holdId = holdIn(recorded)
     if (holdId === null) return
     const event = recorded as Known
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     const before = rows.get(triesTable, [holdId])
     if (event.type === 'ScrapeStarted') {
       const formerId = formerOf(event)

@@ -4,7 +4,7 @@ import { capKeyOf } from '../../domain/ledger/spend-cap.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** A key that has a cap, with what was spent under it since it has one. */
 type CapRow = {
@@ -111,7 +111,7 @@ export const capRules: ReadModel = {
     const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
     const cap = row === undefined ? null : capAt(row, atMs)
     if (cap !== null && spent > centsToMicros(cap))
-      violate(
+      recordViolation(
         rows,
         event,
         'spend-cap',
@@ -155,6 +155,6 @@ export const payerRules: ReadModel = {
   reads: () => [],
   apply: (event, rows) => {
     const problem = problemOf(event as RecordedEvent<LedgerEvent>)
-    if (problem !== null) violate(rows, event, 'order-payer', problem)
+    if (problem !== null) recordViolation(rows, event, 'order-payer', problem)
   },
 }

@@ -1,7 +1,7 @@
 import type { AddressEvent, StockEvent } from '../../domain/stock/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { violate } from './violation.ts'
+import { recordViolation } from './violation.ts'
 
 type AddressRow = {
   ip: string
@@ -201,7 +201,7 @@ export const stockRules: ReadModel = {
   },
   apply: (recorded, rows) => {
     const event = recorded as Known
-    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const say: Say = (rule, problem) => recordViolation(rows, event, rule, problem)
     switch (event.type) {
       case 'AddressStocked': {
         const row = addressOf(rows, event.data.ip)

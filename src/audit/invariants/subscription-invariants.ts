@@ -7,7 +7,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
 import { staleMs } from './priced-catalog.ts'
-import { differences, same, violate } from './violation.ts'
+import { describeDifferences, isSameJson, recordViolation } from './violation.ts'
 
 /** An order that pays a period, from its debit until its subscription names it. `paid`: JSON of `PaidOrder`. */
 type PeriodRow = {
@@ -129,7 +129,7 @@ const dueOf = (
     }
     case 'SubscriptionExpired': {
       const { reason, expiredAt } = event.data
-      const refused = { periodStart: state.currentPeriodEnd, reason, orderStands: false }
+      const refused = { periodStart: state.currentPeriodEnd, reason, orderExists: false }
       return decideRefused(state, refused, Date.parse(expiredAt))
     }
     default:
@@ -161,12 +161,12 @@ const orderProblem = (state: Subscription | null, { details }: PaidOrder): strin
     interval: terms.interval,
     period: terms.period,
   }
-  if (!same(asked, due)) return `its order is not what was subscribed to: ${differences(asked, due)}`
+  if (!isSameJson(asked, due)) return `its order is not what was subscribed to: ${describeDifferences(asked, due)}`
   return quantity > terms.quantity ? `its order is of ${quantity}, above the ${terms.quantity} of it` : null
 }
 
 const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
-  const say = (problem: string, rule = 'subscription'): void => violate(rows, event, rule, problem)
+  const say = (problem: string, rule = 'subscription'): void => recordViolation(rows, event, rule, problem)
   const subscriptionId = event.stream.slice(prefix.length)
   const row = rows.get(subscriptionsTable, [subscriptionId])
   const state: SubscriptionState = row === undefined ? null : JSON.parse(row.state)
@@ -175,8 +175,8 @@ const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
   else {
     const [one] = due
     if (one?.type !== event.type) say(`it would say ${one?.type ?? 'nothing'} then, not ${event.type}`)
-    else if (!same(one.data, event.data))
-      say(`it is not what was paid or due: ${differences(event.data, one.data)}`)
+    else if (!isSameJson(one.data, event.data))
+      say(`it is not what was paid or due: ${describeDifferences(event.data, one.data)}`)
   }
   if (event.data.subscriptionId !== subscriptionId)
     say(`it is about ${event.data.subscriptionId}`, 'subscription-elsewhere')

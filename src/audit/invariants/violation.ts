@@ -24,7 +24,7 @@ const isEqual = (one: unknown, other: unknown): boolean => {
 }
 
 /** Whether two JSON values mean the same, whatever the order of their fields; one that is undefined is none. */
-export const same = (one: unknown, other: unknown): boolean =>
+export const isSameJson = (one: unknown, other: unknown): boolean =>
   isEqual(one, other) || JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
 
 const shown = (value: unknown): string => {
@@ -33,10 +33,10 @@ const shown = (value: unknown): string => {
 }
 
 /** The fields in which two facts differ, in words: `bytes 6, not 5; unit "GB", not none`. */
-export const differences = (said: object, due: object): string =>
+export const describeDifferences = (said: object, due: object): string =>
   [...new Set([...Object.keys(said), ...Object.keys(due)])]
     .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
-    .filter(([, one, other]) => !same(one, other))
+    .filter(([, one, other]) => !isSameJson(one, other))
     .map(([name, one, other]) => `${name} ${shown(one)}, not ${shown(other)}`)
     .join('; ')
 
@@ -87,7 +87,7 @@ export const accountOf = ({
 }
 
 /** `rule` names one law, e.g. `wallet-below-zero`; an event breaks each at most once. */
-export const violate = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
+export const recordViolation = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
   rows.put(violationsTable, {
     position: event.position,
     rule,

@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { inDollars, violate } from './violation.ts'
+import { inDollars, recordViolation } from './violation.ts'
 
 /** What the books say of an account's wallet. Micro-dollars. */
 type WalletRow = {
@@ -86,7 +86,7 @@ const unbalanced = (postings: readonly Posting[]): string | null => {
 }
 
 const checkWallet = (event: RecordedEvent<LedgerEvent>, rows: Rows, wallet: WalletRow): void => {
-  const say = (rule: string, problem: string): void => violate(rows, event, rule, problem)
+  const say = (rule: string, problem: string): void => recordViolation(rows, event, rule, problem)
   const { availableAfterMicros } = event.data
   if (wallet.available !== availableAfterMicros)
     say(
@@ -125,16 +125,16 @@ const checkCredit = (
   const credit = (before?.credit ?? 0) - sumOf(postings, book, customerAccount(customerId))
   const receivable = (before?.receivable ?? 0) + sumOf(postings, book, customerReceivableAccount(customerId))
   if (credit !== creditAfterMicros)
-    violate(
+    recordViolation(
       rows,
       event,
       'customer-credit',
       `it leaves the customer ${inDollars(creditAfterMicros)} as it says, but ${inDollars(credit)} by its postings`,
     )
   if (creditAfterMicros < 0 || credit < 0)
-    violate(rows, event, 'credit-below-zero', `the credit of ${customerId} is below zero`)
+    recordViolation(rows, event, 'credit-below-zero', `the credit of ${customerId} is below zero`)
   if (receivable < 0)
-    violate(rows, event, 'customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
+    recordViolation(rows, event, 'customer-debt-below-zero', `more than the debt of ${customerId} was paid`)
   rows.put(creditsTable, {
     account_id: accountId,
     customer_id: customerId,
@@ -151,7 +151,7 @@ const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: re
   const booked = -sumOf(postings, book, 'revenue:sales') - sumOf(postings, book, 'expenses:cost-of-sales')
   const terms = centsToMicros(order.amountCents - (order.costCents ?? 0))
   if (booked !== terms)
-    violate(
+    recordViolation(
       rows,
       event,
       'margin',
@@ -162,17 +162,17 @@ const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: re
 const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, rows: Rows): void => {
   const before = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
   if (!before.created)
-    violate(rows, event, 'account-unknown', `there is no account ${accountId} at this place of the log`)
+    recordViolation(rows, event, 'account-unknown', `there is no account ${accountId} at this place of the log`)
   let postings: readonly Posting[]
   try {
     postings = postingsOf(event, { accountId, reseller: before.reseller })
   } catch (error) {
-    violate(rows, event, 'postings', `it cannot be booked: ${(error as Error).message}`)
+    recordViolation(rows, event, 'postings', `it cannot be booked: ${(error as Error).message}`)
     rows.put(walletsTable, { ...before, available: event.data.availableAfterMicros })
     return
   }
   const off = unbalanced(postings)
-  if (off !== null) violate(rows, event, 'postings', `its entry in the book ${off} does not sum to zero`)
+  if (off !== null) recordViolation(rows, event, 'postings', `its entry in the book ${off} does not sum to zero`)
   const wallet: WalletRow = {
     ...before,
     available: before.available - sumOf(postings, serviceBook, walletAccount(accountId)),
@@ -216,8 +216,8 @@ export const walletRules: ReadModel = {
     const { accountId: created, reseller } = event.data as AccountCreated['data']
     const before = rows.get(walletsTable, [created])
     if (event.stream !== `${accountPrefix}${created}`)
-      violate(rows, event, 'account-elsewhere', `it makes the account ${created}`)
-    if (before?.created) violate(rows, event, 'account-twice', `account ${created} was made before`)
+      recordViolation(rows, event, 'account-elsewhere', `it makes the account ${created}`)
+    if (before?.created) recordViolation(rows, event, 'account-twice', `account ${created} was made before`)
     rows.put(walletsTable, { ...(before ?? emptyWallet(created)), created: true, reseller })
   },
 }

@@ -78,7 +78,7 @@ export type DigestStore = {
    * Keeps what follows the kept ones; what is there already, from whatever process, stays as it is.
    * @throws Error when the run does not reach the kept ones: some were removed
    */
-  keep(run: DigestRun): Promise<void>
+  save(run: DigestRun): Promise<void>
   /** Kept digests in order, one row at a time, from the row that holds this ordinal on. */
   rows(from?: number): AsyncIterable<DigestRow>
   /** Removes them all, to be made anew. */
@@ -143,7 +143,7 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
       return rows[0]?.digest ?? null
     },
 
-    async keep(run) {
+    async save(run) {
       if (run.digests.length / digestBytes > maxEventsARow)
         throw new RangeError('a run of digests is longer than a row takes')
       await inTransaction(pool, async (client) => {

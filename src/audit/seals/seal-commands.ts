@@ -1,16 +1,16 @@
 import type { Command } from 'commander'
 import { writeFile } from 'node:fs/promises'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { ledgerCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { replaceSealKey } from '../../platform/vault/keys.ts'
-import { refuseBroken } from '../violation-commands.ts'
+import { refuseUnresolvedViolations } from '../violation-commands.ts'
 import { createDigestStore } from './digests.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import { listSeals, sealsFileOf } from './seal-queries.ts'
-import { SealRefused, openSealing, readSeals, rotateSealKey, takeToHead } from './sealing.ts'
+import { SealRefused, openSealing, readSeals, rotateSealKey, chainToHead } from './sealing.ts'
 import { type SealsFile, readSealKey } from './seals-file.ts'
 
 /**
@@ -27,9 +27,9 @@ const sealNow = async (
   const bar = createProgressBar(process.stderr)
   try {
     const sealing = await openSealing({ log, runner, store, key: sealKeyOf(keys.seal), clock }, context)
-    await takeToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
+    await chainToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
     bar.end()
-    if (laws) await refuseBroken(context)
+    if (laws) await refuseUnresolvedViolations(context)
     return (await sealing.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
@@ -112,7 +112,7 @@ const registerExport = (seals: Command, cli: Cli): void => {
         )
         return {
           json: { file: path, seals: file.seals.length, throughOrdinal },
-          text: `wrote ${counted(file.seals.length, 'seal')} to ${path}; the last covers ${counted(throughOrdinal, 'event')}`,
+          text: `wrote ${pluralize(file.seals.length, 'seal')} to ${path}; the last covers ${pluralize(throughOrdinal, 'event')}`,
         }
       }),
     )

@@ -48,7 +48,7 @@ export const listSeals = async (
 }
 
 /** All changes of the key and the last seals, in their order: what is exported. */
-export const sealsToKeep = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
+export const sealsToExport = async (log: EventLog, lastSeals: number): Promise<readonly SealEvent[]> => {
   const rotations: SealKeyRotated[] = []
   let kept: SealEvent[] = []
   for await (const { type, data } of log.readStream(sealStream)) {
@@ -68,7 +68,7 @@ export const sealsFileOf = async (
   { log, clock }: { readonly log: EventLog; readonly clock: Clock },
   last: number,
 ): Promise<SealsFile | null> => {
-  const seals = await sealsToKeep(log, last)
+  const seals = await sealsToExport(log, last)
   const [first] = await log.readAll(0, 1)
   if (first === undefined || !seals.some(({ type }) => type === 'LogSealed')) return null
   return {

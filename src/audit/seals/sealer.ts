@@ -4,15 +4,15 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { Lulls } from '../../platform/commands/background-scheduler.ts'
+import type { BackgroundScheduler } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { lead } from '../../platform/postgres/leader.ts'
+import { runAsLeader } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import type { LogFeed, LogReader } from '../../platform/projections/feed.ts'
 import { createDigestStore } from './digests.ts'
 import type { SealKey } from './seal-key.ts'
-import { SealRefused, type Sealing, openSealing, sealerLock, takeToHead } from './sealing.ts'
+import { SealRefused, type Sealing, openSealing, sealerLock, chainToHead } from './sealing.ts'
 
 export type SealerDeps = {
   readonly pool: pg.Pool
@@ -21,7 +21,7 @@ export type SealerDeps = {
   readonly runner: CommandRunner
   readonly key: SealKey
   readonly clock: Clock
-  readonly lulls: Pick<Lulls, 'giveWay'>
+  readonly backgroundScheduler: Pick<BackgroundScheduler, 'yieldToCommands'>
   readonly logger: Logger
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
@@ -43,7 +43,7 @@ export type Sealer = {
 }
 
 /** How long events gather, milliseconds: a digest need not be fresh, and a wake-up for each event costs more than it. */
-const gatherMs = 60
+const batchWindowMs = 60
 const helping = 4_000
 const firstBackoffMs = 500
 const maxBackoffMs = 60_000
@@ -64,7 +64,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     runner,
     key,
     clock,
-    lulls,
+    backgroundScheduler,
     logger,
     every,
     onSeal = () => undefined,
@@ -84,7 +84,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
       if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
       const until = due === null ? signal : AbortSignal.any([signal, due])
       try {
-        await reader.arrived(chain.end().position, until)
+        await reader.waitForEvent(chain.end().position, until)
         await chain.take(await reader.nextStored(chain.end().position, helping, until))
       } catch (error) {
         if (due?.aborted && !signal.aborted) return
@@ -108,7 +108,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   const sealLast = async (sealing: Sealing, ended: AbortSignal): Promise<void> => {
     const signal = AbortSignal.any([ended, AbortSignal.timeout(lastSealMs)])
     const overdue = once(signal, 'abort').then(() => signal.throwIfAborted())
-    const sealed = takeToHead(log, sealing.chain).then(() => sealTaken(sealing, signal))
+    const sealed = chainToHead(log, sealing.chain).then(() => sealTaken(sealing, signal))
     try {
       await Promise.race([sealed, overdue])
     } catch (error) {
@@ -118,7 +118,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
 
   const sealOn = async (reader: LogReader, ended: AbortSignal, signal: AbortSignal): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
-    const sealing = await openSealing({ log, runner, store, key, clock, giveWay: lulls.giveWay }, cause())
+    const sealing = await openSealing({ log, runner, store, key, clock, yieldToCommands: backgroundScheduler.yieldToCommands }, cause())
     try {
       while (!signal.aborted) {
         await gather(sealing, reader, signal)
@@ -129,7 +129,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const running = lead(
+  const running = runAsLeader(
     {
       pool,
       applicationName: 'farebox sealer',
@@ -145,7 +145,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
       },
     },
     async ({ ended }, signal) => {
-      const reader = feed.reader({ gatherMs })
+      const reader = feed.reader({ batchWindowMs })
       try {
         await sealOn(reader, ended, signal)
       } finally {

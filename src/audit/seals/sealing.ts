@@ -2,8 +2,8 @@ import { type SealAnswer, decideRotation, decideSeal } from '../../domain/seals/
 import { type LogSealed, type SealKeyRotated, type SealState, sealFold } from '../../domain/seals/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { provesItself, sealStream } from '../../kernel/streams.ts'
-import { type GiveWay, goOn, patienceMs, patientWhile, turnEach } from '../../platform/commands/background-scheduler.ts'
+import { isSelfSigned, sealStream } from '../../kernel/streams.ts'
+import { type YieldToCommands, noYield, maxYieldMs, yieldWhileOnTime, yieldEvery } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
@@ -19,7 +19,7 @@ export type LogChain = {
   /** Takes the next events of the log; in turns, so that others of this process get theirs. */
   take(events: readonly StoredEvent[]): Promise<void>
   /** Keeps the digests of what was taken. */
-  keep(): Promise<void>
+  save(): Promise<void>
   /** A seal covers everything up to this ordinal. */
   sealed(throughOrdinal: number): void
 }
@@ -34,12 +34,12 @@ const turnSteps = 5
 /**
  * Goes on from where the kept digests end, else from the start of the log.
  * @param sealedThrough the ordinal that the last seal covers, 0 without one
- * @param giveWay called before each step of taking events
+ * @param yieldToCommands called before each step of taking events
  */
 export const openChain = async (
   store: DigestStore,
   sealedThrough: number,
-  giveWay: GiveWay = goOn,
+  yieldToCommands: YieldToCommands = noYield,
 ): Promise<LogChain> => {
   const digestOf = createEventDigest()
   let end = (await store.end()) ?? startPlace()
@@ -65,12 +65,12 @@ export const openChain = async (
     filling.set(digest, filled * digestBytes)
     filled += 1
     if (filled === maxRunEvents) closeRun()
-    if (provesItself(event.stream)) provenAlone.push(ordinal)
+    if (isSelfSigned(event.stream)) provenAlone.push(ordinal)
   }
 
   const keepRuns = async (): Promise<void> => {
     for (let run = runs[0]; run !== undefined; run = runs[0]) {
-      await store.keep(run)
+      await store.save(run)
       runs.shift()
     }
   }
@@ -81,10 +81,10 @@ export const openChain = async (
     // last seal, which a crash between the two leaves, are never those of events alone that need no seal.
     unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
     async take(events) {
-      const dueMs = performance.now() + patienceMs
-      const rest = turnEach(
+      const dueMs = performance.now() + maxYieldMs
+      const rest = yieldEvery(
         turnSteps,
-        patientWhile(giveWay, () => performance.now() < dueMs),
+        yieldWhileOnTime(yieldToCommands, () => performance.now() < dueMs),
       )
       for (const [at, event] of events.entries()) {
         if (at % stepEvents === 0) await rest()
@@ -93,7 +93,7 @@ export const openChain = async (
       // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.
       if (end.ordinal <= covered) await keepRuns()
     },
-    async keep() {
+    async save() {
       closeRun()
       await keepRuns()
     },
@@ -119,7 +119,7 @@ export type SealingDeps = {
   readonly key: SealKey
   readonly clock: Clock
   /** Called before each step of taking events. */
-  readonly giveWay?: GiveWay
+  readonly yieldToCommands?: YieldToCommands
 }
 
 export type Sealing = {
@@ -145,9 +145,9 @@ const differs = (ordinal: number): SealRefused =>
  * @throws SealRefused when the kept digests are not those of the log's seals
  */
 export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
-  const { log, runner, store, key, clock, giveWay } = deps
+  const { log, runner, store, key, clock, yieldToCommands } = deps
   let { last } = await readSeals(runner, cause)
-  const chain = await openChain(store, last?.throughOrdinal ?? 0, giveWay)
+  const chain = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
   const { ordinal, position, eventId } = chain.end()
   if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
     throw new SealRefused(
@@ -179,7 +179,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
     async seal(cause) {
       if (chain.unsealed() === 0) return null
       // Kept first: a seal in the log always finds its digests, and a log that cannot be written to is not sealed.
-      await chain.keep()
+      await chain.save()
       if (last !== null) await assertHolds(last)
       const { ordinal, eventId, digest } = chain.end()
       const unsigned = {
@@ -215,7 +215,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
 const pageSize = 5_000
 
 /** Takes the log up to where it ends now. */
-export const takeToHead = async (
+export const chainToHead = async (
   log: Pick<EventLog, 'readAll'>,
   chain: LogChain,
   onPage: (ordinal: number, position: number) => void = () => undefined,

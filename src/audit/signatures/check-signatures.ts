@@ -2,7 +2,7 @@ import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import type pg from 'pg'
 import type { EventMetadata } from '../../kernel/event.ts'
-import { foreignObject } from '../../kernel/json-text.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { type IntroducedKey, type SealingKey, createBatchStatement, readIntroduction, stopProblem } from './signing-keys.ts'
@@ -50,7 +50,7 @@ export const readSignedBatches = async (
 }
 
 /** Batches that begin behind the end of the log: their events were cut off. */
-export const countBehindTheEnd = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
+export const countBatchesPastHead = async (pool: Pick<pg.Pool, 'query'>): Promise<number> => {
   const { rows } = await pool.query<{ count: number }>(
     `select count(*)::int as count from log.signatures
       where first_position > (select last_position from log.head)`,
@@ -59,10 +59,10 @@ export const countBehindTheEnd = async (pool: Pick<pg.Pool, 'query'>): Promise<n
 }
 
 /** An event with its ordinal. */
-export type Placed = { readonly event: StoredEvent; readonly ordinal: number }
+export type OrdinalEvent = { readonly event: StoredEvent; readonly ordinal: number }
 
 /** Told of each event that is not what a process wrote, in order. */
-export type OnUnsigned = (placed: Placed, problem: string) => void
+export type OnUnsigned = (placed: OrdinalEvent, problem: string) => void
 
 export type SignatureSummary = {
   /** Batches whose signatures fit. */
@@ -112,7 +112,7 @@ const inThreadPool = promisify(verify)
 /** A batch whose signature is being looked at. */
 type Signed = {
   readonly batch: SignedBatch
-  readonly events: readonly Placed[]
+  readonly events: readonly OrdinalEvent[]
   readonly key: KeyState | null
   readonly signed: Promise<boolean>
 }
@@ -121,11 +121,11 @@ type Signed = {
 const manyKeys = 1_000
 
 const recordedAt = ({ metadata }: StoredEvent): string | null => {
-  const at: unknown = foreignObject<EventMetadata>(metadata)?.recordedAt
+  const at: unknown = parseUntrustedObject<EventMetadata>(metadata)?.recordedAt
   return typeof at === 'string' ? at : null
 }
 
-const digested = function* (placed: readonly Placed[]): Generator<StoredEvent> {
+const digested = function* (placed: readonly OrdinalEvent[]): Generator<StoredEvent> {
   for (const { event } of placed) yield event
 }
 
@@ -141,17 +141,17 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   const refused = new Map<string, string>()
   let loadedThrough = options.after ?? 0
   let signing = options.signing ?? false
-  const waiting: Placed[] = []
+  const waiting: OrdinalEvent[] = []
   const batches: SignedBatch[] = []
   let last: StoredEvent | null = null
   const count = { batches: 0, signed: 0, unsigned: 0, keys: 0 }
 
-  const blame = (events: readonly Placed[], problem: string): void => {
+  const blame = (events: readonly OrdinalEvent[], problem: string): void => {
     for (const placed of events) onUnsigned(placed, problem)
   }
 
   /** Before its batch is looked at: a key stands in the first one that it signs. */
-  const look = ({ event }: Placed): void => {
+  const look = ({ event }: OrdinalEvent): void => {
     if (event.stream === sealStream) sealingKey.pass(event)
     if (event.type !== 'ProcessKeyIntroduced') return
     const of = event.stream.slice(processKeyStream('').length)
@@ -196,7 +196,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
       : `the process signed ${key.previousBatches} batches with the key ${key.previousPublicKey} before, the log has ${before}`
   }
 
-  const isSigned = (key: KeyState, batch: SignedBatch, events: readonly Placed[]): Promise<boolean> => {
+  const isSigned = (key: KeyState, batch: SignedBatch, events: readonly OrdinalEvent[]): Promise<boolean> => {
     const place = { number: batch.number, previousPosition: batch.previousPosition, count: batch.events }
     const statement = statementOf(Buffer.from(batch.publicKey, 'hex'), place, digested(events))
     return inThreadPool(null, statement, key.verifier, batch.signature)
@@ -260,7 +260,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     return typeof key !== 'string' && key.logId === logId
   }
 
-  const takeUnsigned = (placed: Placed, sealing: string): void => {
+  const takeUnsigned = (placed: OrdinalEvent, sealing: string): void => {
     const { event } = placed
     // Its batch was signed once: who takes the signatures away does not take signing back.
     signing ||= isIntroduced(event, sealing)
@@ -318,7 +318,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     },
     async end() {
       await takeAll(true)
-      const behind = await countBehindTheEnd(pool)
+      const behind = await countBatchesPastHead(pool)
       if (behind === 0) return null
       return `${behind} batches were signed behind the last event of the log: it was cut off`
     },

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { foreignObject } from '../../kernel/json-text.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { processKeyStream, sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { lead } from '../../platform/postgres/leader.ts'
+import { runAsLeader } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
@@ -13,13 +13,13 @@ import { createSignatureCheck } from './check-signatures.ts'
 import { type IntroducedKey, followSealingKey, keyAfter, readIntroduction } from './signing-keys.ts'
 
 /** How far a log was checked, and whether its processes signed there. */
-type Checked = { readonly position: number; readonly signing: boolean }
+type SignatureCheckpoint = { readonly position: number; readonly signing: boolean }
 
 /** With the event that stood there: a log that was set back has another one. */
-type Mark = Checked & { readonly eventId: string }
+type Mark = SignatureCheckpoint & { readonly eventId: string }
 
 /** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
-export type KeptSignatureCheck = {
+export type ResumableSignatureCheck = {
   /** Where the events begin that `take` wants next. */
   next(): number
   take(events: readonly StoredEvent[]): Promise<void>
@@ -36,12 +36,12 @@ type UnsignedRow = readonly [
 
 const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
   const { position, id, type, stream, data } = event
-  return [position, id, type, stream, accountOf({ stream, data: foreignObject(data) }), problem]
+  return [position, id, type, stream, accountOf({ stream, data: parseUntrustedObject(data) }), problem]
 }
 
 /** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
-export const readChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<Checked> => {
-  const { rows } = await pool.query<Checked>(
+export const readSignatureCheckpoint = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<SignatureCheckpoint> => {
+  const { rows } = await pool.query<SignatureCheckpoint>(
     `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
             coalesce(c.signing, false) as signing
        from log.head h left join (
@@ -100,10 +100,10 @@ export const openSignatureCheck = async ({
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'logId' | 'readStream'>
   readonly publicKey: string
-}): Promise<KeptSignatureCheck> => {
+}): Promise<ResumableSignatureCheck> => {
   const logId = await log.logId()
   await pool.query(forgetGone)
-  const checked = await readChecked(pool, logId)
+  const checked = await readSignatureCheckpoint(pool, logId)
   let next = checked.position
   const unsigned: UnsignedRow[] = []
 
@@ -173,10 +173,10 @@ export type SignatureWatchDeps = {
 }
 
 /** As for the laws: a check need not be fresher, and large batches cost least. */
-const gatherMs = 500
-const mostEvents = 4_000
+const batchWindowMs = 500
+const maxEvents = 4_000
 const lookMs = 100
-const mostWaitMs = 60_000
+const maxWaitMs = 60_000
 const retryMs = 1_000
 
 /**
@@ -187,7 +187,7 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
   const { pool, log, feed, logger } = deps
   const stopping = new AbortController()
 
-  const running = lead(
+  const running = runAsLeader(
     {
       pool,
       applicationName: 'farebox signatures',
@@ -200,12 +200,12 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
       },
     },
     async (_, signal) => {
-      const reader = feed.reader({ gatherMs })
+      const reader = feed.reader({ batchWindowMs })
       try {
         const check = await openSignatureCheck(deps)
         while (!signal.aborted) {
-          await reader.arrived(check.next(), signal)
-          await check.take(await reader.nextStored(check.next(), mostEvents, signal))
+          await reader.waitForEvent(check.next(), signal)
+          await check.take(await reader.nextStored(check.next(), maxEvents, signal))
         }
       } finally {
         reader.close()
@@ -215,9 +215,9 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
 
   return {
     async reached(position, signal) {
-      const untilMs = performance.now() + mostWaitMs
+      const untilMs = performance.now() + maxWaitMs
       const logId = await log.logId()
-      while ((await readChecked(pool, logId)).position < position) {
+      while ((await readSignatureCheckpoint(pool, logId)).position < position) {
         if (performance.now() > untilMs)
           throw new Error(`the signatures of the log are not checked up to position ${position}`)
         await sleep(lookMs, undefined, { signal })

@@ -128,12 +128,12 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
       const signature = own.key.signBytes(statementOf(own.publicKey, place, digested(rows)))
       return { publicKey: own.publicKey, ...place, signature }
     },
-    landed(firstPosition) {
+    onCommitted(firstPosition) {
       if (own === null) return
       own.batches += 1
       own.lastPosition = firstPosition
     },
-    lost() {
+    onOutcomeUnknown() {
       own = null
     },
   }
@@ -175,10 +175,10 @@ export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions)
       return stop
     },
     sign: () => null,
-    landed() {
+    onCommitted() {
       stop = null
     },
-    lost() {
+    onOutcomeUnknown() {
       stop = undefined
     },
   }

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '../../domain/seals/events.ts'
 import { sha256, writeInt8 } from '../../kernel/digest.ts'
-import { foreignObject } from '../../kernel/json-text.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { type DigestedEvent, createEventDigest } from '../seals/digests.ts'
 import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
@@ -71,7 +71,7 @@ export type IntroducedKey = {
 
 /** What an event that may be anybody's says, unchecked: its signature is looked at before anything else is believed. */
 const dataOf = <Data extends object>({ data }: Pick<StoredEvent, 'data'>): Data | null =>
-  foreignObject<Data>(data) as Data | null
+  parseUntrustedObject<Data>(data) as Data | null
 
 /** Which key seals the log, as its events pass by: the one that it began with, and those that it handed over to. */
 export type SealingKey = {

@@ -3,7 +3,7 @@ import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
-import { type AccountState, keyWorks } from './fold.ts'
+import { type AccountState, isKeyActive } from './fold.ts'
 
 export type AccountDecision = Decision<AccountEvent, AccountRefusal>
 
@@ -74,7 +74,7 @@ const refusalToIssue = (
   nowMs: number,
 ): AccountRefusal | null => {
   if (expiresAtMs !== null && expiresAtMs <= nowMs) return { code: 'expiry_passed' }
-  const working = state.keys.count((key) => keyWorks(key, nowMs))
+  const working = state.keys.count((key) => isKeyActive(key, nowMs))
   return working >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
@@ -113,7 +113,7 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   const former = state.keys.get(roll.keyId)
   if (!former) return refused({ code: 'unknown_key' })
   if (former.revoked) return refused({ code: 'key_revoked' })
-  if (!keyWorks(former, nowMs)) return refused({ code: 'key_expired' })
+  if (!isKeyActive(former, nowMs)) return refused({ code: 'key_expired' })
   const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = former
   const { keyId, displayPrefix, commitment } = roll.next
   const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)

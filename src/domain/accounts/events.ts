@@ -1,5 +1,5 @@
 import { cents, commitment, flag, id, list, oneOf, orAbsent, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { scopes } from '../../kernel/scopes.ts'
 
 /** An `account-{id}` stream. The e-mail and the key's hash stand in the vault, never here. */
@@ -11,7 +11,7 @@ const capKeyId = orAbsent(
   id('key', 'the first key of those that it was rolled from: what they spend in 24 hours counts together'),
 )
 
-export const accountCreated = fact('AccountCreated', {
+export const accountCreated = defineEvent('AccountCreated', {
   stream,
   means: 'The account exists from here on.',
   fields: {
@@ -19,17 +19,17 @@ export const accountCreated = fact('AccountCreated', {
     reseller: flag('whether it sells to customers of its own: then it has a book of its own'),
   },
 })
-export const accountBlocked = fact('AccountBlocked', {
+export const accountBlocked = defineEvent('AccountBlocked', {
   stream,
   means: 'Its keys do nothing until it is unblocked.',
   fields: { reason: text('as the operator wrote it') },
 })
-export const accountUnblocked = fact('AccountUnblocked', {
+export const accountUnblocked = defineEvent('AccountUnblocked', {
   stream,
   means: 'Its keys work again.',
   fields: {},
 })
-export const keyIssued = fact('KeyIssued', {
+export const keyIssued = defineEvent('KeyIssued', {
   stream,
   means: 'An API key works from here on.',
   fields: {
@@ -50,17 +50,17 @@ export const keyIssued = fact('KeyIssued', {
     commitment: commitment('the hash of the key'),
   },
 })
-export const keyExpirySet = fact('KeyExpirySet', {
+export const keyExpirySet = defineEvent('KeyExpirySet', {
   stream,
   means: 'A key that was rolled ends by itself.',
   fields: { keyId, expiresAt: time('when') },
 })
-export const keyCapped = fact('KeyCapped', {
+export const keyCapped = defineEvent('KeyCapped', {
   stream,
   means: 'A key has another cap, or none.',
   fields: { keyId, dailyCapCents, capKeyId },
 })
-export const keyRevoked = fact('KeyRevoked', { stream, means: 'A key works no more.', fields: { keyId } })
+export const keyRevoked = defineEvent('KeyRevoked', { stream, means: 'A key works no more.', fields: { keyId } })
 
 export type AccountCreated = EventOf<typeof accountCreated>
 export type AccountBlocked = EventOf<typeof accountBlocked>
@@ -70,7 +70,7 @@ export type KeyExpirySet = EventOf<typeof keyExpirySet>
 export type KeyCapped = EventOf<typeof keyCapped>
 export type KeyRevoked = EventOf<typeof keyRevoked>
 
-export const accountFacts = [
+export const accountEventDefinitions = [
   accountCreated,
   accountBlocked,
   accountUnblocked,
@@ -79,4 +79,4 @@ export const accountFacts = [
   keyCapped,
   keyRevoked,
 ] as const
-export type AccountEvent = EventOf<(typeof accountFacts)[number]>
+export type AccountEvent = EventOf<(typeof accountEventDefinitions)[number]>

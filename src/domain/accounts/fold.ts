@@ -23,7 +23,7 @@ export type KeyState = {
 }
 
 /** Whether the key opens anything at this time. It ends with its last millisecond. */
-export const keyWorks = (
+export const isKeyActive = (
   { revoked, expiresAtMs }: Pick<KeyState, 'revoked' | 'expiresAtMs'>,
   nowMs: number,
 ): boolean => !revoked && (expiresAtMs === null || nowMs < expiresAtMs)

@@ -22,7 +22,7 @@ export type LiveStock = {
 type Pool = { readonly country: string; readonly carrierId: string | null; readonly service: string | null }
 
 /** How many addresses one pool of a country, the order's own where it is named, has free. */
-export const freeIn = (stock: readonly StockCount[], target: Pool): number =>
+export const freeCount = (stock: readonly StockCount[], target: Pool): number =>
   stock.find(
     (count) =>
       count.country === target.country &&
@@ -31,8 +31,8 @@ export const freeIn = (stock: readonly StockCount[], target: Pool): number =>
   )?.available ?? 0
 
 /** Whether one pool of a country, the order's own where it is named, holds this many addresses. */
-export const holds = (stock: readonly StockCount[], target: Pool, quantity: number): boolean =>
-  freeIn(stock, target) >= quantity
+export const hasFreeStock = (stock: readonly StockCount[], target: Pool, quantity: number): boolean =>
+  freeCount(stock, target) >= quantity
 
 /** Countries, alpha-3, where the smallest order can be filled now; none while the product cannot be ordered. */
 export const orderableCountries = (product: Product, stock: readonly StockCount[]): ReadonlySet<string> =>
@@ -51,4 +51,4 @@ export const isAvailable = (product: Product, stock: readonly StockCount[]): boo
 export const lineInStock =
   (stock: readonly StockCount[], quantity: number): LineInStock =>
   (target) =>
-    holds(stock, target, quantity)
+    hasFreeStock(stock, target, quantity)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isCountry } from '../../kernel/countries.ts'
 import { sha256 } from '../../kernel/digest.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { canonicalJson, isStorable, storableText } from '../../kernel/json-text.ts'
 import { families } from '../shared/order-terms.ts'
 import { type Problem, catalogProblems } from './catalog-rules.ts'
@@ -145,7 +145,7 @@ const valueAt = (root: unknown, path: readonly PropertyKey[]): unknown =>
   )
 
 const sized = (size: number | bigint, origin: string): string =>
-  origin === 'string' ? counted(size, 'character') : String(size)
+  origin === 'string' ? pluralize(size, 'character') : String(size)
 
 const expectedOf = (issue: z.core.$ZodIssue): string => {
   switch (issue.code) {

@@ -70,7 +70,7 @@ export const productOfOrder = (catalog: Catalog, productId: string): Result<Prod
 }
 
 /** What is asked for; null where the choice is left open, which only mobile lines know. */
-export type Wanted = {
+export type RateRequest = {
   readonly country: string
   readonly periodDays: number
   readonly carrierId: string | null

@@ -1,11 +1,11 @@
 import { hex, list, objectOf, oneOf, orNull, pastTime, text } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { Product } from './product.ts'
 
 /** The `catalog` stream. */
 const stream = 'catalog'
 
-export const catalogImported = fact('CatalogImported', {
+export const catalogImported = defineEvent('CatalogImported', {
   stream,
   means: 'A file replaced the whole catalogue.',
   fields: {
@@ -21,7 +21,7 @@ export const catalogImported = fact('CatalogImported', {
 })
 export type CatalogImported = EventOf<typeof catalogImported>
 
-export const productStateChanged = fact('ProductStateChanged', {
+export const productStateChanged = defineEvent('ProductStateChanged', {
   stream,
   means: "One product changed its state between imports; its prices and the catalogue's digest stay.",
   fields: {
@@ -33,5 +33,5 @@ export const productStateChanged = fact('ProductStateChanged', {
 })
 export type ProductStateChanged = EventOf<typeof productStateChanged>
 
-export const catalogFacts = [catalogImported, productStateChanged] as const
-export type CatalogEvent = EventOf<(typeof catalogFacts)[number]>
+export const catalogEventDefinitions = [catalogImported, productStateChanged] as const
+export type CatalogEvent = EventOf<(typeof catalogEventDefinitions)[number]>

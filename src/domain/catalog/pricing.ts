@@ -2,7 +2,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../kernel/money.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
 import { type Result, accept, reject } from './catalog-rules.ts'
-import { type Wanted, unitPriceMicros } from './catalog.ts'
+import { type RateRequest, unitPriceMicros } from './catalog.ts'
 import { type Product, type Tier, deliveryOf } from './product.ts'
 import { type LineInStock, chooseRate } from './targeting.ts'
 
@@ -31,7 +31,7 @@ export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null)
   target === null ? '' : `${target.country} ${target.periodDays}`
 
 /** A reseller without terms of its own: cost and customer price are the list price. */
-export const plainTerms: ResellerTerms = {
+export const defaultResellerTerms: ResellerTerms = {
   discountBp: 0,
   markupMillionths: null,
   retail: new Map(),
@@ -43,7 +43,7 @@ export type QuoteInput = {
   /** Any value: what is not a whole number within the product's bounds is refused. */
   readonly quantity: unknown
   /** From `parseMeta` or `parseQuery`; null for a gateway product. */
-  readonly wanted: Wanted | null
+  readonly wanted: RateRequest | null
   /** Null for an account that is no reseller. */
   readonly terms: ResellerTerms | null
   /** Which mobile lines may be chosen when the choice is open; all when left out. */

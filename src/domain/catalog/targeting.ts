@@ -1,6 +1,6 @@
 import type { Target } from '../shared/order-terms.ts'
 import { type Result, accept, reject } from './catalog-rules.ts'
-import { type Rate, type Wanted, countriesOf, periodsOf, ratesIn, unitPriceMicros } from './catalog.ts'
+import { type Rate, type RateRequest, countriesOf, periodsOf, ratesIn, unitPriceMicros } from './catalog.ts'
 import { type DedicatedProduct, type Product, isDedicated } from './product.ts'
 
 /** What `/price` and mobile price lists take when no period is named (docs/http-api.md, "Catalogue and prices"). */
@@ -46,7 +46,7 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 export const parseMeta = (
   product: Product,
   meta: Readonly<Record<string, unknown>> | undefined,
-): Result<Wanted | null> => {
+): Result<RateRequest | null> => {
   const accepted = targetingFields(product)
   const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field))
   if (unknown !== undefined)
@@ -64,7 +64,7 @@ export const parseMeta = (
 export const parseTargeting = (
   product: Product,
   fields: Readonly<Record<string, unknown>>,
-): Result<Wanted | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
+): Result<RateRequest | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
 
 /** A query value as the number that it writes; any other text stays and is refused as such. */
 export const numberOf = (value: unknown): unknown =>
@@ -77,7 +77,7 @@ export const numberOf = (value: unknown): unknown =>
 export const parseQuery = (
   product: Product,
   query: Readonly<Record<string, unknown>>,
-): Result<Wanted | null> => {
+): Result<RateRequest | null> => {
   if (!isDedicated(product)) return accept(null)
   return wantedOf(product, {
     country: query.country ?? 'USA',
@@ -105,7 +105,7 @@ export const parseListQuery = (
   return days.ok ? accept({ country: where.value, periodDays: days.value }) : days
 }
 
-const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<Wanted> => {
+const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<RateRequest> => {
   const where = country(product, fields.country)
   if (!where.ok) return where
   const days = period(product, where.value, fields.period_days)
@@ -140,7 +140,7 @@ const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): 
   })
 }
 
-const fits = (wanted: Wanted, { target }: Rate): boolean =>
+const fits = (wanted: RateRequest, { target }: Rate): boolean =>
   target.periodDays === wanted.periodDays &&
   (wanted.carrierId === null || target.carrierId === wanted.carrierId) &&
   (wanted.service === null || target.service === wanted.service) &&
@@ -152,7 +152,7 @@ const fits = (wanted: Wanted, { target }: Rate): boolean =>
  */
 export const chooseRate = (
   product: Product,
-  wanted: Wanted,
+  wanted: RateRequest,
   quantity: number,
   inStock: LineInStock,
 ): Result<Rate> => {

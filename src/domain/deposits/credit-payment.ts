@@ -1,4 +1,4 @@
-import { type Appends, type StatesOf, type StreamRefs, foldedOn } from '../../kernel/decider.ts'
+import { type Appends, type StatesOf, type StreamRefs, applyDecided } from '../../kernel/decider.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
 import { remembersSince } from '../../kernel/recent-ids.ts'
 import { accountRef } from '../accounts/fold.ts'
@@ -84,7 +84,7 @@ const placingCrediting = (
     decide: (ledger, states, payment, nowMs) => {
       const credited = credit.decide(ledger, {}, payment, nowMs)
       if (credited.outcome === 'unconfirmed' || payment.late) return credited
-      const ledgerAfter = foldedOn(ledgerFold, ledger, credited.payment, nowMs)
+      const ledgerAfter = applyDecided(ledgerFold, ledger, credited.payment, nowMs)
       const awaited = decideAwaited(
         { ...states, ledger: ledgerAfter },
         { order, depositId, orderable },

@@ -1,5 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { type CommandDecision, type StatesOf, type StreamRefs, foldedOn } from '../../kernel/decider.ts'
+import { type CommandDecision, type StatesOf, type StreamRefs, applyDecided } from '../../kernel/decider.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { depositStream, ledgerStream } from '../../kernel/streams.ts'
 import type { LedgerState } from '../ledger/fold.ts'
@@ -43,7 +43,7 @@ export type OpenAnswer =
 const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
 
 const fold = (deposit: DepositState, events: readonly DepositEvent[], nowMs: number): DepositState =>
-  foldedOn(depositFold, deposit, events, nowMs)
+  applyDecided(depositFold, deposit, events, nowMs)
 
 /** Opens a deposit, or tells the one that stands under its id. It is logged before the gateway is called. */
 export const decideOpen = (

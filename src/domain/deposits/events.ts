@@ -1,5 +1,5 @@
 import { type ShapeValue, anyId, cents, group, id, micros, oneOf, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { AccountId, CustomerId, DepositId } from '../../kernel/ids.ts'
 import { providers, railNames } from '../payments/payments.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
@@ -38,14 +38,14 @@ const payment = {
 }
 
 /** A `deposit-{id}` stream. */
-export const depositOpened = fact('DepositOpened', {
+export const depositOpened = defineEvent('DepositOpened', {
   stream,
   means: 'Somebody asked for an invoice; nothing was paid.',
   fields: { ...detailFields, openedAt: pastTime('when it was asked for') },
 })
 export type DepositOpened = EventOf<typeof depositOpened>
 
-export const depositInvoiceCreated = fact('DepositInvoiceCreated', {
+export const depositInvoiceCreated = defineEvent('DepositInvoiceCreated', {
   stream,
   means: 'The provider made the invoice.',
   fields: {
@@ -57,14 +57,14 @@ export const depositInvoiceCreated = fact('DepositInvoiceCreated', {
 })
 export type DepositInvoiceCreated = EventOf<typeof depositInvoiceCreated>
 
-export const depositProcessing = fact('DepositProcessing', {
+export const depositProcessing = defineEvent('DepositProcessing', {
   stream,
   means: 'A payment was seen and is not final.',
   fields: named,
 })
 export type DepositProcessing = EventOf<typeof depositProcessing>
 
-export const depositPaymentReceived = fact('DepositPaymentReceived', {
+export const depositPaymentReceived = defineEvent('DepositPaymentReceived', {
   stream,
   means:
     'Money arrived for good, in whatever state the deposit is: it is owed to the wallet, or the customer, from here on.',
@@ -72,14 +72,14 @@ export const depositPaymentReceived = fact('DepositPaymentReceived', {
 })
 export type DepositPaymentReceived = EventOf<typeof depositPaymentReceived>
 
-export const depositPaymentCredited = fact('DepositPaymentCredited', {
+export const depositPaymentCredited = defineEvent('DepositPaymentCredited', {
   stream,
   means: 'The ledger has the payment: `WalletCredited` or `CustomerCredited` stands before it.',
   fields: payment,
 })
 export type DepositPaymentCredited = EventOf<typeof depositPaymentCredited>
 
-export const depositSettled = fact('DepositSettled', {
+export const depositSettled = defineEvent('DepositSettled', {
   stream,
   means:
     'Closed with money: whole or more (`paid`), or short (`partially_paid`). Said again when more arrives.',
@@ -92,14 +92,14 @@ export const depositSettled = fact('DepositSettled', {
 })
 export type DepositSettled = EventOf<typeof depositSettled>
 
-export const depositExpired = fact('DepositExpired', {
+export const depositExpired = defineEvent('DepositExpired', {
   stream,
   means: 'Closed without money: its time was over.',
   fields: { ...named, expiredAt: pastTime('when') },
 })
 export type DepositExpired = EventOf<typeof depositExpired>
 
-export const depositFailed = fact('DepositFailed', {
+export const depositFailed = defineEvent('DepositFailed', {
   stream,
   means: 'Closed without money: it cannot be paid.',
   fields: {
@@ -110,7 +110,7 @@ export const depositFailed = fact('DepositFailed', {
 })
 export type DepositFailed = EventOf<typeof depositFailed>
 
-export const depositFacts = [
+export const depositEventDefinitions = [
   depositOpened,
   depositInvoiceCreated,
   depositProcessing,
@@ -120,4 +120,4 @@ export const depositFacts = [
   depositExpired,
   depositFailed,
 ] as const
-export type DepositEvent = EventOf<(typeof depositFacts)[number]>
+export type DepositEvent = EventOf<(typeof depositEventDefinitions)[number]>

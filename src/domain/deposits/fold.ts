@@ -51,7 +51,7 @@ export const isPayable = (
 export const withoutInvoiceMs = 24 * 60 * 60 * 1000
 
 /** Until when (milliseconds since the epoch) the provider still notices payments: one look after it must be answered. */
-export const watchedUntilMs = ({ invoice, openedAt }: Pick<Deposit, 'invoice' | 'openedAt'>): number =>
+export const pollUntilMs = ({ invoice, openedAt }: Pick<Deposit, 'invoice' | 'openedAt'>): number =>
   invoice ? Date.parse(invoice.watchUntil) : Date.parse(openedAt) + withoutInvoiceMs
 
 const evolveOpen = (

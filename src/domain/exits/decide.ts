@@ -2,7 +2,7 @@ import type { ExitEvent, ExitState, ExitTerms } from './events.ts'
 import type { ExitsState } from './fold.ts'
 
 /** Exits in one event: about 100 KiB, far below the 1 MiB of an append. */
-export const exitsAtOnce = 200
+export const maxExitsPerEvent = 200
 
 export type ImportAnswer = {
   readonly added: readonly string[]

@@ -1,11 +1,11 @@
-import { type ShapeValue, either, exactly, flag, group, list, oneOf, orNull, text, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type ShapeValue, either, exactly, flag, group, list, oneOf, orNull, text, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 import { families } from '../shared/order-terms.ts'
 import { systems } from './exit-targeting.ts'
 
 const host = text('a name or an address')
-const port = whole('port', 'above 0', 'where it listens')
+const port = integer('port', 'above 0', 'where it listens')
 
 const via = either(
   [
@@ -41,9 +41,9 @@ export type ExitVia = (typeof via)['_output']
 
 const placeFields = { code: text('as usernames spell it'), name: text('its name') }
 /** A place: `code` as usernames spell it, and its name. */
-export type Place = ShapeValue<typeof placeFields>
+export type Location = ShapeValue<typeof placeFields>
 
-const asns = list(whole('AS number', '0 or more', 'a network'), 'networks')
+const asns = list(integer('AS number', '0 or more', 'a network'), 'networks')
 const coverFields = {
   country: text('ISO 3166 alpha-2, lower case'),
   states: list(group(placeFields, 'a state'), 'states'),
@@ -56,15 +56,15 @@ const coverFields = {
   systems: list(oneOf(systems, 'a system'), 'operating systems'),
 }
 /** What an exit can serve in one country. An exit of its own stands at one place of each kind at most; a template may at many. */
-export type Cover = ShapeValue<typeof coverFields>
+export type Coverage = ShapeValue<typeof coverFields>
 
 const exitFields = {
   exitId: text('as the file names it'),
   via,
   family: oneOf(families, 'whose traffic it takes'),
   covers: list(group(coverFields, 'a country'), 'one country; a template may have many'),
-  weight: whole('share', '0 or more', 'of the connections among those that match'),
-  capacity: orNull(whole('connections', '0 or more', 'at once; null: any number')),
+  weight: integer('share', '0 or more', 'of the connections among those that match'),
+  capacity: orNull(integer('connections', '0 or more', 'at once; null: any number')),
   udp: flag('whether it passes UDP on'),
   carrier: orNull(text('of a mobile line, as in the catalogue; else null')),
   credentialId: orNull(text('names its credentials in the vault; null: it takes none')),
@@ -79,14 +79,14 @@ export type ExitState = (typeof exitStates)[number]
 /** The `exits` stream. */
 const stream = 'exits'
 
-export const exitsImported = fact('ExitsImported', {
+export const exitsImported = defineEvent('ExitsImported', {
   stream,
   means: 'New or changed exits; one that was removed is live again.',
   fields: { exits: list(group(exitFields, 'an exit'), 'those of the file that are new or changed') },
 })
 export type ExitsImported = EventOf<typeof exitsImported>
 
-export const exitsStateChanged = fact('ExitsStateChanged', {
+export const exitsStateChanged = defineEvent('ExitsStateChanged', {
   stream,
   means: 'Exits take connections, no new ones, or none.',
   fields: {
@@ -99,5 +99,5 @@ export const exitsStateChanged = fact('ExitsStateChanged', {
 })
 export type ExitsStateChanged = EventOf<typeof exitsStateChanged>
 
-export const exitFacts = [exitsImported, exitsStateChanged] as const
-export type ExitEvent = EventOf<(typeof exitFacts)[number]>
+export const exitEventDefinitions = [exitsImported, exitsStateChanged] as const
+export type ExitEvent = EventOf<(typeof exitEventDefinitions)[number]>

@@ -48,7 +48,7 @@ export type Line = {
 }
 
 /** Any exit at all: what a username without targeting asks for. */
-export const anywhere: Targeting = {
+export const anyTargeting: Targeting = {
   country: null,
   state: null,
   city: null,
@@ -67,12 +67,12 @@ export type TokenProblem = { readonly token: string; readonly detail: string }
 export const maxExcluded = 20
 export const maxAsn = 4_294_967_295
 /** One place, e.g. a city. */
-export const maxPlaceLength = 64
+export const maxLocationLength = 64
 
 const place = /^[a-z0-9]+(?:[_.][a-z0-9]+)*$/
 
 /** Whether this is a place as the geo lists spell it: lower case, `_` for spaces. */
-export const isPlace = (text: string): boolean => text.length <= maxPlaceLength && place.test(text)
+export const isLocation = (text: string): boolean => text.length <= maxLocationLength && place.test(text)
 
 export const isAsn = (value: number): boolean => Number.isSafeInteger(value) && value >= 1 && value <= maxAsn
 
@@ -82,7 +82,7 @@ const single = ({ country, state, city, isp, asn, os }: Targeting): TokenProblem
   if (country !== null && !isAlpha2(country))
     return { token: `country-${country}`, detail: 'country takes a two-letter code of ISO 3166 such as us' }
   for (const [key, value] of Object.entries({ state, city, isp }))
-    if (value !== null && !isPlace(value))
+    if (value !== null && !isLocation(value))
       return { token: `${key}-${value}`, detail: `${key} takes ${asPlace}` }
   if (asn !== null && !isAsn(asn))
     return { token: `asn-${asn}`, detail: `asn takes a whole AS number from 1 to ${maxAsn}` }
@@ -104,8 +104,8 @@ const combined = ({ country, state, city, isp }: Targeting): TokenProblem | null
 const lists = (targeting: Targeting) =>
   [
     ['not.country', targeting.not.countries, isAlpha2, 'two-letter country codes', targeting.country],
-    ['not.state', targeting.not.states, isPlace, 'states of the geo lists', targeting.state],
-    ['not.city', targeting.not.cities, isPlace, 'cities of the geo lists', targeting.city],
+    ['not.state', targeting.not.states, isLocation, 'states of the geo lists', targeting.state],
+    ['not.city', targeting.not.cities, isLocation, 'cities of the geo lists', targeting.city],
     [
       'not.asn',
       targeting.not.asns.map(String),

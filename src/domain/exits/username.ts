@@ -1,4 +1,4 @@
-import { type Line, type System, type Targeting, type TokenProblem, anywhere, isAsn, maxStickyMinutes, systems, targetingProblem } from './exit-targeting.ts'
+import { type Line, type System, type Targeting, type TokenProblem, anyTargeting, isAsn, maxStickyMinutes, systems, targetingProblem } from './exit-targeting.ts'
 
 /** What RFC 1929 leaves for a username. */
 const maxUsernameBytes = 255
@@ -135,7 +135,7 @@ export const parseUsername = (username: string): Parsed => {
     ok: true,
     line: {
       base,
-      targeting: values.set === undefined ? targeting : anywhere,
+      targeting: values.set === undefined ? targeting : anyTargeting,
       session: session === undefined ? null : { id: session, lifetimeMinutes: lifetime },
       limitMegabytes: values.limit ?? null,
       set: values.set ?? null,

@@ -2,7 +2,7 @@ import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decision, type Fold, decided, refused } from '../../kernel/decider.ts'
 import { anyId, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 export type FinanceTokenState = {
   readonly name: string
@@ -48,11 +48,11 @@ export const financeTokenFold: Fold<FinanceTokens, FinanceTokenEvent> = {
 }
 
 /** Whether the token opens anything at this time. It ends with its last millisecond. */
-export const works = (token: FinanceTokenState, nowMs: number): boolean =>
+export const isTokenActive = (token: FinanceTokenState, nowMs: number): boolean =>
   !token.revoked && (token.expiresAtMs === null || nowMs < token.expiresAtMs)
 
 /** Tokens that work at once; revoked and expired ones do not count. */
-export const maxWorkingTokens = 100
+export const maxActiveTokens = 100
 
 export type FinanceTokenRefusal =
   | { readonly code: 'too_many_tokens'; readonly limit: number }
@@ -75,8 +75,8 @@ export const decideTokenIssue = (
   nowMs: number,
 ): FinanceTokenDecision => {
   if (expiresAtMs !== null && expiresAtMs <= nowMs) return refused({ code: 'expiry_passed' })
-  if (state.count((token) => works(token, nowMs)) >= maxWorkingTokens)
-    return refused({ code: 'too_many_tokens', limit: maxWorkingTokens })
+  if (state.count((token) => isTokenActive(token, nowMs)) >= maxActiveTokens)
+    return refused({ code: 'too_many_tokens', limit: maxActiveTokens })
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   return decided({ type: 'FinanceTokenIssued', data: { ...issue, expiresAt } })
 }
@@ -93,7 +93,7 @@ const stream = 'finance'
 
 const tokenId = anyId('the token')
 
-export const financeTokenIssued = fact('FinanceTokenIssued', {
+export const financeTokenIssued = defineEvent('FinanceTokenIssued', {
   stream,
   means: 'A token reads the books from here on.',
   fields: {
@@ -105,12 +105,12 @@ export const financeTokenIssued = fact('FinanceTokenIssued', {
 })
 export type FinanceTokenIssued = EventOf<typeof financeTokenIssued>
 
-export const financeTokenRevoked = fact('FinanceTokenRevoked', {
+export const financeTokenRevoked = defineEvent('FinanceTokenRevoked', {
   stream,
   means: 'A token reads nothing more.',
   fields: { tokenId },
 })
 export type FinanceTokenRevoked = EventOf<typeof financeTokenRevoked>
 
-export const financeTokenFacts = [financeTokenIssued, financeTokenRevoked] as const
-export type FinanceTokenEvent = EventOf<(typeof financeTokenFacts)[number]>
+export const financeTokenEventDefinitions = [financeTokenIssued, financeTokenRevoked] as const
+export type FinanceTokenEvent = EventOf<(typeof financeTokenEventDefinitions)[number]>

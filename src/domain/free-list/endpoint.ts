@@ -21,10 +21,10 @@ export const checkErrors = [
 export type CheckError = (typeof checkErrors)[number]
 
 /** Where a candidate listens. `ip` is an address in its canonical form, never a name. */
-export type Place = { readonly ip: string; readonly port: number }
+export type SocketAddress = { readonly ip: string; readonly port: number }
 
 /** One endpoint of the record, as it stands. */
-export type Endpoint = Place & {
+export type Endpoint = SocketAddress & {
   readonly state: EndpointState
   /** Those that passed the last check that it answered; in the order of `protocols`. */
   readonly protocols: readonly Protocol[]
@@ -64,5 +64,5 @@ export const protocolsOf = (bits: number): readonly Protocol[] =>
   protocols.filter((protocol) => (bits & bitOf(protocol)) !== 0)
 
 /** `203.0.113.7:8080`, `[2001:db8::1]:8080`. */
-export const placeText = ({ ip, port }: Place): string =>
+export const socketAddressText = ({ ip, port }: SocketAddress): string =>
   ip.includes(':') ? `[${ip}]:${port}` : `${ip}:${port}`

@@ -1,7 +1,7 @@
 import type { Fold, StreamRef } from '../../kernel/decider.ts'
 import { anyId, cents, either, exactly, group, id, list, oneOf, orAbsent, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
-import { fourEyesStream, proposalStream } from '../../kernel/streams.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
 import { movement } from './manual-movements.ts'
 
 /** Above which amount movements by hand take two operators; the one stream `foureyes`. */
@@ -13,7 +13,7 @@ const limitCents = orNull(
   cents('0 or more', 'what one operator may move alone at most; null: any amount, four eyes are off'),
 )
 
-export const fourEyesSet = fact('FourEyesSet', {
+export const fourEyesSet = defineEvent('FourEyesSet', {
   stream: settingStream,
   means:
     'From then on credits, adjustments and refunds by hand above this amount are proposed by one operator and approved by another.',
@@ -50,24 +50,24 @@ const proposed = either(
   'what is proposed: nothing of it happens before it is approved',
 )
 /** What one operator proposes to another. */
-export type Proposed = (typeof proposed)['_output']
-export type ProposedRefund = Extract<Proposed, { readonly kind: 'refund' }>
+export type ProposedAction = (typeof proposed)['_output']
+export type ProposedRefund = Extract<ProposedAction, { readonly kind: 'refund' }>
 
 const proposalId = id('prp', 'the proposal')
 const by = anyId('who: `stf_…` of the console, or `operator:` and a name at the command line')
 
-export const proposalMade = fact('ProposalMade', {
+export const proposalMade = defineEvent('ProposalMade', {
   stream,
   means:
     'An operator asked for what takes two, and nothing happened yet. Said again when the one before it was closed or is over.',
   fields: { proposalId, what: proposed, by, expiresAt: time('until then it may be approved') },
 })
-export const proposalApproved = fact('ProposalApproved', {
+export const proposalApproved = defineEvent('ProposalApproved', {
   stream,
   means: 'Another operator approved it: what was proposed stands behind it in the log, once.',
   fields: { proposalId, by },
 })
-export const proposalClosed = fact('ProposalClosed', {
+export const proposalClosed = defineEvent('ProposalClosed', {
   stream,
   means: 'It is not to be approved any more.',
   fields: {
@@ -80,18 +80,18 @@ export const proposalClosed = fact('ProposalClosed', {
 export type ProposalMade = EventOf<typeof proposalMade>
 export type ProposalEvent = EventOf<typeof proposalMade | typeof proposalApproved | typeof proposalClosed>
 
-export const approvalFacts = [fourEyesSet, proposalMade, proposalApproved, proposalClosed] as const
+export const approvalEventDefinitions = [fourEyesSet, proposalMade, proposalApproved, proposalClosed] as const
 
 type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 
 /** The limits by when they hold, the last one last; those that hold no more are forgotten. */
-export type FourEyes = readonly Limit[]
+export type ApprovalLimits = readonly Limit[]
 
 /** What one operator may move alone at this moment, in cents; null: any amount. */
-export const limitAt = (limits: FourEyes, atMs: number): number | null =>
+export const approvalLimitAt = (limits: ApprovalLimits, atMs: number): number | null =>
   limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 
-export const fourEyesFold: Fold<FourEyes, FourEyesSet> = {
+export const approvalLimitsFold: Fold<ApprovalLimits, FourEyesSet> = {
   name: 'four-eyes',
   version: 1,
   initial: [],
@@ -107,7 +107,7 @@ export const fourEyesFold: Fold<FourEyes, FourEyesSet> = {
 /** A proposal as its stream has it; null for one that was never made. */
 export type Proposal = {
   readonly proposalId: string
-  readonly what: Proposed
+  readonly what: ProposedAction
   /** Who proposed it. */
   readonly by: string
   readonly proposedAtMs: number
@@ -129,7 +129,7 @@ export const proposalFold: Fold<Proposal, ProposalEvent> = {
   },
 }
 
-export const fourEyesRef: StreamRef<FourEyes> = { stream: fourEyesStream, fold: fourEyesFold }
+export const approvalLimitsRef: StreamRef<ApprovalLimits> = { stream: approvalLimitsStream, fold: approvalLimitsFold }
 export const proposalRef = (proposalId: string): StreamRef<Proposal> => ({
   stream: proposalStream(proposalId),
   fold: proposalFold,

@@ -3,15 +3,15 @@ import { type Appends, type CommandDecision, type Refused, refused } from '../..
 import type { Actor } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
-import { fourEyesStream, proposalStream } from '../../kernel/streams.ts'
-import { type FourEyes, type FourEyesSet, type Proposal, type ProposalEvent, type Proposed, type ProposedRefund, limitAt } from './approvals.ts'
+import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
+import { type ApprovalLimits, type FourEyesSet, type Proposal, type ProposalEvent, type ProposedAction, type ProposedRefund, approvalLimitAt } from './approvals.ts'
 import { manualStream } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
 
 /** How long a proposal may be approved. */
-export const proposalStandsMs = 7 * 86_400_000
+export const proposalLifetimeMs = 7 * 86_400_000
 /** A new limit holds after this: a decision that is under way does not know of it. */
-export const limitHoldsAfterMs = 60_000
+export const limitEffectiveDelayMs = 60_000
 
 /** Who acts for the service, in one word; null for keys, accounts and the service itself, which propose and approve nothing. */
 export const operatorOf = (actor: Actor): string | null => {
@@ -26,11 +26,11 @@ export const proposalIdOf = (what: ManualMovement | Pick<ProposedRefund, 'kind' 
     : deriveId('prp', [what.accountId, manualStream(what)])
 
 /** The whole of what is proposed, in an order of its own, so that two can be compared. */
-export const proposedText = (what: Proposed): string =>
+export const proposedText = (what: ProposedAction): string =>
   JSON.stringify(Object.fromEntries(Object.entries(what).sort(([a], [b]) => (a < b ? -1 : 1))))
 
 /** The larger side of what is moved, in micro-dollars; null for a setting. */
-export const sizeMicros = (what: Proposed): number | null => {
+export const proposedSizeMicros = (what: ProposedAction): number | null => {
   if (what.kind === 'setting') return null
   if (what.kind !== 'refund') return Math.abs(what.amountMicros)
   return centsToMicros(Math.max(what.amountCents, what.costCents ?? 0))
@@ -48,10 +48,10 @@ export type ProposedAnswer = {
 }
 /** The same reference waits for approval with another amount or another reason; nothing moved and nothing was proposed. */
 export type OtherProposed = { readonly outcome: 'other_proposed'; readonly proposal: NonNullable<Proposal> }
-export type FourEyesAnswer = ProposedAnswer | OtherProposed
+export type ApprovalAnswer = ProposedAnswer | OtherProposed
 
 type Moment = { readonly actor: Actor; readonly nowMs: number }
-type States = { readonly fourEyes: FourEyes; readonly proposal: Proposal }
+type States = { readonly fourEyes: ApprovalLimits; readonly proposal: Proposal }
 
 const append = (event: ProposalEvent): Appends[number] => ({
   stream: proposalStream(event.data.proposalId),
@@ -61,9 +61,9 @@ const append = (event: ProposalEvent): Appends[number] => ({
 const propose = (
   proposal: Proposal,
   proposalId: string,
-  what: Proposed,
+  what: ProposedAction,
   { actor, nowMs }: Moment,
-): CommandDecision<FourEyesAnswer> => {
+): CommandDecision<ApprovalAnswer> => {
   const by = operatorOf(actor)
   if (by === null) throw new Error(`${JSON.stringify(actor)} is no operator, and moves by hand`)
   if (isOpen(proposal, nowMs)) {
@@ -73,7 +73,7 @@ const propose = (
       answer: same ? { outcome: 'proposed', proposal, now: false } : { outcome: 'other_proposed', proposal },
     }
   }
-  const expiresAtMs = nowMs + proposalStandsMs
+  const expiresAtMs = nowMs + proposalLifetimeMs
   const made = { proposalId, what, by } as const
   return {
     appends: [append({ type: 'ProposalMade', data: { ...made, expiresAt: isoTime(expiresAtMs) } })],
@@ -90,16 +90,16 @@ const propose = (
  * no movement by hand. So is what would move nothing, such as a refusal, and what was recorded before and is finished.
  * @param whatOf what a decision newly moves by hand; null: nothing
  */
-export const decideFourEyes = <Answer>(
+export const decideWithApproval = <Answer>(
   { fourEyes, proposal }: States,
   moment: Moment,
   decision: CommandDecision<Answer>,
-  whatOf: (appends: Appends) => Exclude<Proposed, { readonly kind: 'setting' }> | null,
-): CommandDecision<Answer | FourEyesAnswer> => {
+  whatOf: (appends: Appends) => Exclude<ProposedAction, { readonly kind: 'setting' }> | null,
+): CommandDecision<Answer | ApprovalAnswer> => {
   const { actor, nowMs } = moment
-  const limitCents = limitAt(fourEyes, nowMs)
+  const limitCents = approvalLimitAt(fourEyes, nowMs)
   const what = actor.kind === 'system' || limitCents === null ? null : whatOf(decision.appends)
-  if (what === null || limitCents === null || (sizeMicros(what) ?? 0) <= centsToMicros(limitCents))
+  if (what === null || limitCents === null || (proposedSizeMicros(what) ?? 0) <= centsToMicros(limitCents))
     return decision
   return propose(proposal, proposalIdOf(what), what, moment)
 }
@@ -132,8 +132,8 @@ const refusedApproval = (
 export const decideApproval = <Answer>(
   proposal: Proposal,
   { actor, nowMs }: Moment,
-  carryOut: (what: Proposed) => CommandDecision<Answer>,
-  whatOf: (appends: Appends) => Proposed | null,
+  carryOut: (what: ProposedAction) => CommandDecision<Answer>,
+  whatOf: (appends: Appends) => ProposedAction | null,
 ): CommandDecision<Answer | Refused<ApprovalRefusal>> => {
   if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
   const by = operatorOf(actor)
@@ -157,14 +157,14 @@ export const decideApproval = <Answer>(
   }
 }
 
-export type ClosingAnswer = { readonly outcome: 'closed'; readonly now: boolean } | Refused<ApprovalRefusal>
+export type ProposalClosingAnswer = { readonly outcome: 'closed'; readonly now: boolean } | Refused<ApprovalRefusal>
 
 /** Declined by another operator, withdrawn by whoever proposed it. */
 export const decideClosing = (
   proposal: Proposal,
   { reason, note }: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
   { actor, nowMs }: Moment,
-): CommandDecision<ClosingAnswer> => {
+): CommandDecision<ProposalClosingAnswer> => {
   if (!proposal) return refusedApproval({ code: 'unknown_proposal' })
   const by = operatorOf(actor)
   if (by === null) return refusedApproval({ code: 'not_an_operator' })
@@ -182,15 +182,15 @@ export const decideClosing = (
 }
 
 /** `fromMs`: from then on it holds. */
-export type SettingAnswer = { readonly outcome: 'set'; readonly changed: boolean; readonly fromMs: number }
+export type LimitChangeAnswer = { readonly outcome: 'set'; readonly changed: boolean; readonly fromMs: number }
 
-const setting = (limits: FourEyes, limitCents: number | null, proposalId: string | null, nowMs: number) => {
+const setting = (limits: ApprovalLimits, limitCents: number | null, proposalId: string | null, nowMs: number) => {
   const last = limits.at(-1) ?? { limitCents: null, fromMs: 0 }
-  const fromMs = nowMs + limitHoldsAfterMs
+  const fromMs = nowMs + limitEffectiveDelayMs
   const event: FourEyesSet = { type: 'FourEyesSet', data: { limitCents, from: isoTime(fromMs), proposalId } }
   const changed = last.limitCents !== limitCents
-  const decision: CommandDecision<SettingAnswer> = {
-    appends: changed ? [{ stream: fourEyesStream, events: [event] }] : [],
+  const decision: CommandDecision<LimitChangeAnswer> = {
+    appends: changed ? [{ stream: approvalLimitsStream, events: [event] }] : [],
     answer: { outcome: 'set', changed, fromMs: changed ? fromMs : last.fromMs },
   }
   const allowsMore =
@@ -203,7 +203,7 @@ export const decideLimit = (
   { fourEyes, proposal }: States,
   { limitCents, proposalId }: { readonly limitCents: number | null; readonly proposalId: string },
   moment: Moment,
-): CommandDecision<SettingAnswer | FourEyesAnswer> => {
+): CommandDecision<LimitChangeAnswer | ApprovalAnswer> => {
   const { decision, allowsMore } = setting(fourEyes, limitCents, null, moment.nowMs)
   return allowsMore ? propose(proposal, proposalId, { kind: 'setting', limitCents }, moment) : decision
 }
@@ -211,10 +211,10 @@ export const decideLimit = (
 export const decideLimitApproval = (
   { fourEyes, proposal }: States,
   moment: Moment,
-): CommandDecision<SettingAnswer | Refused<ApprovalRefusal>> => {
+): CommandDecision<LimitChangeAnswer | Refused<ApprovalRefusal>> => {
   // No stream remembers that it was set: a second time it would undo what was set since.
   if (proposal?.status === 'approved') return refusedApproval({ code: 'proposal_closed', status: 'approved' })
-  return decideApproval<SettingAnswer>(
+  return decideApproval<LimitChangeAnswer>(
     proposal,
     moment,
     (what) => {
@@ -225,7 +225,7 @@ export const decideLimitApproval = (
   )
 }
 
-const limitIn = (appends: Appends): Proposed | null => {
+const limitIn = (appends: Appends): ProposedAction | null => {
   const set = appends.flatMap(({ events }) => events).find(({ type }) => type === 'FourEyesSet')
   return set === undefined
     ? null

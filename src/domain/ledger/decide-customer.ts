@@ -1,7 +1,7 @@
 import { refused } from '../../kernel/decider.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CustomerOrder } from '../shared/order-terms.ts'
-import { type AlreadyApplied, type AlreadyDebited, type InsufficientBalance, type LedgerDecision, type SpendCapReached, insufficientBalance, landedBefore, moves, positive, spendCapReached } from './decide.ts'
+import { type AlreadyApplied, type AlreadyDebited, type InsufficientBalance, type LedgerDecision, type SpendCapReached, insufficientBalance, refuseIfApplied, movementDecision, positive, spendCapReached } from './decide.ts'
 import type { CustomerAdjusted, CustomerCharged, CustomerCredited, CustomerRefunded } from './events.ts'
 import { type LedgerState, customerPurse } from './fold.ts'
 import { movementKey, recallMovement } from './movements.ts'
@@ -39,12 +39,12 @@ export const decideCustomerCredit = (
   state: LedgerState,
   input: CustomerCreditInput,
 ): LedgerDecision<CustomerCredited, AlreadyApplied> => {
-  const before = landedBefore(state, movementKey.customerCredit(input))
+  const before = refuseIfApplied(state, movementKey.customerCredit(input))
   if (before) return before
   const purse = customerPurse(state, input.customerId)
   const { debtChangeMicros, afterMicros } = credit(purse, positive(input.amountMicros))
   const { availableMicros: availableAfterMicros } = state
-  return moves({
+  return movementDecision({
     type: 'CustomerCredited',
     data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
@@ -58,7 +58,7 @@ export const decideCustomerAdjustment = (
   state: LedgerState,
   input: CustomerAdjustmentInput,
 ): LedgerDecision<CustomerAdjusted, AlreadyApplied | InsufficientBalance> => {
-  const before = landedBefore(state, movementKey.customerAdjustment(input))
+  const before = refuseIfApplied(state, movementKey.customerAdjustment(input))
   if (before) return before
   const purse = customerPurse(state, input.customerId)
   const size = positive(Math.abs(input.amountMicros))
@@ -66,7 +66,7 @@ export const decideCustomerAdjustment = (
   if (!adjusted) return refused(insufficientBalance(purse.availableMicros, size))
   const { debtChangeMicros, afterMicros } = adjusted
   const { availableMicros: availableAfterMicros } = state
-  return moves({
+  return movementDecision({
     type: 'CustomerAdjusted',
     data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
@@ -108,7 +108,7 @@ export const decideCustomerCharge = (
     const shortfallCents = amountCents - creditCents
     return refused({ code: 'customer_credit_insufficient', creditCents, amountCents, shortfallCents })
   }
-  return moves({
+  return movementDecision({
     type: 'CustomerCharged',
     data: {
       customerId,
@@ -126,13 +126,13 @@ export const decideCustomerRefund = (
   state: LedgerState,
   input: CustomerRefundInput,
 ): LedgerDecision<CustomerRefunded, AlreadyApplied> => {
-  const before = landedBefore(state, movementKey.customerRefund(input))
+  const before = refuseIfApplied(state, movementKey.customerRefund(input))
   if (before) return before
   const { customerId, amountMicros, costMicros } = input
   positive(notNegative(amountMicros) + notNegative(costMicros))
   const customer = credit(customerPurse(state, customerId), amountMicros)
   const wallet = credit(state, costMicros)
-  return moves({
+  return movementDecision({
     type: 'CustomerRefunded',
     data: {
       ...input,

@@ -156,7 +156,7 @@ export const decideManual = (
 
   const facts: Fact[] = [
     ...(resumed ? [] : [[guard, { type: 'ManualMovementRecorded', data: movement }] as const]),
-    ...blockFacts(account, movement),
+    ...blockEventDefinitions(account, movement),
     [ledgerStream(accountId), decision.events[0]],
     mark('ManualMovementApplied'),
   ]
@@ -180,7 +180,7 @@ const appendsOf = (facts: readonly Fact[]): Appends =>
   facts.map(([stream, event]) => ({ stream, events: [event] }))
 
 /** An account whose payment was taken back may not transact until an operator has looked. */
-const blockFacts = (account: AccountState, movement: ManualMovement): Fact[] => {
+const blockEventDefinitions = (account: AccountState, movement: ManualMovement): Fact[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []
   const block = decideBlock(account, { reason: `chargeback ${movement.reference}` })

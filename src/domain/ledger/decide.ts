@@ -16,7 +16,7 @@ type Moves<Event extends LedgerEvent> = {
   readonly availableAfterMicros: number
 }
 
-export const moves = <Event extends LedgerEvent>(event: Event): LedgerDecision<Event, never> => ({
+export const movementDecision = <Event extends LedgerEvent>(event: Event): LedgerDecision<Event, never> => ({
   ...decided(event),
   events: [event],
   availableAfterMicros: event.data.availableAfterMicros,
@@ -63,7 +63,7 @@ export const insufficientBalance = (availableMicros: number, amountMicros: numbe
 }
 
 /** Why a movement does not land again; null when it never did, as far as the ledger remembers. */
-export const landedBefore = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
+export const refuseIfApplied = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
   const movement = recallMovement(state, key)
   return movement ? refused({ code: 'already_applied', ...movement }) : null
 }
@@ -77,10 +77,10 @@ export const decideCredit = (
   state: LedgerState,
   input: CreditInput,
 ): LedgerDecision<WalletCredited, AlreadyApplied> => {
-  const before = landedBefore(state, movementKey.credit(input))
+  const before = refuseIfApplied(state, movementKey.credit(input))
   if (before) return before
   const { debtChangeMicros, afterMicros } = credit(state, positive(input.amountMicros))
-  return moves({
+  return movementDecision({
     type: 'WalletCredited',
     data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
   })
@@ -94,13 +94,13 @@ export const decideAdjustment = (
   state: LedgerState,
   input: AdjustmentInput,
 ): LedgerDecision<WalletAdjusted, AlreadyApplied | InsufficientBalance> => {
-  const before = landedBefore(state, movementKey.adjustment(input))
+  const before = refuseIfApplied(state, movementKey.adjustment(input))
   if (before) return before
   const size = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(state, input)
   if (!adjusted) return refused(insufficientBalance(state.availableMicros, size))
   const { debtChangeMicros, afterMicros } = adjusted
-  return moves({
+  return movementDecision({
     type: 'WalletAdjusted',
     data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
   })
@@ -150,7 +150,7 @@ export const decideDebit = (
   if (capped) return refused(capped)
   const taken = take(state, amountMicros)
   if (!taken) return refused(insufficientBalance(state.availableMicros, amountMicros))
-  return moves({
+  return movementDecision({
     type: 'WalletDebited',
     data: { order, amountMicros, availableAfterMicros: taken.afterMicros },
   })
@@ -185,7 +185,7 @@ export const decideHold = (
   if (micros(hold.amountMicros) <= 0) throw new RangeError(`a hold of ${hold.amountMicros} reserves nothing`)
   const taken = take(state, hold.amountMicros)
   if (!taken) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
-  return moves({
+  return movementDecision({
     type: 'FundsHeld',
     data: { ...hold, availableAfterMicros: taken.afterMicros },
   })
@@ -201,7 +201,7 @@ export const decideCapture = (
 ): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
   if (!hold) return notOpen(state, holdId)
-  return moves({
+  return movementDecision({
     type: 'HoldCaptured',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
   })
@@ -214,7 +214,7 @@ export const decideRelease = (
 ): LedgerDecision<HoldReleased, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
   if (!hold) return notOpen(state, holdId)
-  return moves({
+  return movementDecision({
     type: 'HoldReleased',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros + hold.amountMicros },
   })

@@ -1,5 +1,5 @@
 import { type ShapeValue, anyId, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { adjustmentReasons, customerAdjustmentReasons } from './manual-movements.ts'
 import { debtFields, walletDebtFields } from './purse.ts'
@@ -20,7 +20,7 @@ const customerAfter = {
 }
 const debt = "the customer's debt to the reseller"
 
-export const customerCredited = fact('CustomerCredited', {
+export const customerCredited = defineEvent('CustomerCredited', {
   stream: customerStream,
   means: "A customer paid the reseller's own gateway. What it owes from a chargeback is paid first.",
   fields: {
@@ -37,7 +37,7 @@ export const customerCredited = fact('CustomerCredited', {
 })
 export type CustomerCredited = EventOf<typeof customerCredited>
 
-export const customerCharged = fact('CustomerCharged', {
+export const customerCharged = defineEvent('CustomerCharged', {
   stream: customerStream,
   means:
     "An order for a customer was paid: its price from the customer's credit, the cost from the reseller's wallet.",
@@ -51,7 +51,7 @@ export const customerCharged = fact('CustomerCharged', {
 })
 export type CustomerCharged = EventOf<typeof customerCharged>
 
-export const customerRefunded = fact('CustomerRefunded', {
+export const customerRefunded = defineEvent('CustomerRefunded', {
   stream: customerStream,
   means: 'A part of an order for a customer came back, on both sides; either part may be 0, not both.',
   fields: {
@@ -68,7 +68,7 @@ export const customerRefunded = fact('CustomerRefunded', {
 })
 export type CustomerRefunded = EventOf<typeof customerRefunded>
 
-export const customerAdjusted = fact('CustomerAdjusted', {
+export const customerAdjusted = defineEvent('CustomerAdjusted', {
   stream: customerStream,
   means: "A customer's credit was moved by hand, or taken back by a chargeback.",
   fields: {
@@ -89,8 +89,8 @@ export const customerAdjusted = fact('CustomerAdjusted', {
 })
 export type CustomerAdjusted = EventOf<typeof customerAdjusted>
 
-export const customerFacts = [customerCredited, customerCharged, customerRefunded, customerAdjusted] as const
-export type CustomerEvent = EventOf<(typeof customerFacts)[number]>
+export const customerEventDefinitions = [customerCredited, customerCharged, customerRefunded, customerAdjusted] as const
+export type CustomerEvent = EventOf<(typeof customerEventDefinitions)[number]>
 
 /** The money events of a `ledger-{account}` stream. */
 const stream = 'ledger-{account}'
@@ -102,7 +102,7 @@ const after = {
   ),
 }
 
-export const walletCredited = fact('WalletCredited', {
+export const walletCredited = defineEvent('WalletCredited', {
   stream,
   means: "A deposit, an operator's credit or a refund landed. A debt from a chargeback is paid first.",
   fields: {
@@ -123,7 +123,7 @@ export const walletCredited = fact('WalletCredited', {
 })
 export type WalletCredited = EventOf<typeof walletCredited>
 
-export const walletAdjusted = fact('WalletAdjusted', {
+export const walletAdjusted = defineEvent('WalletAdjusted', {
   stream,
   means: 'A wallet was moved by hand, or taken back by a chargeback.',
   fields: {
@@ -143,7 +143,7 @@ export const walletAdjusted = fact('WalletAdjusted', {
 })
 export type WalletAdjusted = EventOf<typeof walletAdjusted>
 
-export const walletDebited = fact('WalletDebited', {
+export const walletDebited = defineEvent('WalletDebited', {
   stream,
   means: 'An order was paid from the wallet; it carries the whole order.',
   fields: { order: wholeOrder, amountMicros: micros('0 or more', 'what left the wallet'), ...after },
@@ -165,34 +165,34 @@ const hold = {
   ...after,
 }
 
-export const fundsHeld = fact('FundsHeld', {
+export const fundsHeld = defineEvent('FundsHeld', {
   stream,
   means: 'A reserve for a call that is billed when it succeeds.',
   fields: { ...hold, keyId: orNull(id('key', 'the key that asked; null where no key did')) },
 })
 export type FundsHeld = EventOf<typeof fundsHeld>
 
-export const holdCaptured = fact('HoldCaptured', {
+export const holdCaptured = defineEvent('HoldCaptured', {
   stream,
   means: 'The call was billed: what was reserved is revenue.',
   fields: hold,
 })
 export type HoldCaptured = EventOf<typeof holdCaptured>
 
-export const holdReleased = fact('HoldReleased', {
+export const holdReleased = defineEvent('HoldReleased', {
   stream,
   means: 'The call was not billed: what was reserved is back in the wallet.',
   fields: hold,
 })
 export type HoldReleased = EventOf<typeof holdReleased>
 
-export const ledgerFacts = [
+export const ledgerEventDefinitions = [
   walletCredited,
   walletAdjusted,
   walletDebited,
   fundsHeld,
   holdCaptured,
   holdReleased,
-  ...customerFacts,
+  ...customerEventDefinitions,
 ] as const
-export type LedgerEvent = EventOf<(typeof ledgerFacts)[number]>
+export type LedgerEvent = EventOf<(typeof ledgerEventDefinitions)[number]>

@@ -1,7 +1,7 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { objectText } from '../../kernel/json-text.ts'
+import { joinJsonMembers } from '../../kernel/json-text.ts'
 import { assertSafe } from '../../kernel/money.ts'
 import { type Remembered, type RememberedJson, emptyRemembered, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
@@ -9,7 +9,7 @@ import type { OrderDetails } from '../shared/order-terms.ts'
 import type { CustomerEvent, HeldFor, LedgerEvent } from './events.ts'
 import { type Movements, customerMovementOf, movementOf, movementsAfter } from './movements.ts'
 import { type Purse, emptyPurse } from './purse.ts'
-import { type Spend, type SpendJson, capKeyOf, emptySpend, forgetSpend, recordSpend, spendFromJson, spendToJson } from './spend-cap.ts'
+import { type Spend, type SpendJson, capKeyOf, emptySpend, dropExpiredSpend, recordSpend, spendFromJson, spendToJson } from './spend-cap.ts'
 
 type Snapshot = Purse & {
   readonly heldMicros: number
@@ -20,7 +20,7 @@ type Snapshot = Purse & {
 }
 
 const toText = (state: LedgerState): string =>
-  objectText(
+  joinJsonMembers(
     {
       availableMicros: state.availableMicros,
       heldMicros: state.heldMicros,
@@ -144,7 +144,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
     heldMicros: notNegative(before.heldMicros + moved.heldMicros, 'the sum of holds'),
     holds: before.holds,
     movements: movementsAfter(before.movements, event),
-    spend: forgetSpend(before.spend, atMs),
+    spend: dropExpiredSpend(before.spend, atMs),
     customers: before.customers,
   }
   switch (event.type) {

@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
 import { anyId, either, exactly, group, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
-import { type EventOf, fact, factOf } from '../../kernel/event.ts'
+import { type EventOf, defineEvent, defineEventOf } from '../../kernel/event.ts'
 
 /** Why money of a wallet is adjusted: by an operator's word, or because a payer's bank took a payment back. */
 export const adjustmentReasons = ['correction', 'goodwill', 'chargeback'] as const
@@ -63,14 +63,14 @@ export type ManualMovement = (typeof movement)['_output']
 const named = { accountId: id('acc', 'whose wallet'), reference }
 
 /** The `deposit-{id}` stream of a movement by hand, which spends its reference for ever. */
-export const manualMovementRecorded = factOf('ManualMovementRecorded', {
+export const manualMovementRecorded = defineEventOf('ManualMovementRecorded', {
   stream,
   means: 'An operator moves money by hand: recorded with all that is to move, before anything moves.',
   data: movement,
 })
 export type ManualMovementRecorded = EventOf<typeof manualMovementRecorded>
 
-export const manualMovementApplied = fact('ManualMovementApplied', {
+export const manualMovementApplied = defineEvent('ManualMovementApplied', {
   stream,
   means:
     'The ledger has the movement: `WalletCredited`, `WalletAdjusted` or `CustomerAdjusted` stands before it.',
@@ -78,15 +78,15 @@ export const manualMovementApplied = fact('ManualMovementApplied', {
 })
 export type ManualMovementApplied = EventOf<typeof manualMovementApplied>
 
-export const manualMovementWithdrawn = fact('ManualMovementWithdrawn', {
+export const manualMovementWithdrawn = defineEvent('ManualMovementWithdrawn', {
   stream,
   means: 'The wallet refused the movement after it was recorded; nothing moved.',
   fields: named,
 })
 export type ManualMovementWithdrawn = EventOf<typeof manualMovementWithdrawn>
 
-export const manualFacts = [manualMovementRecorded, manualMovementApplied, manualMovementWithdrawn] as const
-export type ManualMovementEvent = EventOf<(typeof manualFacts)[number]>
+export const manualEventDefinitions = [manualMovementRecorded, manualMovementApplied, manualMovementWithdrawn] as const
+export type ManualMovementEvent = EventOf<(typeof manualEventDefinitions)[number]>
 
 /** Where a movement by hand stands; null for a reference that was never used. */
 export type ManualState = {

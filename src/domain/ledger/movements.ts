@@ -1,4 +1,4 @@
-import { type Remembered, forget, recall, remember } from '../../kernel/recent-ids.ts'
+import { type Remembered, dropExpired, findRemembered, remember } from '../../kernel/recent-ids.ts'
 import type { CustomerEvent, LedgerEvent } from './events.ts'
 import { type Purse, debtChangeOfAdjustment, debtChangeOfCredit, walletDebtChangeOf } from './purse.ts'
 
@@ -145,7 +145,7 @@ export const movementsAfter = (
   event: LedgerEvent & { readonly revision: number; readonly recordedAtMs: number },
 ): Movements => {
   const { revision, recordedAtMs } = event
-  const left = forget(movements, recordedAtMs)
+  const left = dropExpired(movements, recordedAtMs)
   const spent = spentBy(event)
   if (spent === null) return left
   const [key, amountMicros, afterMicros] = spent
@@ -157,6 +157,6 @@ export const recallMovement = (
   { movements }: { readonly movements: Movements },
   key: string,
 ): Movement | undefined => {
-  const found = recall(movements, key)
+  const found = findRemembered(movements, key)
   return found && { amountMicros: found[0], availableAfterMicros: found[1], revision: found[2] }
 }

@@ -34,7 +34,7 @@ export const serviceDebtAccount = 'liabilities:service-debt'
 /** What a reseller's owner put in: deposits and manual credits, less what chargebacks took back. */
 export const fundingAccount = 'equity:funding'
 /** What the service gave a reseller by hand, or took; in the service's book it is an expense. */
-export const givenAccount = (reason: string): string => `revenue:adjustments:${reason}`
+export const adjustmentRevenueAccount = (reason: string): string => `revenue:adjustments:${reason}`
 /** The accounts of a customer, in its reseller's book. */
 export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
 export const customerReceivableAccount = (customer: string): string =>
@@ -126,7 +126,7 @@ const bought = (event: LedgerEvent): Leg => {
 /** Where a reseller books what it neither bought nor got back: a gift of the service is no money of its owner's. */
 const fundedBy = (event: LedgerEvent): string =>
   event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
-    ? givenAccount(event.data.reason)
+    ? adjustmentRevenueAccount(event.data.reason)
     : fundingAccount
 
 /**

@@ -43,7 +43,7 @@ export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: n
 }
 
 /** Drops the oldest buckets, at most two, that do not count any more. */
-export const forgetSpend = (spend: Spend, nowMs: number): Spend => {
+export const dropExpiredSpend = (spend: Spend, nowMs: number): Spend => {
   let { windows, queue } = spend
   for (let dropped = 0; dropped < droppedPerEvent; dropped += 1) {
     const oldest = queue.first()

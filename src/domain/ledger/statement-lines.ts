@@ -1,6 +1,6 @@
 import { type Decided, type Fold, decided } from '../../kernel/decider.ts'
 import { micros, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { type StreamName, statementStream } from '../../kernel/streams.ts'
 
@@ -42,7 +42,7 @@ export const decideStatement = (
 }
 
 /** What a provider's statement says of the service's own gateways, beside the payments that the ledgers have. */
-export const statementLineBooked = fact('StatementLineBooked', {
+export const statementLineBooked = defineEvent('StatementLineBooked', {
   stream: 'statement-{line}',
   means:
     "A line of a provider's statement was booked: what the provider kept as a fee, paid out to the bank, or took back.",
@@ -57,4 +57,4 @@ export const statementLineBooked = fact('StatementLineBooked', {
 })
 export type StatementLineBooked = EventOf<typeof statementLineBooked>
 
-export const statementFacts = [statementLineBooked] as const
+export const statementEventDefinitions = [statementLineBooked] as const

@@ -1,5 +1,5 @@
 import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 /** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
 export const noticeKinds = [
@@ -51,7 +51,7 @@ const stream = 'notice-{notice}'
 
 const noticeId = id('ntc', 'the notice')
 
-export const noticePublished = fact('NoticePublished', {
+export const noticePublished = defineEvent('NoticePublished', {
   stream,
   means: 'The notice stands in the feed, and its webhooks are due.',
   fields: {
@@ -76,12 +76,12 @@ export const noticePublished = fact('NoticePublished', {
 })
 export type NoticePublished = EventOf<typeof noticePublished>
 
-export const noticeExpired = fact('NoticeExpired', {
+export const noticeExpired = defineEvent('NoticeExpired', {
   stream,
   means: 'It drops out of the feed now.',
   fields: { noticeId, expiredAt: pastTime('when') },
 })
 export type NoticeExpired = EventOf<typeof noticeExpired>
 
-export const noticeFacts = [noticePublished, noticeExpired] as const
-export type NoticeEvent = EventOf<(typeof noticeFacts)[number]>
+export const noticeEventDefinitions = [noticePublished, noticeExpired] as const
+export type NoticeEvent = EventOf<(typeof noticeEventDefinitions)[number]>

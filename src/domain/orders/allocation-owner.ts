@@ -1,7 +1,7 @@
 import type { Fold } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
-import { recall } from '../../kernel/recent-ids.ts'
+import { findRemembered } from '../../kernel/recent-ids.ts'
 import { type StreamName, planStream, stockStream } from '../../kernel/streams.ts'
 import { ledgerRef } from '../ledger/fold.ts'
 import { decidePlanOrder, decideWithdrawal, recordRefusal as refusePlan } from '../plans/decide.ts'
@@ -9,35 +9,35 @@ import { type PlanState, planFold } from '../plans/fold.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import { decideAllocation, decideExtension, decideRelease, extensionsOf, recordRefusal as refuseStock } from '../stock/decide.ts'
 import { type StockState, stockFold } from '../stock/fold.ts'
-import type { ArbiterRefusal } from './events.ts'
+import type { AllocationRefusalReason } from './events.ts'
 import { type Refund, orderRef } from './fold.ts'
 
 /** What the arbiter told an order. */
-export type Verdict =
+export type AllocationResult =
   | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
   | {
       readonly outcome: 'refused'
-      readonly reason: ArbiterRefusal
+      readonly reason: AllocationRefusalReason
       /** As in `StockAnswer`. */
       readonly free?: number
     }
 
-export type Ruling = {
+export type AllocationDecision = {
   /** None when the verdict stands already, or when it is a refusal that nobody put on record. */
   readonly events: readonly DomainEvent[]
-  readonly verdict: Verdict
+  readonly verdict: AllocationResult
   /** The verdict is on record. */
-  readonly standing: boolean
+  readonly isRecorded: boolean
 }
 
 /** The stream that alone decides whether an order is fulfilled (docs/architecture.md, "An order"). */
-export type Arbiter<State> = {
+export type AllocationOwner<State> = {
   readonly stream: StreamName
   // biome-ignore lint/suspicious/noExplicitAny: stock and plan events meet only inside their own arbiter
   readonly fold: Fold<State, any>
-  rule(state: State, nowMs: number): Ruling
+  decide(state: State, nowMs: number): AllocationDecision
   /** Puts a refusal on record, before the order is failed and refunded. */
-  recordRefusal(reason: ArbiterRefusal): DomainEvent
+  recordRefusal(reason: AllocationRefusalReason): DomainEvent
   /** Of the goods that a refund takes back, those that other orders have paid for since, and these orders. */
   paidForSince(
     state: State,
@@ -48,19 +48,19 @@ export type Arbiter<State> = {
   takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
 }
 
-const stockArbiter = (order: OrderDetails): Arbiter<StockState> => {
+const stockAllocationOwner = (order: OrderDetails): AllocationOwner<StockState> => {
   if (!order.target) throw new Error(`order ${order.orderId} has no target`)
   const decide = order.kind === 'extension' ? decideExtension : decideAllocation
   return {
     stream: stockStream(order.productId, order.target.country),
     fold: stockFold,
-    rule: (state, nowMs) => {
+    decide: (state, nowMs) => {
       const { events, answer } = decide(state, order, nowMs)
-      const verdict: Verdict =
+      const verdict: AllocationResult =
         answer.outcome === 'fulfilled'
           ? { outcome: 'fulfilled', at: answer.at, proxyIds: answer.proxyIds }
           : answer
-      return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
+      return { events, verdict, isRecorded: findRemembered(state.answers, order.orderId) !== undefined }
     },
     recordRefusal: (reason) =>
       refuseStock(order.orderId, reason === 'plan_expired' ? 'out_of_stock' : reason),
@@ -72,16 +72,16 @@ const stockArbiter = (order: OrderDetails): Arbiter<StockState> => {
   }
 }
 
-const planArbiter = (order: OrderDetails): Arbiter<PlanState> => {
+const planAllocationOwner = (order: OrderDetails): AllocationOwner<PlanState> => {
   if (order.planId === null) throw new Error(`order ${order.orderId} names no plan`)
   return {
     stream: planStream(order.planId),
     fold: planFold,
-    rule: (state, nowMs) => {
+    decide: (state, nowMs) => {
       const { events, answer } = decidePlanOrder(state, order, nowMs)
-      const verdict: Verdict =
+      const verdict: AllocationResult =
         answer.outcome === 'fulfilled' ? { outcome: 'fulfilled', at: answer.at, proxyIds: [] } : answer
-      return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
+      return { events, verdict, isRecorded: findRemembered(state.answers, order.orderId) !== undefined }
     },
     recordRefusal: () => refusePlan(order.orderId),
     paidForSince: () => new Map(),
@@ -92,12 +92,12 @@ const planArbiter = (order: OrderDetails): Arbiter<PlanState> => {
 
 /** The arbiter of an order: the stock of its product and country, or its plan. */
 // biome-ignore lint/suspicious/noExplicitAny: callers hand an arbiter only states of its own stream
-export const arbiterOf = (order: OrderDetails): Arbiter<any> =>
-  order.delivery === 'addresses' ? stockArbiter(order) : planArbiter(order)
+export const allocationOwnerOf = (order: OrderDetails): AllocationOwner<any> =>
+  order.delivery === 'addresses' ? stockAllocationOwner(order) : planAllocationOwner(order)
 
 /** The streams that an order is decided on, as a command names them. They are written in this order. */
 export const orderStreams = (order: Omit<OrderDetails, 'createdAt'>) => {
   // When it was made names no stream.
-  const { stream, fold } = arbiterOf(order as OrderDetails)
-  return { ledger: ledgerRef(order.accountId), arbiter: { stream, fold }, order: orderRef(order.orderId) }
+  const { stream, fold } = allocationOwnerOf(order as OrderDetails)
+  return { ledger: ledgerRef(order.accountId), allocationOwner: { stream, fold }, order: orderRef(order.orderId) }
 }

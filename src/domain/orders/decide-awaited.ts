@@ -7,15 +7,15 @@ import type { LedgerEvent } from '../ledger/events.ts'
 import { type LedgerState, customerPurse } from '../ledger/fold.ts'
 import { movementKey, recallMovement } from '../ledger/movements.ts'
 import { type OrderDetails, isCustomerOrder } from '../shared/order-terms.ts'
-import { type Arbiter, arbiterOf } from './allocation-owner.ts'
-import { type OrderStates, decidePayment, placedEvents, withoutEmpty } from './decide-placement.ts'
+import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
+import { type OrderStates, decidePayment, placedEvents, dropEmptyAppends } from './decide-placement.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
 /**
  * How long an order whose customer paid waits for the reseller's wallet (docs/http-api.md, "Resellers and finance").
  */
-export const heldMs = 24 * 60 * 60 * 1000
+export const resellerFundsTimeoutMs = 24 * 60 * 60 * 1000
 
 /** The order that an invoice was raised for, as it is to be paid. */
 export type AwaitedOrder = {
@@ -57,7 +57,7 @@ const capOf = ({ account }: AwaitedStates, { keyId }: OrderDetails): number | nu
   keyId === null ? null : (account?.keys.get(keyId)?.dailyCapCents ?? null)
 
 /** The facts on the order's own stream, which may not have got its first one before a crash. */
-const orderFacts = (
+const orderEventDefinitions = (
   { order: standing, ledger }: AwaitedStates,
   { order, depositId }: AwaitedOrder,
   events: readonly OrderEvent[],
@@ -93,10 +93,10 @@ export const decideAwaited = (
   const { orderId, accountId } = order
   const stream = orderStream(orderId)
   const put = (kind: 'failed' | 'held', events: readonly OrderEvent[]): AwaitedDecision => {
-    const facts = orderFacts(states, awaited, events)
+    const facts = orderEventDefinitions(states, awaited, events)
     return {
       payment: [],
-      appends: withoutEmpty([{ stream, events: facts.events }]),
+      appends: dropEmptyAppends([{ stream, events: facts.events }]),
       answer: { kind, order: facts.after },
     }
   }
@@ -113,23 +113,23 @@ export const decideAwaited = (
     return dayIsOver ? fail('insufficient_balance') : nothing({ kind: 'short', shortfallCents })
   const stop = stopOf(states, awaited)
   if (stop) return fail(stop)
-  const arbiter = arbiterOf(order) as Arbiter<unknown>
-  const ruling = arbiter.rule(states.arbiter, nowMs)
-  if (ruling.verdict.outcome === 'refused') return fail(ruling.verdict.reason)
+  const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
+  const allocation = allocationOwner.decide(states.allocationOwner, nowMs)
+  if (allocation.verdict.outcome === 'refused') return fail(allocation.verdict.reason)
   // Fulfilled, and the ledger forgot the debit: nothing of it is open.
-  if (ruling.standing) return nothing({ kind: 'over' })
+  if (allocation.isRecorded) return nothing({ kind: 'over' })
   if (refusal?.code === 'spend_cap_reached') return fail('spend_cap_reached')
   if (payment.outcome === 'refused') {
     if (dayIsOver) return fail('insufficient_balance')
-    const until = isoTime(nowMs + heldMs)
+    const until = isoTime(nowMs + resellerFundsTimeoutMs)
     return put('held', heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }])
   }
   const balanceCents = microsToCentsFloor(payment.availableAfterMicros)
-  const facts = orderFacts(states, awaited, placedEvents(order, balanceCents, ruling.verdict, true))
+  const facts = orderEventDefinitions(states, awaited, placedEvents(order, balanceCents, allocation.verdict, true))
   return {
     payment: payment.events,
     appends: [
-      { stream: arbiter.stream, events: ruling.events },
+      { stream: allocationOwner.stream, events: allocation.events },
       { stream, events: facts.events },
     ],
     answer: { kind: 'placed', order: facts.after },
@@ -144,25 +144,25 @@ export const decideAwaitedAlone = (
 ): CommandDecision<AwaitedAnswer> => {
   const { payment, appends, answer } = decideAwaited(states, awaited, nowMs)
   const stream = ledgerStream(awaited.order.accountId)
-  return { appends: [...withoutEmpty([{ stream, events: payment }]), ...appends], answer }
+  return { appends: [...dropEmptyAppends([{ stream, events: payment }]), ...appends], answer }
 }
 
 /** The order as it is then: one that was placed meanwhile stays placed. `made`: this request is the one that made it. */
-export type AwaitingAnswer = { readonly order: Order; readonly made: boolean }
+export type AwaitInvoiceAnswer = { readonly order: Order; readonly created: boolean }
 
 /** Notes the invoice that an order waits for, once it is open. */
 export const decideAwaiting = (
   states: Pick<OrderStates, 'order' | 'ledger'>,
   { order, depositId }: Pick<AwaitedOrder, 'order' | 'depositId'>,
-): CommandDecision<AwaitingAnswer> => {
+): CommandDecision<AwaitInvoiceAnswer> => {
   const standing = states.order
   if (standing && (standing.status !== 'awaiting_payment' || standing.awaiting?.depositId === depositId))
-    return { appends: [], answer: { order: standing, made: false } }
+    return { appends: [], answer: { order: standing, created: false } }
   const balanceCents = microsToCentsFloor(states.ledger.availableMicros)
   const event: OrderEvent = { type: 'OrderAwaitingPayment', data: { order, depositId, balanceCents } }
   return {
     appends: [{ stream: orderStream(order.orderId), events: [event] }],
-    answer: { order: orderAfter(standing, [event]), made: standing === null },
+    answer: { order: orderAfter(standing, [event]), created: standing === null },
   }
 }
 

@@ -4,12 +4,12 @@ import { deriveId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
-import { type Arbiter, arbiterOf } from './allocation-owner.ts'
-import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './decide-placement.ts'
+import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
+import { type OrderStates, paidEvent, placedEvents, dropEmptyAppends } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
 import { type NeedsEvidence, type RefundEvidence, noEvidence } from './extended-rentals.ts'
 import { type Order, orderAfter } from './fold.ts'
-import { landRefund } from './land-refund.ts'
+import { settleRefund } from './land-refund.ts'
 
 /** The one refund of an order that failed after it was paid. */
 const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
@@ -26,9 +26,9 @@ const finishRefunds = (
 ): CommandDecision<CompletionAnswer> => {
   const open = states.order.refunds.find((refund) => !refund.landed)
   if (!open) return { appends: [], answer: completed(states.order) }
-  const landing = landRefund(states, open, nowMs, evidence)
-  if (landing.kind === 'needs') return { appends: [], answer: landing }
-  return { appends: landing.appends, answer: completed(landing.order) }
+  const settlement = settleRefund(states, open, nowMs, evidence)
+  if (settlement.kind === 'needs') return { appends: [], answer: settlement }
+  return { appends: settlement.appends, answer: completed(settlement.order) }
 }
 
 /**
@@ -48,16 +48,16 @@ export const decideCompletion = (
   const { order } = debit
   const { orderId, accountId } = order
   const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
-  const arbiter = arbiterOf(order) as Arbiter<unknown>
-  const ruling = arbiter.rule(states.arbiter, nowMs)
-  const { verdict } = ruling
+  const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
+  const allocation = allocationOwner.decide(states.allocationOwner, nowMs)
+  const { verdict } = allocation
   // Failed or canceled before its debit was known: the whole debit is refunded (docs/architecture.md, "An order").
   const given = standing === null || standing.status === 'awaiting_payment'
   if (given && verdict.outcome === 'fulfilled') {
     const events = placedEvents(order, balanceCents, verdict, standing !== null)
     return {
-      appends: withoutEmpty([
-        { stream: arbiter.stream, events: ruling.events },
+      appends: dropEmptyAppends([
+        { stream: allocationOwner.stream, events: allocation.events },
         { stream: orderStream(orderId), events },
       ]),
       answer: completed(orderAfter(standing, events)),
@@ -68,7 +68,7 @@ export const decideCompletion = (
     refundId: failureRefundId(orderId),
     amountCents: order.amountCents,
     ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
-    proxyIds: verdict.outcome === 'fulfilled' && ruling.standing ? verdict.proxyIds : [],
+    proxyIds: verdict.outcome === 'fulfilled' && allocation.isRecorded ? verdict.proxyIds : [],
   }
   const events: readonly OrderEvent[] = [
     paidEvent(standing !== null, order, balanceCents),
@@ -77,19 +77,19 @@ export const decideCompletion = (
       : []),
     { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
   ]
-  const landing = landRefund(
+  const settlement = settleRefund(
     { ...states, order: orderAfter(standing, events, nowMs) },
     { ...whole, decidedAtMs: nowMs, landed: false },
     nowMs,
     evidence,
   )
-  if (landing.kind === 'needs') return { appends: [], answer: landing }
+  if (settlement.kind === 'needs') return { appends: [], answer: settlement }
   return {
     appends: [
-      ...(ruling.standing ? [] : [{ stream: arbiter.stream, events: [arbiter.recordRefusal(reason)] }]),
+      ...(allocation.isRecorded ? [] : [{ stream: allocationOwner.stream, events: [allocationOwner.recordRefusal(reason)] }]),
       { stream: orderStream(orderId), events },
-      ...landing.appends,
+      ...settlement.appends,
     ],
-    answer: completed(landing.order),
+    answer: completed(settlement.order),
   }
 }

@@ -7,8 +7,8 @@ import { type DebitRefusal, type InsufficientBalance, type LedgerDecision, type 
 import type { CustomerCharged, WalletDebited } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import { type OrderDetails, isCustomerOrder } from '../shared/order-terms.ts'
-import { type Arbiter, type Verdict, arbiterOf } from './allocation-owner.ts'
-import type { ArbiterRefusal, OrderEvent } from './events.ts'
+import { type AllocationOwner, type AllocationResult, allocationOwnerOf } from './allocation-owner.ts'
+import type { AllocationRefusalReason, OrderEvent } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
 /** An order as it is asked for: its time is set when it is decided. */
@@ -17,7 +17,7 @@ export type OrderDraft = Omit<OrderDetails, 'createdAt'>
 /** The states that an order is decided on. */
 export type OrderStates = {
   readonly ledger: LedgerState
-  readonly arbiter: unknown
+  readonly allocationOwner: unknown
   readonly order: OrderState
 }
 
@@ -27,7 +27,7 @@ export type PlacementRefusal =
   | CustomerCreditInsufficient
   | {
       readonly code: 'refused_by_arbiter'
-      readonly reason: ArbiterRefusal
+      readonly reason: AllocationRefusalReason
       /** Of `out_of_stock`, how many addresses the order could have; absent where that is not known. */
       readonly free?: number
     }
@@ -39,12 +39,12 @@ export type PlacementAnswer =
   /** The key names another request. */
   | { readonly kind: 'conflict' }
   /** The debit stands and its order does not: a crash or a lost race left a prefix that is to be completed. */
-  | { readonly kind: 'unfinished'; readonly debitRevision: number }
+  | { readonly kind: 'partially-appended'; readonly debitRevision: number }
   /**
    * The arbiter fulfilled the order and the wallet knows no debit of it. The wallet forgets after seven days, so the
    * order was only taken as absent: as nothing is appended, its stream is read and this decided again.
    */
-  | { readonly kind: 'forgotten' }
+  | { readonly kind: 'expired-key' }
   | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
 
 /**
@@ -71,7 +71,7 @@ export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: n
 export const placedEvents = (
   order: OrderDetails,
   balanceCents: number,
-  verdict: Extract<Verdict, { outcome: 'fulfilled' }>,
+  verdict: Extract<AllocationResult, { outcome: 'fulfilled' }>,
   awaited = false,
 ): readonly OrderEvent[] => {
   const { proxyIds, at: fulfilledAt } = verdict
@@ -115,14 +115,14 @@ export const decidePlacement = (
   const paid = payment.outcome === 'decided' ? payment : null
   const unpaid = payment.outcome === 'refused' ? payment.refusal : null
   if (unpaid?.code === 'already_debited')
-    return answer({ kind: 'unfinished', debitRevision: unpaid.revision })
-  const arbiter = arbiterOf(order) as Arbiter<unknown>
-  const { events, verdict, standing } = arbiter.rule(states.arbiter, nowMs)
+    return answer({ kind: 'partially-appended', debitRevision: unpaid.revision })
+  const allocationOwner = allocationOwnerOf(order) as AllocationOwner<unknown>
+  const { events, verdict, isRecorded } = allocationOwner.decide(states.allocationOwner, nowMs)
   if (verdict.outcome === 'refused') {
     const { outcome: _, ...why } = verdict
     return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', ...why } })
   }
-  if (standing) return answer({ kind: 'forgotten' })
+  if (isRecorded) return answer({ kind: 'expired-key' })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
   if (!paid) throw new Error('a payment is decided or refused')
   const balanceCents = microsToCentsFloor(paid.availableAfterMicros)
@@ -130,7 +130,7 @@ export const decidePlacement = (
   return {
     appends: [
       { stream: ledgerStream(order.accountId), events: paid.events },
-      { stream: arbiter.stream, events },
+      { stream: allocationOwner.stream, events },
       { stream: orderStream(order.orderId), events: orderEvents },
     ],
     answer: { kind: 'placed', order: orderAfter(states.order, orderEvents) },
@@ -138,4 +138,4 @@ export const decidePlacement = (
 }
 
 /** Streams of appends that carry no events are left out: an append of nothing is refused by the log. */
-export const withoutEmpty = (appends: Appends): Appends => appends.filter(({ events }) => events.length > 0)
+export const dropEmptyAppends = (appends: Appends): Appends => appends.filter(({ events }) => events.length > 0)

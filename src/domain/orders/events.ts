@@ -1,5 +1,5 @@
 import { cents, flag, id, list, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { stockRefusals } from '../stock/events.ts'
@@ -17,17 +17,17 @@ const fulfilledAt = pastTime('when its goods were there')
  * The first event of nearly every order, and mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say
  * together (docs/decisions/0040-orders-in-one-event.md).
  */
-export const orderCompleted = fact('OrderCompleted', {
+export const orderCompleted = defineEvent('OrderCompleted', {
   stream,
   means: 'Paid by what was there and fulfilled, in the one decision that placed it.',
   fields: { order: wholeOrder, balanceCents, proxyIds, fulfilledAt },
 })
-export const orderPlaced = fact('OrderPlaced', {
+export const orderPlaced = defineEvent('OrderPlaced', {
   stream,
   means: 'Paid by what was there. Logs from before `OrderCompleted` have it for fulfilled orders too.',
   fields: { order: wholeOrder, balanceCents },
 })
-export const orderFulfilled = fact('OrderFulfilled', {
+export const orderFulfilled = defineEvent('OrderFulfilled', {
   stream,
   means: 'The order got its goods.',
   fields: {
@@ -37,7 +37,7 @@ export const orderFulfilled = fact('OrderFulfilled', {
     fulfilledAt,
   },
 })
-export const orderAwaitingPayment = fact('OrderAwaitingPayment', {
+export const orderAwaitingPayment = defineEvent('OrderAwaitingPayment', {
   stream,
   means:
     "The order's invoice is open: its own key stands for it from here on, at this price. Said again when the invoice closed unpaid and the next one is open.",
@@ -50,7 +50,7 @@ export const orderAwaitingPayment = fact('OrderAwaitingPayment', {
     ),
   },
 })
-export const orderPaid = fact('OrderPaid', {
+export const orderPaid = defineEvent('OrderPaid', {
   stream,
   means:
     'An awaited order was paid, in the same append as the payment that came for it, or by what was there by then.',
@@ -61,7 +61,7 @@ export const orderPaid = fact('OrderPaid', {
     balanceCents,
   },
 })
-export const orderHeld = fact('OrderHeld', {
+export const orderHeld = defineEvent('OrderHeld', {
   stream,
   means:
     "The customer's payment is there and the reseller's wallet is short: tried again on each of its credits until then.",
@@ -78,7 +78,7 @@ export const cancelReasons = [
   'insufficient_balance',
 ] as const
 export type CancelReason = (typeof cancelReasons)[number]
-export const orderCanceled = fact('OrderCanceled', {
+export const orderCanceled = defineEvent('OrderCanceled', {
   stream,
   means: 'An own order whose invoice closed before it was paid. Money that still comes is credited.',
   fields: {
@@ -90,18 +90,18 @@ export const orderCanceled = fact('OrderCanceled', {
   },
 })
 /** Why the arbiter refused. */
-const arbiterRefusals = [...stockRefusals, 'plan_expired'] as const
-export type ArbiterRefusal = (typeof arbiterRefusals)[number]
+const allocationRefusalReasons = [...stockRefusals, 'plan_expired'] as const
+export type AllocationRefusalReason = (typeof allocationRefusalReasons)[number]
 /** The others stop an order whose payment came: nothing of it is charged, and the money stays where it was credited. */
 const failureReasons = [
-  ...arbiterRefusals,
+  ...allocationRefusalReasons,
   'insufficient_balance',
   'spend_cap_reached',
   'account_blocked',
   'product_unavailable',
 ] as const
 export type OrderFailureReason = (typeof failureReasons)[number]
-export const orderFailed = fact('OrderFailed', {
+export const orderFailed = defineEvent('OrderFailed', {
   stream,
   means: 'The order gets nothing; what was paid comes back by a refund.',
   fields: { ...named, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
@@ -114,7 +114,7 @@ const costCents = orAbsent(
     "the part of the reseller's cost that comes back with it; on an order for a customer only",
   ),
 )
-export const refundDecided = fact('RefundDecided', {
+export const refundDecided = defineEvent('RefundDecided', {
   stream,
   means: 'So much of the order goes back to who paid it. Nothing moved yet.',
   fields: {
@@ -130,7 +130,7 @@ export const refundDecided = fact('RefundDecided', {
     reference: orAbsent(text('what the operator gave; absent where there is none')),
   },
 })
-export const orderRefunded = fact('OrderRefunded', {
+export const orderRefunded = defineEvent('OrderRefunded', {
   stream,
   means: 'A decided refund reached the wallet, and the credit of the customer who paid.',
   fields: {
@@ -155,7 +155,7 @@ export type OrderFailed = EventOf<typeof orderFailed>
 export type RefundDecided = EventOf<typeof refundDecided>
 export type OrderRefunded = EventOf<typeof orderRefunded>
 
-export const orderFacts = [
+export const orderEventDefinitions = [
   orderCompleted,
   orderPlaced,
   orderAwaitingPayment,
@@ -167,4 +167,4 @@ export const orderFacts = [
   refundDecided,
   orderRefunded,
 ] as const
-export type OrderEvent = EventOf<(typeof orderFacts)[number]>
+export type OrderEvent = EventOf<(typeof orderEventDefinitions)[number]>

@@ -1,5 +1,5 @@
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { Arbiter } from './allocation-owner.ts'
+import type { AllocationOwner } from './allocation-owner.ts'
 import { type Order, type Refund, decidedRefundCents, decidedRefundCostCents } from './fold.ts'
 
 /**
@@ -22,7 +22,7 @@ export type NeedsEvidence = {
   readonly extensionIds: readonly string[]
 }
 
-export const needs = (missing: Partial<Omit<NeedsEvidence, 'kind'>>): NeedsEvidence => ({
+export const needsEvidence = (missing: Partial<Omit<NeedsEvidence, 'kind'>>): NeedsEvidence => ({
   kind: 'needs',
   refundIds: [],
   extensionIds: [],
@@ -30,7 +30,7 @@ export const needs = (missing: Partial<Omit<NeedsEvidence, 'kind'>>): NeedsEvide
 })
 
 /** Whether something of what an order cost is not given back. */
-export const keepsMoney = (order: Order): boolean => {
+export const hasUnrefundedAmount = (order: Order): boolean => {
   const { amountCents, costCents = 0 } = order.details
   return decidedRefundCents(order) < amountCents || decidedRefundCostCents(order) < costCents
 }
@@ -42,15 +42,15 @@ export const keepsMoney = (order: Order): boolean => {
  * @returns needs: the streams of these extensions have to be looked at first
  */
 export const paidExtensions = (
-  arbiter: Arbiter<unknown>,
+  allocationOwner: AllocationOwner<unknown>,
   state: unknown,
   refund: Pick<Refund, 'proxyIds'>,
   evidence: RefundEvidence,
   nowMs: number,
 ): { readonly kind: 'known'; readonly paid: ReadonlyMap<ProxyId, readonly string[]> } | NeedsEvidence => {
-  const extended = arbiter.paidForSince(state, refund, nowMs)
+  const extended = allocationOwner.paidForSince(state, refund, nowMs)
   const unread = new Set([...extended.values()].flat().filter((orderId) => !evidence.has(orderId)))
-  if (unread.size > 0) return needs({ extensionIds: [...unread] })
+  if (unread.size > 0) return needsEvidence({ extensionIds: [...unread] })
   const paid = new Map<ProxyId, readonly string[]>()
   for (const [proxyId, orderIds] of extended) {
     const stillPaid = orderIds.filter((orderId) => evidence.get(orderId))

@@ -1,4 +1,4 @@
-import { type Fold, foldedOn } from '../../kernel/decider.ts'
+import { type Fold, applyDecided } from '../../kernel/decider.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails, ShownDetails } from '../shared/order-terms.ts'
@@ -158,7 +158,7 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
 
 /** The order after facts that were just decided, at `atMs`; only refunds look at it. */
 export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
-  const after = foldedOn(orderFold, state, events, atMs)
+  const after = applyDecided(orderFold, state, events, atMs)
   if (!after) throw new Error('no event makes no order')
   return after
 }

@@ -9,10 +9,10 @@ import { decideCredit } from '../ledger/decide.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import { isCustomerOrder } from '../shared/order-terms.ts'
-import { type Arbiter, arbiterOf } from './allocation-owner.ts'
-import { type OrderStates, withoutEmpty } from './decide-placement.ts'
+import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
+import { type OrderStates, dropEmptyAppends } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
-import { type NeedsEvidence, type RefundEvidence, needs, paidExtensions } from './extended-rentals.ts'
+import { type NeedsEvidence, type RefundEvidence, needsEvidence, paidExtensions } from './extended-rentals.ts'
 import { type Order, type Refund, orderAfter } from './fold.ts'
 
 /**
@@ -45,17 +45,17 @@ const moneyBack = (
 }
 
 /** Whether the order got goods: as its own stream says, or its arbiter where a crash left the order behind it. */
-const gotGoods = (
-  { order, arbiter: state }: OrderStates & { readonly order: Order },
-  arbiter: Arbiter<unknown>,
+const wasFulfilled = (
+  { order, allocationOwner: state }: OrderStates & { readonly order: Order },
+  allocationOwner: AllocationOwner<unknown>,
   nowMs: number,
 ): boolean => {
   if (order.fulfilledAt !== null) return true
-  const { standing, verdict } = arbiter.rule(state, nowMs)
-  return standing && verdict.outcome === 'fulfilled'
+  const { isRecorded, verdict } = allocationOwner.decide(state, nowMs)
+  return isRecorded && verdict.outcome === 'fulfilled'
 }
 
-export type Landing = {
+export type RefundSettlement = {
   readonly kind: 'landed'
   readonly appends: Appends
   readonly order: Order
@@ -67,17 +67,17 @@ export type Landing = {
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
  * that every prefix of it is finished by calling it again. A rental that an extension has paid for meanwhile goes on.
  */
-export const landRefund = (
+export const settleRefund = (
   states: OrderStates & { readonly order: Order },
   refund: Refund,
   nowMs: number,
   evidence: RefundEvidence,
-): Landing | NeedsEvidence => {
+): RefundSettlement | NeedsEvidence => {
   const { order } = states
   const { details } = order
   const refundedCents = order.refundedCents + refund.amountCents
   const complete = refundedCents === details.amountCents
-  const arbiter = arbiterOf(details) as Arbiter<unknown>
+  const allocationOwner = allocationOwnerOf(details) as AllocationOwner<unknown>
   const refunded: OrderEvent = {
     type: 'OrderRefunded',
     data: {
@@ -91,20 +91,20 @@ export const landRefund = (
       refundedAt: isoTime(nowMs),
     },
   }
-  const extended = paidExtensions(arbiter, states.arbiter, refund, evidence, nowMs)
+  const extended = paidExtensions(allocationOwner, states.allocationOwner, refund, evidence, nowMs)
   if (extended.kind === 'needs') return extended
   const money = moneyBack(states.ledger, order, refund, evidence)
-  if (money === null) return needs({ refundIds: [refund.refundId] })
+  if (money === null) return needsEvidence({ refundIds: [refund.refundId] })
   const { paid } = extended
   const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !paid.has(id)) }
-  const takenBack = gotGoods(states, arbiter, nowMs)
-    ? arbiter.takeBack(states.arbiter, ended, complete, nowMs)
+  const takenBack = wasFulfilled(states, allocationOwner, nowMs)
+    ? allocationOwner.takeBack(states.allocationOwner, ended, complete, nowMs)
     : []
   return {
     kind: 'landed',
-    appends: withoutEmpty([
+    appends: dropEmptyAppends([
       { stream: ledgerStream(details.accountId), events: money },
-      { stream: arbiter.stream, events: takenBack },
+      { stream: allocationOwner.stream, events: takenBack },
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
     order: orderAfter(order, [refunded]),

@@ -2,12 +2,12 @@ import type { CommandDecision } from '../../kernel/decider.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { shareOfCents } from '../../kernel/money.ts'
 import { orderStream } from '../../kernel/streams.ts'
-import { type Arbiter, arbiterOf } from './allocation-owner.ts'
+import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
 import type { OrderStates } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
 import { type ExtendedSince, type NeedsEvidence, type RefundEvidence, extendedSince, noEvidence, paidExtensions } from './extended-rentals.ts'
 import { type Order, type Refund, decidedRefundCents, decidedRefundCostCents, orderAfter } from './fold.ts'
-import { landRefund } from './land-refund.ts'
+import { settleRefund } from './land-refund.ts'
 
 /**
  * What is to be given back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service refunds by
@@ -119,9 +119,9 @@ export const decideRefund = (
   const known = order.refunds.find((refund) => refund.refundId === refundId)
   if (known?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
   if (known) {
-    const landing = landRefund({ ...states, order }, known, nowMs, evidence)
-    if (landing.kind === 'needs') return { appends: [], answer: landing }
-    const { appends, order: after, keptProxyIds } = landing
+    const settlement = settleRefund({ ...states, order }, known, nowMs, evidence)
+    if (settlement.kind === 'needs') return { appends: [], answer: settlement }
+    const { appends, order: after, keptProxyIds } = settlement
     const { amountCents } = known
     return { appends, answer: { kind: 'refunded', order: after, amountCents, keptProxyIds } }
   }
@@ -129,8 +129,8 @@ export const decideRefund = (
   if ('reason' in share) return refusal(share.reason)
   const { amountCents, costCents = 0 } = share
   if (amountCents + costCents <= 0) return refusal('nothing of the order is left to refund')
-  const arbiter = arbiterOf(order.details) as Arbiter<unknown>
-  const extended = paidExtensions(arbiter, states.arbiter, share, evidence, nowMs)
+  const allocationOwner = allocationOwnerOf(order.details) as AllocationOwner<unknown>
+  const extended = paidExtensions(allocationOwner, states.allocationOwner, share, evidence, nowMs)
   if (extended.kind === 'needs') return { appends: [], answer: extended }
   const unasked = request.kind === 'whole' && request.unasked === true
   if (extended.paid.size > 0 && !unasked)
@@ -146,15 +146,15 @@ export const decideRefund = (
       ...(reference !== undefined && { reference }),
     },
   }
-  const landing = landRefund(
+  const settlement = settleRefund(
     { ...states, order: orderAfter(order, [decided], nowMs) },
     { refundId, ...share, decidedAtMs: nowMs, landed: false },
     nowMs,
     evidence,
   )
-  if (landing.kind === 'needs') return { appends: [], answer: landing }
+  if (settlement.kind === 'needs') return { appends: [], answer: settlement }
   return {
-    appends: [{ stream: orderStream(order.details.orderId), events: [decided] }, ...landing.appends],
-    answer: { kind: 'refunded', order: landing.order, amountCents, keptProxyIds: landing.keptProxyIds },
+    appends: [{ stream: orderStream(order.details.orderId), events: [decided] }, ...settlement.appends],
+    answer: { kind: 'refunded', order: settlement.order, amountCents, keptProxyIds: settlement.keptProxyIds },
   }
 }

@@ -1,13 +1,13 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { anyId, hex, orAbsent, orNull, pastTime, text, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { anyId, hex, orAbsent, orNull, pastTime, text, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 /** The `period-{yyyy-mm}` stream. The cut-off comes first. */
 const stream = 'period-{yyyy-mm}'
 
 const period = text('the month, `yyyy-mm`')
 
-export const periodCutOff = fact('PeriodCutOff', {
+export const periodCutOff = defineEvent('PeriodCutOff', {
   stream,
   means:
     'From here on the month cannot change: this event lies past it, accounting time never runs back, and whatever the log takes later is booked later.',
@@ -15,21 +15,21 @@ export const periodCutOff = fact('PeriodCutOff', {
 })
 export type PeriodCutOff = EventOf<typeof periodCutOff>
 
-export const periodClosed = fact('PeriodClosed', {
+export const periodClosed = defineEvent('PeriodClosed', {
   stream,
   means: "The month's books as of the cut-off: docs/periods.md has the report that the digest is over.",
   fields: {
     period,
-    throughOrdinal: whole(
+    throughOrdinal: integer(
       'events',
       '0 or more',
       'how many events of the log were booked through its end: ordinal 1 to this one; 0 before any',
     ),
     throughEventId: orNull(anyId('the last of them; null before any')),
-    entries: whole('entries', '0 or more', 'of the journal, in the month itself'),
-    accounts: whole('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
+    entries: integer('entries', '0 or more', 'of the journal, in the month itself'),
+    accounts: integer('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
     chart: orAbsent(
-      whole(
+      integer(
         'number',
         'above 0',
         "the chart of accounts that it was closed in; absent before resellers' books had debts",
@@ -40,8 +40,8 @@ export const periodClosed = fact('PeriodClosed', {
 })
 export type PeriodClosed = EventOf<typeof periodClosed>
 
-export const periodFacts = [periodCutOff, periodClosed] as const
-export type PeriodEvent = EventOf<(typeof periodFacts)[number]>
+export const periodEventDefinitions = [periodCutOff, periodClosed] as const
+export type PeriodEvent = EventOf<(typeof periodEventDefinitions)[number]>
 
 /** A month that nobody closes yet, one that was cut off (a closing that was interrupted, or goes on), or a closed one. */
 export type PeriodState =

@@ -1,5 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { recall } from '../../kernel/recent-ids.ts'
+import { findRemembered } from '../../kernel/recent-ids.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type { PlanEvent } from './events.ts'
 import { type PlanAnswer, type PlanState, isLow, thresholdPct } from './fold.ts'
@@ -22,7 +22,7 @@ export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | n
  * answer.
  */
 export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
-  const known = recall(state.answers, order.orderId)
+  const known = findRemembered(state.answers, order.orderId)
   if (known) return { events: [], answer: known }
   const fulfilled: PlanAnswer = { outcome: 'fulfilled', at: isoTime(nowMs) }
   const { plan } = state

@@ -1,5 +1,5 @@
-import { anyId, exactly, id, oneOf, orAbsent, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { anyId, exactly, id, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 /** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. */
 const stream = 'plan-{plan}'
@@ -11,9 +11,9 @@ const owner = {
   productId: text('the product of the catalogue'),
 }
 const orderId = id('ord', 'the order that it answers')
-const usedBytes = whole('bytes', '0 or more', 'the sum of all that was counted so far')
+const usedBytes = integer('bytes', '0 or more', 'the sum of all that was counted so far')
 
-export const planActivated = fact('PlanActivated', {
+export const planActivated = defineEvent('PlanActivated', {
   stream,
   means: 'An order opened the plan.',
   fields: {
@@ -21,67 +21,67 @@ export const planActivated = fact('PlanActivated', {
     orderId,
     shape: oneOf(['gateway_gb', 'gateway_time'], 'sold by traffic, or by time'),
     renewal: oneOf(['topup', 'repurchase'], 'how it goes on'),
-    bytes: orNull(whole('bytes', 'above 0', 'bought; null for a plan sold by time')),
-    speedUnits: orNull(whole('speed units', 'above 0', 'bought; null for a plan sold by traffic')),
+    bytes: orNull(integer('bytes', 'above 0', 'bought; null for a plan sold by time')),
+    speedUnits: orNull(integer('speed units', 'above 0', 'bought; null for a plan sold by traffic')),
     startedAt: pastTime('when'),
     expiresAt: orNull(time('when it ends; null: when it is used up')),
   },
 })
-export const planToppedUp = fact('PlanToppedUp', {
+export const planToppedUp = defineEvent('PlanToppedUp', {
   stream,
   means: 'An order added to the plan.',
-  fields: { orderId, bytes: whole('bytes', 'above 0', 'added') },
+  fields: { orderId, bytes: integer('bytes', 'above 0', 'added') },
 })
 /** The first answer for an order stands: an order refused here is never fulfilled later. */
-export const planOrderRefused = fact('PlanOrderRefused', {
+export const planOrderRefused = defineEvent('PlanOrderRefused', {
   stream,
   means: 'The plan cannot take the order. The first answer for an order stands.',
   fields: { orderId, reason: exactly('plan_expired', 'why') },
 })
-export const planUnitsWithdrawn = fact('PlanUnitsWithdrawn', {
+export const planUnitsWithdrawn = defineEvent('PlanUnitsWithdrawn', {
   stream,
   means: "A refund took back what is unused of an order's units.",
   fields: {
     orderId,
     refundId: text('the refund'),
-    bytes: whole('bytes', '0 or more', 'taken back'),
+    bytes: integer('bytes', '0 or more', 'taken back'),
   },
 })
-export const trafficMetered = fact('TrafficMetered', {
+export const trafficMetered = defineEvent('TrafficMetered', {
   stream,
   means:
     'What was counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or expired. Release 0.1.0 wrote one a report.',
   fields: {
     reportId: orAbsent(text('the report; release 0.1.0 only')),
-    bytes: whole('bytes', '0 or more', 'counted since the event before it'),
+    bytes: integer('bytes', '0 or more', 'counted since the event before it'),
     usedBytes,
   },
 })
-export const planRanLow = fact('PlanRanLow', {
+export const planRanLow = defineEvent('PlanRanLow', {
   stream,
   means:
     '10 % or less of the plan is left: appended with whatever made it so, each time that it falls to that. (The webhook is sent once for ever.)',
   fields: {
     ...owner,
-    totalBytes: whole('bytes', '0 or more', 'that the plan holds in all'),
+    totalBytes: integer('bytes', '0 or more', 'that the plan holds in all'),
     usedBytes,
     expiresAt: orNull(time('when it ends; null: when it is used up')),
   },
 })
-export const planExhausted = fact('PlanExhausted', {
+export const planExhausted = defineEvent('PlanExhausted', {
   stream,
   means: 'Nothing of the plan is left.',
   fields: { usedBytes },
 })
-export const planExpired = fact('PlanExpired', {
+export const planExpired = defineEvent('PlanExpired', {
   stream,
   means: "The plan's time is over.",
   fields: { expiredAt: pastTime('when it ended') },
 })
-export const planCredentialRotated = fact('PlanCredentialRotated', {
+export const planCredentialRotated = defineEvent('PlanCredentialRotated', {
   stream,
   means: 'The plan has another password from here on.',
-  fields: { generation: whole('rotations', '0 or more', 'counts the passwords of the plan') },
+  fields: { generation: integer('rotations', '0 or more', 'counts the passwords of the plan') },
 })
 
 export type PlanActivated = EventOf<typeof planActivated>
@@ -94,7 +94,7 @@ export type PlanExhausted = EventOf<typeof planExhausted>
 export type PlanExpired = EventOf<typeof planExpired>
 export type PlanCredentialRotated = EventOf<typeof planCredentialRotated>
 
-export const planFacts = [
+export const planEventDefinitions = [
   planActivated,
   planToppedUp,
   planOrderRefused,
@@ -105,4 +105,4 @@ export const planFacts = [
   planExpired,
   planCredentialRotated,
 ] as const
-export type PlanEvent = EventOf<(typeof planFacts)[number]>
+export type PlanEvent = EventOf<(typeof planEventDefinitions)[number]>

@@ -1,8 +1,8 @@
 import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Fold } from '../../kernel/decider.ts'
-import { objectText } from '../../kernel/json-text.ts'
-import { type Remembered, type RememberedJson, emptyRemembered, forget, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import { joinJsonMembers } from '../../kernel/json-text.ts'
+import { type Remembered, type RememberedJson, emptyRemembered, dropExpired, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 
 /** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */
@@ -56,8 +56,8 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
   const at = event.recordedAtMs
   const state = {
     ...before,
-    answers: forget(before.answers, at),
-    reports: forget(before.reports, at),
+    answers: dropExpired(before.answers, at),
+    reports: dropExpired(before.reports, at),
   }
   const fulfilled = (orderId: string) =>
     remember(state.answers, orderId, { outcome: 'fulfilled', at: isoTime(at) }, at)
@@ -145,7 +145,7 @@ export const planFold: Fold<PlanState, PlanEvent> = {
   evolve,
   snapshot: {
     toText: ({ plan, withdrawn, answers, reports }) =>
-      objectText(
+      joinJsonMembers(
         { plan, withdrawn: [...withdrawn.keys()] },
         { answers: rememberedText(answers), reports: rememberedText(reports) },
       ),

@@ -1,5 +1,5 @@
-import { type ShapeValue, commitment, exactly, list, micros, oneOf, orNull, text, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type ShapeValue, commitment, exactly, list, micros, oneOf, orNull, text, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { providers, resellerRails } from '../payments/payments.ts'
 
 /** A `terms-{reseller}` stream: what a reseller pays, asks and shows. Credentials stand in the vault, under `reference`. */
@@ -8,7 +8,7 @@ const stream = 'terms-{reseller}'
 const priced = {
   productId: text('the product of the catalogue'),
   country: orNull(text('ISO 3166 alpha-3; null for a product that has no countries')),
-  periodDays: orNull(whole('days', 'above 0', 'null for a product that is not rented by the period')),
+  periodDays: orNull(integer('days', 'above 0', 'null for a product that is not rented by the period')),
 }
 const retailFields = {
   ...priced,
@@ -29,19 +29,19 @@ const rail = oneOf(resellerRails, 'what it serves')
 const reference = text('names the credentials in the vault')
 const committed = { reference, commitment: commitment('the sealed credentials') }
 
-export const discountChanged = fact('DiscountChanged', {
+export const discountChanged = defineEvent('DiscountChanged', {
   stream,
   means: 'The reseller pays another price from here on.',
   fields: {
-    discountBp: whole('basis points', '0 or more', 'off the list price: 1,250 is 12.5 %'),
+    discountBp: integer('basis points', '0 or more', 'off the list price: 1,250 is 12.5 %'),
   },
 })
-export const markupChanged = fact('MarkupChanged', {
+export const markupChanged = defineEvent('MarkupChanged', {
   stream,
   means: 'Customers pay another price from here on, where no retail price is set.',
   fields: {
     markupMillionths: orNull(
-      whole(
+      integer(
         'millionths',
         '0 or more',
         'a multiple of the list price: 1,300,000 is 1.30; null: customers pay the list price',
@@ -49,42 +49,42 @@ export const markupChanged = fact('MarkupChanged', {
     ),
   },
 })
-export const retailPriceSet = fact('RetailPriceSet', {
+export const retailPriceSet = defineEvent('RetailPriceSet', {
   stream,
   means: 'Customers pay this for the product.',
   fields: retailFields,
 })
-export const retailPriceRemoved = fact('RetailPriceRemoved', {
+export const retailPriceRemoved = defineEvent('RetailPriceRemoved', {
   stream,
   means: 'Customers pay for the product by the markup again.',
   fields: priced,
 })
-export const sellableChanged = fact('SellableChanged', {
+export const sellableChanged = defineEvent('SellableChanged', {
   stream,
   means: 'Customers may order other products.',
   fields: { productIds: orNull(list(text('a product'), 'what they may order; null: every product')) },
 })
-export const shopChanged = fact('ShopChanged', {
+export const shopChanged = defineEvent('ShopChanged', {
   stream,
   means: 'What customers see of the reseller.',
   fields: shopFields,
 })
-export const gatewaySet = fact('GatewaySet', {
+export const gatewaySet = defineEvent('GatewaySet', {
   stream,
   means: "Customers pay on the reseller's own gateway.",
   fields: { rail, provider: oneOf(providers, 'whose'), ...committed },
 })
-export const gatewayRemoved = fact('GatewayRemoved', {
+export const gatewayRemoved = defineEvent('GatewayRemoved', {
   stream,
   means: 'The gateway takes no more payments.',
   fields: { rail },
 })
-export const messagingBotSet = fact('MessagingBotSet', {
+export const messagingBotSet = defineEvent('MessagingBotSet', {
   stream,
   means: "Customers are told by the reseller's bot.",
   fields: { provider: exactly('telegram', 'of the bot'), ...committed },
 })
-export const messagingBotRemoved = fact('MessagingBotRemoved', {
+export const messagingBotRemoved = defineEvent('MessagingBotRemoved', {
   stream,
   means: 'Customers are told nothing by a bot.',
   fields: {},
@@ -101,7 +101,7 @@ export type GatewayRemoved = EventOf<typeof gatewayRemoved>
 export type MessagingBotSet = EventOf<typeof messagingBotSet>
 export type MessagingBotRemoved = EventOf<typeof messagingBotRemoved>
 
-export const termsFacts = [
+export const termsEventDefinitions = [
   discountChanged,
   markupChanged,
   retailPriceSet,
@@ -113,4 +113,4 @@ export const termsFacts = [
   messagingBotSet,
   messagingBotRemoved,
 ] as const
-export type TermsEvent = EventOf<(typeof termsFacts)[number]>
+export type TermsEvent = EventOf<(typeof termsEventDefinitions)[number]>

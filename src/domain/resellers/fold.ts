@@ -19,7 +19,7 @@ export type Terms = {
 }
 
 /** A reseller of whom nothing was said: it pays and asks the list price, and takes no money itself. */
-export const plainSettings: Terms = {
+export const emptyTerms: Terms = {
   discountBp: 0,
   markupMillionths: null,
   retail: [],
@@ -77,6 +77,6 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
 export const termsFold: Fold<Terms, TermsEvent> = {
   name: 'terms',
   version: 1,
-  initial: plainSettings,
+  initial: emptyTerms,
   evolve: evolveTerms,
 }

@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { type ShapeValue, id, micros, text, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type ShapeValue, id, micros, text, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
 import { scrapeBatchStream } from '../../kernel/streams.ts'
 
@@ -46,10 +46,10 @@ const batch = {
   accountId: id<AccountId>('acc', 'who pays'),
   platform: text('e.g. `tiktok`'),
   operation: text('e.g. `profile`'),
-  inputs: whole('calls', 'above 0', 'how many calls it is'),
+  inputs: integer('calls', 'above 0', 'how many calls it is'),
 }
 
-export const scrapeBatchAccepted = fact('ScrapeBatchAccepted', {
+export const scrapeBatchAccepted = defineEvent('ScrapeBatchAccepted', {
   stream,
   means: 'Calls were taken on. What they ask for stands outside the log: it may name people.',
   fields: {
@@ -62,24 +62,24 @@ export const scrapeBatchAccepted = fact('ScrapeBatchAccepted', {
 export type ScrapeBatchAccepted = EventOf<typeof scrapeBatchAccepted>
 
 const tallyFields = {
-  found: whole('calls', '0 or more', 'that found what they asked for'),
-  empty: whole('calls', '0 or more', 'that found nothing there'),
-  notFound: whole('calls', '0 or more', 'whose target does not exist'),
-  restricted: whole('calls', '0 or more', 'whose target is not public'),
-  failed: whole('calls', '0 or more', 'that came to no result, also for want of money'),
+  found: integer('calls', '0 or more', 'that found what they asked for'),
+  empty: integer('calls', '0 or more', 'that found nothing there'),
+  notFound: integer('calls', '0 or more', 'whose target does not exist'),
+  restricted: integer('calls', '0 or more', 'whose target is not public'),
+  failed: integer('calls', '0 or more', 'that came to no result, also for want of money'),
 }
 /** How many of the calls came to what. */
 export type BatchTally = ShapeValue<typeof tallyFields>
 
-export const scrapeBatchFinished = fact('ScrapeBatchFinished', {
+export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
   stream,
   means: 'Every call is over. What each cost stands in its own stream and in the ledger.',
   fields: { ...batch, ...tallyFields, chargedMicros: micros('0 or more', 'what all of them cost') },
 })
 export type ScrapeBatchFinished = EventOf<typeof scrapeBatchFinished>
 
-export const scrapeBatchFacts = [scrapeBatchAccepted, scrapeBatchFinished] as const
-export type ScrapeBatchEvent = EventOf<(typeof scrapeBatchFacts)[number]>
+export const scrapeBatchEventDefinitions = [scrapeBatchAccepted, scrapeBatchFinished] as const
+export type ScrapeBatchEvent = EventOf<(typeof scrapeBatchEventDefinitions)[number]>
 
 /** A batch; `finished` is null while calls of it run. */
 export type ScrapeBatch = {

@@ -1,6 +1,6 @@
-import { type Fold, foldedOn } from '../../kernel/decider.ts'
-import { type ShapeValue, flag, group, hex, id, micros, number, oneOf, orAbsent, orNull, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type Fold, applyDecided } from '../../kernel/decider.ts'
+import { type ShapeValue, flag, group, hex, id, micros, number, oneOf, orAbsent, orNull, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { AccountId, ScrapeId } from '../../kernel/ids.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
 
@@ -40,13 +40,13 @@ const stream = 'scrape-{scrape}'
 const call = {
   scrapeId: id<ScrapeId>('scr', 'the call'),
   accountId: id<AccountId>('acc', 'who pays'),
-  attempt: whole('tries', 'above 0', 'counts the tries under one `X-Request-Id`, from 1'),
+  attempt: integer('tries', 'above 0', 'counts the tries under one `X-Request-Id`, from 1'),
   platform: text('e.g. `tiktok`'),
   operation: text('e.g. `profile`'),
   keyId: orNull(id('key', 'the key that asked; null where no key did')),
 }
 
-export const scrapeStarted = fact('ScrapeStarted', {
+export const scrapeStarted = defineEvent('ScrapeStarted', {
   stream,
   means: 'Money is held for the call from here on, and a process is at work for it until the lease ends.',
   fields: {
@@ -64,12 +64,12 @@ export type ScrapeStarted = EventOf<typeof scrapeStarted>
 
 const bodyFields = {
   hash: text('SHA-256, lower-case hex'),
-  bytes: whole('bytes', '0 or more', 'its length'),
+  bytes: integer('bytes', '0 or more', 'its length'),
 }
 /** The body of a result, which is kept outside the log for a day. */
 export type ResultBody = ShapeValue<typeof bodyFields>
 
-export const scrapeFinished = fact('ScrapeFinished', {
+export const scrapeFinished = defineEvent('ScrapeFinished', {
   stream,
   means: 'The call is over; its hold is captured when it is billed, else released.',
   fields: {
@@ -94,8 +94,8 @@ export const scrapeFinished = fact('ScrapeFinished', {
 })
 export type ScrapeFinished = EventOf<typeof scrapeFinished>
 
-export const scrapeFacts = [scrapeStarted, scrapeFinished] as const
-export type ScrapeEvent = EventOf<(typeof scrapeFacts)[number]>
+export const scrapeEventDefinitions = [scrapeStarted, scrapeFinished] as const
+export type ScrapeEvent = EventOf<(typeof scrapeEventDefinitions)[number]>
 
 /** The hold of a try, in the ledger of its account. */
 export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scrapeId}.${attempt}`
@@ -103,7 +103,7 @@ export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scra
 const holdForm = /^(scr_[0-9a-f]{32})\.([1-9]\d{0,3})$/
 
 /** The try that a hold is for; null for a hold of something else. */
-export const tryOf = (holdId: string): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
+export const attemptOfHold = (holdId: string): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
   const [, scrapeId, attempt] = holdForm.exec(holdId) ?? []
   return scrapeId === undefined ? null : { scrapeId: scrapeId as ScrapeId, attempt: Number(attempt) }
 }
@@ -134,7 +134,7 @@ const evolve: Fold<ScrapeState, ScrapeEvent>['evolve'] = (state, event) => {
 
 /** The scrape after facts that were just decided. */
 export const scrapeAfter = (state: ScrapeState, events: readonly ScrapeEvent[]): Scrape => {
-  const after = foldedOn(scrapeFold, state, events, 0)
+  const after = applyDecided(scrapeFold, state, events, 0)
   if (after === null) throw new Error('no event makes no scrape')
   return after
 }

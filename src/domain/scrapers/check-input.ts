@@ -1,4 +1,4 @@
-import { nearest } from '../../kernel/nearest-word.ts'
+import { closestWord } from '../../kernel/nearest-word.ts'
 import type { Input, InputValue, ScraperRow } from './scraper.ts'
 
 /** A position in a list that is told by two values, as one text. */
@@ -150,7 +150,7 @@ const bad = (details: string): CheckedInput => ({
 
 const unknown = (row: ScraperRow, name: string): CheckedInput => {
   const names = row.inputs.map((input) => input.name)
-  const meant = nearest(name, names, (text) => text)
+  const meant = closestWord(name, names, (text) => text)
   const accepted = names.length === 0 ? 'no field is accepted' : `accepted are ${list(names, 'and')}`
   const shown = name.slice(0, 60)
   const details = `${shown}: ${accepted}${meant === null ? '' : `; did you mean ${meant}?`}`

@@ -82,10 +82,10 @@ export const decideStart = (
 }
 
 /** What ends a try. */
-export type Ending = Pick<ScrapeFinished['data'], 'outcome' | 'body' | 'cached' | 'creditsCharged'>
+export type AttemptEnd = Pick<ScrapeFinished['data'], 'outcome' | 'body' | 'cached' | 'creditsCharged'>
 
 /** How the try stands ended: by this ending, or by one that came before it. */
-export type FinishAnswer = { readonly finished: ScrapeFinished['data'] | null; readonly mine: boolean }
+export type FinishAnswer = { readonly finished: ScrapeFinished['data'] | null; readonly isOwnAttempt: boolean }
 
 /** What the end of a try does to its hold; none where that was done before, or no hold was made. */
 const endHold = (
@@ -112,7 +112,7 @@ const endHold = (
  */
 export const decideFinish = (
   { scrape, ledger }: ScrapeStates,
-  { attempt, ending }: { readonly attempt: number; readonly ending: Ending },
+  { attempt, ending }: { readonly attempt: number; readonly ending: AttemptEnd },
 ): CommandDecision<FinishAnswer> => {
   if (scrape === null || attempt > scrape.started.attempt)
     throw new Error(`attempt ${attempt} ends, but was never started`)
@@ -126,7 +126,7 @@ export const decideFinish = (
   const superseded = attempt < scrape.started.attempt
   if (superseded || scrape.finished) {
     const finished = superseded ? null : scrape.finished
-    return { appends: toHold(finished?.billed ?? false), answer: { finished, mine: false } }
+    return { appends: toHold(finished?.billed ?? false), answer: { finished, isOwnAttempt: false } }
   }
   const billed = isBilled(ending.outcome, ending.cached)
   const finished: ScrapeFinished['data'] = {
@@ -147,6 +147,6 @@ export const decideFinish = (
       { stream: scrapeStream(scrapeId), events: [{ type: 'ScrapeFinished', data: finished }] },
       ...holdEnd,
     ],
-    answer: { finished, mine: true },
+    answer: { finished, isOwnAttempt: true },
   }
 }

@@ -1,7 +1,7 @@
 import { group, hex, list, micros, text } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
-export const scraperPricesSet = fact('ScraperPricesSet', {
+export const scraperPricesSet = defineEvent('ScraperPricesSet', {
   stream: 'scrapers',
   means:
     'What calls of scrapers cost, as a process sells them that wrote this before its first call. Another version of the program may sell by another table beside it.',
@@ -24,4 +24,4 @@ export const scraperPricesSet = fact('ScraperPricesSet', {
 })
 export type ScraperPricesSet = EventOf<typeof scraperPricesSet>
 
-export const scraperPriceFacts = [scraperPricesSet] as const
+export const scraperPriceEventDefinitions = [scraperPricesSet] as const

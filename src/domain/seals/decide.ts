@@ -3,7 +3,7 @@ import { sealStream } from '../../kernel/streams.ts'
 import type { LogSealed, SealKeyRotated, SealState } from './events.ts'
 
 /** The last seal that the digest was chained on from, as the one who seals knows it. */
-export type SealedSoFar = { readonly throughOrdinal: number; readonly digest: string }
+export type SealProgress = { readonly throughOrdinal: number; readonly digest: string }
 
 export type SealAnswer =
   | { readonly outcome: 'sealed'; readonly seal: LogSealed['data'] }
@@ -23,7 +23,7 @@ export type RotateAnswer =
 export const decideSeal = (
   state: SealState,
   seal: LogSealed['data'],
-  from: SealedSoFar,
+  from: SealProgress,
 ): CommandDecision<SealAnswer> => {
   if (state.publicKey !== null && state.publicKey !== seal.publicKey)
     return { appends: [], answer: { outcome: 'key_retired', publicKey: state.publicKey } }

@@ -1,15 +1,15 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { anyId, hex, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { anyId, hex, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
 
-export const logSealed = fact('LogSealed', {
+export const logSealed = defineEvent('LogSealed', {
   stream,
   means: 'The events so far were these, byte for byte (docs/seals.md).',
   fields: {
-    throughOrdinal: whole(
+    throughOrdinal: integer(
       'events',
       'above 0',
       'how many events of the log it covers: all of ordinal 1 to this one',
@@ -23,11 +23,11 @@ export const logSealed = fact('LogSealed', {
 })
 export type LogSealed = EventOf<typeof logSealed>
 
-export const sealKeyRotated = fact('SealKeyRotated', {
+export const sealKeyRotated = defineEvent('SealKeyRotated', {
   stream,
   means: 'From here on another key signs. The key before it vouches for it.',
   fields: {
-    sealedOrdinal: whole(
+    sealedOrdinal: integer(
       'events',
       '0 or more',
       'what the last seal before it covers, which ties it to this log: 0 before the first',
@@ -41,11 +41,11 @@ export const sealKeyRotated = fact('SealKeyRotated', {
 })
 export type SealKeyRotated = EventOf<typeof sealKeyRotated>
 
-export const sealFacts = [logSealed, sealKeyRotated] as const
-export type SealEvent = EventOf<(typeof sealFacts)[number]>
+export const sealEventDefinitions = [logSealed, sealKeyRotated] as const
+export type SealEvent = EventOf<(typeof sealEventDefinitions)[number]>
 
 /** Who writes to the log (docs/seals.md, "Who wrote it"). */
-export const processKeyIntroduced = fact('ProcessKeyIntroduced', {
+export const processKeyIntroduced = defineEvent('ProcessKeyIntroduced', {
   stream: 'process-key-{publicKey}',
   means:
     'A process signs what it appends with this key from here on. It stands in the first batch that the key signs.',
@@ -56,7 +56,7 @@ export const processKeyIntroduced = fact('ProcessKeyIntroduced', {
     introducedAt: pastTime('when'),
     endsAt: time('it signs nothing that is decided later'),
     previousPublicKey: orNull(hex(32, 'the key that the same process signed with before; null for none')),
-    previousBatches: whole(
+    previousBatches: integer(
       'batches',
       '0 or more',
       'how many batches that key signed; 0 without one, or when an answer was lost and nobody knows',
@@ -68,12 +68,12 @@ export const processKeyIntroduced = fact('ProcessKeyIntroduced', {
 export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
 
 /** `signing` */
-export const batchSigningStopped = fact('BatchSigningStopped', {
+export const batchSigningStopped = defineEvent('BatchSigningStopped', {
   stream: 'signing',
   means:
     'From here on processes append without signing, until the next key is introduced. Who holds the key that seals said so.',
   fields: {
-    number: whole('stops', 'above 0', 'which one of this log it is'),
+    number: integer('stops', 'above 0', 'which one of this log it is'),
     process: text('which process stopped it'),
     stoppedAt: pastTime('when'),
     sealPublicKey: hex(32, 'the key that seals the log then'),
@@ -82,10 +82,10 @@ export const batchSigningStopped = fact('BatchSigningStopped', {
 })
 export type BatchSigningStopped = EventOf<typeof batchSigningStopped>
 
-export const signingFacts = [processKeyIntroduced, batchSigningStopped] as const
+export const signingEventDefinitions = [processKeyIntroduced, batchSigningStopped] as const
 
 /** `breach-{event id}`: what was decided about an event that breaks a law. */
-export const lawBreachDecided = fact('LawBreachDecided', {
+export const lawBreachDecided = defineEvent('LawBreachDecided', {
   stream: 'breach-{eventId}',
   means:
     'An operator knows that this event breaks this law, and says why it stands. Sealing goes on; a verification still finds it.',
@@ -97,8 +97,8 @@ export const lawBreachDecided = fact('LawBreachDecided', {
 })
 export type LawBreachDecided = EventOf<typeof lawBreachDecided>
 
-export const breachFacts = [lawBreachDecided] as const
-export type BreachEvent = EventOf<(typeof breachFacts)[number]>
+export const violationEventDefinitions = [lawBreachDecided] as const
+export type ViolationEvent = EventOf<(typeof violationEventDefinitions)[number]>
 
 /** Where the seals of the log stand. */
 export type SealState = {
@@ -135,10 +135,10 @@ export const sealFold: Fold<SealState, SealEvent> = {
 }
 
 /** The laws about which it was decided, of one event. */
-export type BreachState = readonly string[]
+export type AcknowledgedInvariants = readonly string[]
 
 /** The state of `breach-{event id}`. */
-export const breachFold: Fold<BreachState, BreachEvent> = {
+export const violationFold: Fold<AcknowledgedInvariants, ViolationEvent> = {
   name: 'breach',
   version: 1,
   initial: [],

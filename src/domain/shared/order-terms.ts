@@ -1,4 +1,4 @@
-import { type ShapeValue, anyId, cents, exactly, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
+import { type ShapeValue, anyId, cents, exactly, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../../kernel/ids.ts'
 import { intervals } from './billing-interval.ts'
 
@@ -59,11 +59,11 @@ export const walletCents = ({ amountCents, costCents }: OrderDetails): number =>
 
 const targetFields = {
   country: text('ISO 3166 alpha-3, upper case'),
-  periodDays: whole('days', 'above 0', 'how long each address is rented'),
+  periodDays: integer('days', 'above 0', 'how long each address is rented'),
   carrierId: orNull(text('the mobile carrier; null but for mobile')),
   service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
   rotationMinutes: orNull(
-    whole('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
   ),
 }
 /** What a dedicated-IP order asks for. `country` is alpha-3, upper case; the last three are null but for mobile. */
@@ -76,7 +76,7 @@ export const interval = oneOf(intervals, 'how often it renews')
 export const period = group(
   {
     unit: oneOf(['day', 'month'], 'of calendar months, or of days of 24 hours'),
-    count: whole('units', 'above 0', 'how many of them'),
+    count: integer('units', 'above 0', 'how many of them'),
   },
   'what one payment lasts',
 )
@@ -113,10 +113,10 @@ export const orderFields = {
   delivery: oneOf(deliveries, 'what is handed out'),
   renewal: oneOf(renewals, 'how it goes on'),
   unit: text('what is counted, e.g. `GB`'),
-  quantity: whole('units of the product', 'above 0', 'how many'),
+  quantity: integer('units of the product', 'above 0', 'how many'),
   target,
-  bytes: orNull(whole('bytes', 'above 0', 'what a `gateway_gb` order adds; null for other shapes')),
-  periodDays: orNull(whole('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes')),
+  bytes: orNull(integer('bytes', 'above 0', 'what a `gateway_gb` order adds; null for other shapes')),
+  periodDays: orNull(integer('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes')),
   planId: orNull(id<PlanId>('pln', 'the plan that it opens or adds to; null for addresses')),
   proxyIds: list(
     id<ProxyId>('prx', 'a rental'),
@@ -131,7 +131,7 @@ export const orderFields = {
     ),
   ),
   termsRevision: orAbsent(
-    whole(
+    integer(
       'revision',
       '0 or more',
       "of the reseller's terms that the figures come from; absent where none are set",

@@ -1,5 +1,5 @@
 import { anyId, id, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, fact, signInMethods } from '../../kernel/event.ts'
+import { type EventOf, defineEvent, signInMethods } from '../../kernel/event.ts'
 
 /** What a member of the staff may be granted; customers and resellers have their pages by their account. */
 export const staffRoles = ['finance', 'operator'] as const
@@ -16,42 +16,42 @@ const subjectId = anyId('who: an account, or a member of the staff')
 const sessionId = anyId('the session in the console')
 const passkeyId = anyId('the passkey')
 
-export const staffRoleGranted = fact('StaffRoleGranted', {
+export const staffRoleGranted = defineEvent('StaffRoleGranted', {
   stream,
   means: 'A member of the staff may do more.',
   fields: { staffId, role: oneOf(staffRoles, 'the role') },
 })
-export const staffRoleRevoked = fact('StaffRoleRevoked', {
+export const staffRoleRevoked = defineEvent('StaffRoleRevoked', {
   stream,
   means: 'A member of the staff may do it no more.',
   fields: { staffId, role: oneOf(staffRoles, 'the role') },
 })
-export const signInLinkMade = fact('SignInLinkMade', {
+export const signInLinkMade = defineEvent('SignInLinkMade', {
   stream,
   means: 'A link that signs in was made.',
   fields: { subjectId, expiresAt: time('it works until then') },
 })
-export const signedIn = fact('SignedIn', {
+export const signedIn = defineEvent('SignedIn', {
   stream,
   means: 'A person signed in.',
   fields: { subjectId, sessionId, method: oneOf(signInMethods, 'how') },
 })
-export const sessionEnded = fact('SessionEnded', {
+export const sessionEnded = defineEvent('SessionEnded', {
   stream,
   means: 'A session ended before its time.',
   fields: { subjectId, sessionId, reason: oneOf(['signed_out', 'revoked'], 'why') },
 })
-export const passkeyAdded = fact('PasskeyAdded', {
+export const passkeyAdded = defineEvent('PasskeyAdded', {
   stream,
   means: 'A passkey signs in from here on.',
   fields: { subjectId, passkeyId },
 })
-export const passkeyRemoved = fact('PasskeyRemoved', {
+export const passkeyRemoved = defineEvent('PasskeyRemoved', {
   stream,
   means: 'A passkey signs in no more.',
   fields: { subjectId, passkeyId },
 })
-export const actConfirmed = fact('ActConfirmed', {
+export const actConfirmed = defineEvent('ActConfirmed', {
   stream,
   means: 'A person showed again who they are, for one act.',
   fields: {
@@ -61,7 +61,7 @@ export const actConfirmed = fact('ActConfirmed', {
     method: oneOf(['passkey', 'code'], 'how'),
   },
 })
-export const accountViewed = fact('AccountViewed', {
+export const accountViewed = defineEvent('AccountViewed', {
   stream,
   means:
     'A member of the staff begins to see the pages of an account as it sees them; nothing can be changed there.',
@@ -73,7 +73,7 @@ export const accountViewed = fact('AccountViewed', {
   },
 })
 
-export const workRetryAsked = fact('WorkRetryAsked', {
+export const workRetryAsked = defineEvent('WorkRetryAsked', {
   stream,
   means: 'A member of the staff asked that what a work queue has given up is tried again.',
   fields: {
@@ -95,7 +95,7 @@ export type ActConfirmed = EventOf<typeof actConfirmed>
 export type AccountViewed = EventOf<typeof accountViewed>
 export type WorkRetryAsked = EventOf<typeof workRetryAsked>
 
-export const personFacts = [
+export const personEventDefinitions = [
   staffRoleGranted,
   staffRoleRevoked,
   signInLinkMade,
@@ -107,4 +107,4 @@ export const personFacts = [
   accountViewed,
   workRetryAsked,
 ] as const
-export type PersonEvent = EventOf<(typeof personFacts)[number]>
+export type PersonEvent = EventOf<(typeof personEventDefinitions)[number]>

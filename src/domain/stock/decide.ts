@@ -2,14 +2,14 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import { type ProxyId, proxyIdOf } from '../../kernel/ids.ts'
 import { ofOneNetwork } from '../../kernel/ip-address.ts'
-import { recall } from '../../kernel/recent-ids.ts'
+import { findRemembered } from '../../kernel/recent-ids.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
 import type { AddressReplaced, AddressesReleased, Allocation, ReplaceReason, StockEvent, StockRefusal, StockedAddress } from './events.ts'
 import { type Rental, type StockAnswer, type StockState, poolKey, replacementsMs } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 /** Released addresses rest before they are sold again (docs/http-api.md, "Orders"). */
-export const restMs = 15 * 60 * 1000
+export const cooldownMs = 15 * 60 * 1000
 /** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
 export const maxDaysAhead = 10 * 365
 
@@ -49,7 +49,7 @@ const refusal = (reason: StockRefusal, free?: number): StockDecision => ({
  * needs it on record and appends `recordRefusal`. An order that was answered before gets that answer.
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
-  const known = recall(state.answers, order.orderId)
+  const known = findRemembered(state.answers, order.orderId)
   if (known) return { events: [], answer: known }
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no target to allocate for`)
@@ -92,7 +92,7 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
 }
 
 /** An extension keeps what is the account's, is not released and has not reached its end. */
-export const runsFor = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
+export const isActiveRentalOf = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
   rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
 
 /**
@@ -101,14 +101,14 @@ export const runsFor = (rental: Rental | undefined, accountId: string, nowMs: nu
  * `maxDaysAhead` from now. An order that was answered before gets that answer.
  */
 export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
-  const known = recall(state.answers, order.orderId)
+  const known = findRemembered(state.answers, order.orderId)
   if (known) return { events: [], answer: known }
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no period to extend by`)
   const extensions: { proxyId: ProxyId; expiresAt: string }[] = []
   for (const proxyId of order.proxyIds) {
     const rental = state.rentals.get(proxyId)
-    if (!runsFor(rental, order.accountId, nowMs)) return refusal('rental_ended')
+    if (!isActiveRentalOf(rental, order.accountId, nowMs)) return refusal('rental_ended')
     const expiresAtMs = rental.expiresAtMs + target.periodDays * dayMs
     if (expiresAtMs > nowMs + maxDaysAhead * dayMs) return refusal('too_far_ahead')
     extensions.push({ proxyId, expiresAt: isoTime(expiresAtMs) })
@@ -132,7 +132,7 @@ export const stillRunning = (
   nowMs: number,
 ): readonly ProxyId[] =>
   asked.proxyIds.filter((proxyId): proxyId is ProxyId =>
-    runsFor(state.rentals.get(proxyId), asked.accountId, nowMs),
+    isActiveRentalOf(state.rentals.get(proxyId), asked.accountId, nowMs),
   )
 
 /** Puts a refusal on record, so that no later attempt allocates for an order that is being refunded. */
@@ -174,7 +174,7 @@ export const decideRelease = (
   return [
     {
       type: 'AddressesReleased',
-      data: { reason, releases, releasedAt: isoTime(nowMs), availableFrom: isoTime(nowMs + restMs) },
+      data: { reason, releases, releasedAt: isoTime(nowMs), availableFrom: isoTime(nowMs + cooldownMs) },
     },
   ]
 }
@@ -198,7 +198,7 @@ export const replaceEveryMs = dayMs
 /** And so often in 30 days, the time that a rental remembers its replacements. */
 export const maxReplacements = 3
 /** A replaced address rests longer than one that was given back: its operator may look at it first. */
-export const replacedRestMs = dayMs
+export const replacedCooldownMs = dayMs
 /** How many free addresses are looked at for one of another network. */
 const maxLookedAt = 1_000
 
@@ -230,7 +230,7 @@ export const decideReplacement = (
   const { proxyId, accountId, reason, requestId } = asked
   const rental = state.rentals.get(proxyId)
   const former = rental && state.addresses.get(rental.ip)
-  if (!former || !runsFor(rental, accountId, nowMs)) return refused({ code: 'rental_ended' })
+  if (!former || !isActiveRentalOf(rental, accountId, nowMs)) return refused({ code: 'rental_ended' })
   const replaced = rental.replaced ?? []
   const earlier = requestId === null ? undefined : replaced.find((one) => one.requestId === requestId)
   if (earlier && earlier.reason !== reason) return refused({ code: 'another_request' })
@@ -256,7 +256,7 @@ export const decideReplacement = (
       former: { ip, carrierId, service },
       address,
       replacedAt: isoTime(nowMs),
-      availableFrom: isoTime(nowMs + replacedRestMs),
+      availableFrom: isoTime(nowMs + replacedCooldownMs),
     },
   }
   return { ...decided(event), address, replacedAt: event.data.replacedAt }

@@ -1,5 +1,5 @@
-import { type ShapeValue, anyId, flag, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { type ShapeValue, anyId, flag, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 
@@ -8,7 +8,7 @@ const ip = text('the address')
 const endpointFields = {
   protocol: oneOf(endpointProtocols, 'how it is spoken to'),
   host: text('a name or an address'),
-  port: whole('port', 'above 0', 'where it listens'),
+  port: integer('port', 'above 0', 'where it listens'),
   udp: flag('whether it passes UDP on'),
   credentialId: orNull(text('names its login in the vault; null: it takes none')),
 }
@@ -24,7 +24,7 @@ const sold = {
 const addressFields = {
   ...sold,
   city: orNull(text('where it stands; null: not known')),
-  asn: orNull(whole('AS number', '0 or more', 'whose network it is in; null: not known')),
+  asn: orNull(integer('AS number', '0 or more', 'whose network it is in; null: not known')),
   asnOrg: orNull(text('who that is; null: not known')),
   endpoint: orAbsent(endpoint),
 }
@@ -35,35 +35,35 @@ const proxyId = id<ProxyId>('prx', 'the rental')
 const productId = text('the product of the catalogue')
 const country = text('ISO 3166 alpha-3, upper case')
 const orderId = id('ord', 'the order that it answers')
-const periodDays = whole('days', 'above 0', 'what was paid for')
+const periodDays = integer('days', 'above 0', 'what was paid for')
 const availableFrom = time('they rest until then before they are sold again')
 
 /** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
 const ofAddress = 'address-{ip}'
-export const addressStocked = fact('AddressStocked', {
+export const addressStocked = defineEvent('AddressStocked', {
   stream: ofAddress,
   means: 'The address is in the stock of this product, and of no other.',
   fields: { ip, productId, country },
 })
-export const addressRetired = fact('AddressRetired', {
+export const addressRetired = defineEvent('AddressRetired', {
   stream: ofAddress,
   means: 'The address is in no stock any more.',
   fields: { ip, reason: text('as the operator wrote it') },
 })
 export type AddressStocked = EventOf<typeof addressStocked>
 export type AddressRetired = EventOf<typeof addressRetired>
-export const addressFacts = [addressStocked, addressRetired] as const
-export type AddressEvent = EventOf<(typeof addressFacts)[number]>
+export const addressEventDefinitions = [addressStocked, addressRetired] as const
+export type AddressEvent = EventOf<(typeof addressEventDefinitions)[number]>
 
 /** `stock-{product}-{country}`: the arbiter of dedicated orders. */
 const stream = 'stock-{product}-{country}'
 
-export const addressesStocked = fact('AddressesStocked', {
+export const addressesStocked = defineEvent('AddressesStocked', {
   stream,
   means: 'Addresses can be sold from here on.',
   fields: { productId, country, addresses: list(group(addressFields, 'an address'), 'the new ones') },
 })
-export const endpointsChanged = fact('EndpointsChanged', {
+export const endpointsChanged = defineEvent('EndpointsChanged', {
   stream,
   means: "The suppliers' proxies of addresses in stock are others now, those of running rentals too.",
   fields: {
@@ -82,11 +82,11 @@ const allocationFields = {
   ...addressFields,
   proxyId,
   rotationMinutes: orNull(
-    whole('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+    integer('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
   ),
 }
 export type Allocation = ShapeValue<typeof allocationFields>
-export const addressesAllocated = fact('AddressesAllocated', {
+export const addressesAllocated = defineEvent('AddressesAllocated', {
   stream,
   means: 'An order got its addresses.',
   fields: {
@@ -106,12 +106,12 @@ export const addressesAllocated = fact('AddressesAllocated', {
 export const stockRefusals = ['out_of_stock', 'rental_ended', 'too_far_ahead'] as const
 export type StockRefusal = (typeof stockRefusals)[number]
 /** The first answer for an order stands: an order refused here is never allocated later. */
-export const allocationRefused = fact('AllocationRefused', {
+export const allocationRefused = defineEvent('AllocationRefused', {
   stream,
   means: 'The stock cannot serve the order. The first answer for an order stands.',
   fields: { orderId, reason: oneOf(stockRefusals, 'why') },
 })
-export const addressesExtended = fact('AddressesExtended', {
+export const addressesExtended = defineEvent('AddressesExtended', {
   stream,
   means: 'An order prolonged rentals.',
   fields: {
@@ -124,7 +124,7 @@ export const addressesExtended = fact('AddressesExtended', {
     extendedAt: pastTime('when'),
   },
 })
-export const addressesReleased = fact('AddressesReleased', {
+export const addressesReleased = defineEvent('AddressesReleased', {
   stream,
   means: 'Rentals are over.',
   fields: {
@@ -144,7 +144,7 @@ export const replaceReasons = [
 ] as const
 export type ReplaceReason = (typeof replaceReasons)[number]
 
-export const addressReplaced = fact('AddressReplaced', {
+export const addressReplaced = defineEvent('AddressReplaced', {
   stream,
   means: 'A rental goes on with another address of its pool: the same id, order and end.',
   fields: {
@@ -169,7 +169,7 @@ export type AddressesExtended = EventOf<typeof addressesExtended>
 export type AddressesReleased = EventOf<typeof addressesReleased>
 export type AddressReplaced = EventOf<typeof addressReplaced>
 
-export const stockFacts = [
+export const stockEventDefinitions = [
   addressesStocked,
   endpointsChanged,
   addressesAllocated,
@@ -178,4 +178,4 @@ export const stockFacts = [
   addressesReleased,
   addressReplaced,
 ] as const
-export type StockEvent = EventOf<(typeof stockFacts)[number]>
+export type StockEvent = EventOf<(typeof stockEventDefinitions)[number]>

@@ -1,8 +1,8 @@
 import { List, Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
-import { objectText } from '../../kernel/json-text.ts'
-import { type Remembered, type RememberedJson, emptyRemembered, forget, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import { joinJsonMembers } from '../../kernel/json-text.ts'
+import { type Remembered, type RememberedJson, emptyRemembered, dropExpired, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
 import type { AddressEvent, EndpointsChanged, ReplaceReason, StockEvent, StockRefusal, StockedAddress } from './events.ts'
 
 /** Where an address is in stock; null when it never was. */
@@ -166,7 +166,7 @@ const atRest = (
 export const replacementsMs = 30 * 24 * 60 * 60 * 1000
 
 const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
-  const state = { ...before, answers: forget(before.answers, event.recordedAtMs) }
+  const state = { ...before, answers: dropExpired(before.answers, event.recordedAtMs) }
   switch (event.type) {
     case 'AddressesStocked':
       return addStocked(state, event.data.addresses)
@@ -314,7 +314,7 @@ export const stockFold: Fold<StockState, StockEvent> = {
   evolve,
   snapshot: {
     toText: ({ addresses, pools, rentals, answers }) =>
-      objectText(
+      joinJsonMembers(
         {
           addresses: [...addresses.values()],
           pools: [...pools].map(([key, pool]) => [key, poolToJson(pool)]),

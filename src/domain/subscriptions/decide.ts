@@ -125,11 +125,11 @@ export const decideScheduledEnd = (state: Subscription, nowMs: number): readonly
  */
 export const decideRefused = (
   state: Subscription,
-  refused: { readonly periodStart: string; readonly reason: string; readonly orderStands: boolean },
+  refused: { readonly periodStart: string; readonly reason: string; readonly orderExists: boolean },
   nowMs: number,
 ): readonly SubscriptionEvent[] => {
-  const { periodStart, reason, orderStands } = refused
-  if (state.ended || state.cancelScheduled || orderStands || state.currentPeriodEnd !== periodStart) return []
+  const { periodStart, reason, orderExists } = refused
+  if (state.ended || state.cancelScheduled || orderExists || state.currentPeriodEnd !== periodStart) return []
   if (nowMs < Date.parse(periodStart) + graceMs) return []
   return [
     {

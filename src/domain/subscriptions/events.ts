@@ -1,5 +1,5 @@
-import { cents, exactly, id, list, orNull, pastTime, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, fact } from '../../kernel/event.ts'
+import { cents, exactly, id, list, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { interval, period, target } from '../shared/order-terms.ts'
 
 /** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. */
@@ -16,7 +16,7 @@ const bought = {
 const currentPeriodEnd = time('the end of the last period that was paid')
 const productId = text('the product of the catalogue')
 
-export const subscriptionStarted = fact('SubscriptionStarted', {
+export const subscriptionStarted = defineEvent('SubscriptionStarted', {
   stream,
   means: 'The first period was paid.',
   fields: {
@@ -24,7 +24,7 @@ export const subscriptionStarted = fact('SubscriptionStarted', {
     ...bought,
     keyId: orNull(id('key', 'the key that asked for it; its cap holds for the renewals')),
     productId,
-    quantity: whole('units of the product', 'above 0', 'of each period'),
+    quantity: integer('units of the product', 'above 0', 'of each period'),
     target,
     interval,
     period,
@@ -35,14 +35,14 @@ export const subscriptionStarted = fact('SubscriptionStarted', {
 })
 export type SubscriptionStarted = EventOf<typeof subscriptionStarted>
 
-export const subscriptionRenewed = fact('SubscriptionRenewed', {
+export const subscriptionRenewed = defineEvent('SubscriptionRenewed', {
   stream,
   means: 'Another period was paid, by an order whose id the subscription and `periodStart` give.',
   fields: { ...named, ...bought, periodStart: time('when the period starts'), currentPeriodEnd },
 })
 export type SubscriptionRenewed = EventOf<typeof subscriptionRenewed>
 
-export const subscriptionCancelScheduled = fact('SubscriptionCancelScheduled', {
+export const subscriptionCancelScheduled = defineEvent('SubscriptionCancelScheduled', {
   stream,
   means: 'Its end was asked for; it happens at the end of the period that is paid.',
   fields: { ...named, endsAt: time('when') },
@@ -51,7 +51,7 @@ export type SubscriptionCancelScheduled = EventOf<typeof subscriptionCancelSched
 
 const ended = { ...named, productId, planId, currentPeriodEnd }
 
-export const subscriptionCanceled = fact('SubscriptionCanceled', {
+export const subscriptionCanceled = defineEvent('SubscriptionCanceled', {
   stream,
   means: 'The period that was paid is over, or a period that was not paid was given up.',
   fields: {
@@ -63,7 +63,7 @@ export const subscriptionCanceled = fact('SubscriptionCanceled', {
 })
 export type SubscriptionCanceled = EventOf<typeof subscriptionCanceled>
 
-export const subscriptionExpired = fact('SubscriptionExpired', {
+export const subscriptionExpired = defineEvent('SubscriptionExpired', {
   stream,
   means: 'It could not be renewed within the grace.',
   fields: {
@@ -75,11 +75,11 @@ export const subscriptionExpired = fact('SubscriptionExpired', {
 })
 export type SubscriptionExpired = EventOf<typeof subscriptionExpired>
 
-export const subscriptionFacts = [
+export const subscriptionEventDefinitions = [
   subscriptionStarted,
   subscriptionRenewed,
   subscriptionCancelScheduled,
   subscriptionCanceled,
   subscriptionExpired,
 ] as const
-export type SubscriptionEvent = EventOf<(typeof subscriptionFacts)[number]>
+export type SubscriptionEvent = EventOf<(typeof subscriptionEventDefinitions)[number]>

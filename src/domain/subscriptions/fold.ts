@@ -1,4 +1,4 @@
-import { type Fold, foldedOn } from '../../kernel/decider.ts'
+import { type Fold, applyDecided } from '../../kernel/decider.ts'
 import type { Actor } from '../../kernel/event.ts'
 import { type AccountId, type OrderId, type SubscriptionId, deriveId } from '../../kernel/ids.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
@@ -28,7 +28,7 @@ export type SubscriptionState = Subscription | null
 /** The subscription after facts that were just decided. */
 export const subscriptionAfter = (state: Subscription, events: readonly SubscriptionEvent[]): Subscription =>
   // `evolve` looks at the facts only, never at their time.
-  foldedOn(subscriptionFold, state as SubscriptionState, events, 0) ?? state
+  applyDecided(subscriptionFold, state as SubscriptionState, events, 0) ?? state
 
 /** The state of `subscription-{id}`: a few events a year, so it is never snapshotted. */
 export const subscriptionFold: Fold<SubscriptionState, SubscriptionEvent> = {

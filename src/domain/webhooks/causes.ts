@@ -10,21 +10,21 @@ import type { WebhookEventName } from './events.ts'
 export type Recipients = { readonly accountId: string } | { readonly audience: Audience }
 
 /** What a delivery tells: known from the fact itself, or read from the order's stream as of the fact. */
-export type CauseData =
+export type PayloadSource =
   | { readonly kind: 'ready'; readonly data: Readonly<Record<string, unknown>> }
   | { readonly kind: 'order'; readonly orderId: string; readonly throughRevision: number }
 
-export type Cause = {
+export type WebhookTrigger = {
   readonly event: WebhookEventName
   /** With the event and the endpoint it names the delivery: one of them for ever. */
   readonly resource: string
   readonly to: Recipients
-  readonly data: CauseData
+  readonly data: PayloadSource
 }
 
 type SubscriptionEnded = SubscriptionCanceled | SubscriptionExpired
 
-type CauseOf<Event extends DomainEvent> = (event: RecordedEvent<Event>) => Cause | null
+type CauseOf<Event extends DomainEvent> = (event: RecordedEvent<Event>) => WebhookTrigger | null
 
 type AboutOrder = { readonly orderId: string; readonly accountId: string }
 
@@ -32,7 +32,7 @@ const aboutOrder = (
   event: WebhookEventName,
   { orderId, accountId }: AboutOrder,
   throughRevision: number,
-): Cause => ({
+): WebhookTrigger => ({
   event,
   resource: orderId,
   to: { accountId },
@@ -94,7 +94,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
  * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `low-plans.ts`. `ping` is
  * enqueued by its request.
  */
-export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null> = new Map(
+export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => WebhookTrigger | null> = new Map(
   Object.entries({
     OrderCompleted: completedCause,
     OrderFulfilled: orderCause('order.fulfilled'),
@@ -108,5 +108,5 @@ export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null>
     SubscriptionExpired: subscriptionCause('subscription.expired'),
     NoticePublished: noticeCause,
     ScrapeBatchFinished: batchCause,
-  }) as [string, (event: RecordedEvent) => Cause | null][],
+  }) as [string, (event: RecordedEvent) => WebhookTrigger | null][],
 )

@@ -1,5 +1,5 @@
-import { anyId, commitment, id, list, objectOf, oneOf, orAbsent, orNull, text, time, whole } from '../../kernel/event-fields.ts'
-import { type EventOf, type RecordedEvent, fact } from '../../kernel/event.ts'
+import { anyId, commitment, id, list, objectOf, oneOf, orAbsent, orNull, text, time, integer } from '../../kernel/event-fields.ts'
+import { type EventOf, type RecordedEvent, defineEvent } from '../../kernel/event.ts'
 
 /** Every event that an endpoint can subscribe to, in the order of docs/http-api.md, "Webhooks and notices". */
 export const webhookEvents = [
@@ -23,7 +23,7 @@ export type WebhookEventName = (typeof webhookEvents)[number]
 const onlyWhenNamed: ReadonlySet<WebhookEventName> = new Set<WebhookEventName>(['scrape.batch.finished'])
 
 /** What an endpoint is told of that names no events. */
-export const usualEvents: readonly WebhookEventName[] = webhookEvents.filter(
+export const defaultEvents: readonly WebhookEventName[] = webhookEvents.filter(
   (name) => !onlyWhenNamed.has(name),
 )
 
@@ -52,14 +52,14 @@ const secretId = text('names the secret in the vault')
 const urlCommitment = commitment('the sealed URL')
 const secretCommitment = commitment('the sealed secret')
 
-export const endpointRegistered = fact('EndpointRegistered', {
+export const endpointRegistered = defineEvent('EndpointRegistered', {
   stream: ofEndpoints,
   means: 'A receiver is told of events from here on.',
   fields: { ...named, events, urlId, secretId, urlCommitment, secretCommitment },
 })
 export type EndpointRegistered = EventOf<typeof endpointRegistered>
 
-export const endpointChanged = fact('EndpointChanged', {
+export const endpointChanged = defineEvent('EndpointChanged', {
   stream: ofEndpoints,
   means: 'What was changed; what is left out stays.',
   fields: {
@@ -73,7 +73,7 @@ export const endpointChanged = fact('EndpointChanged', {
 })
 export type EndpointChanged = EventOf<typeof endpointChanged>
 
-export const endpointDisabled = fact('EndpointDisabled', {
+export const endpointDisabled = defineEvent('EndpointDisabled', {
   stream: ofEndpoints,
   means: 'The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed.',
   fields: {
@@ -87,18 +87,18 @@ export const endpointDisabled = fact('EndpointDisabled', {
 export type EndpointDisabled = EventOf<typeof endpointDisabled>
 
 /** Why an endpoint is disabled. */
-export type Disabling =
+export type DisablingReason =
   | { readonly reason: 'gone' }
   | { readonly reason: 'failing'; readonly failingSince: string }
 
-export const endpointRemoved = fact('EndpointRemoved', {
+export const endpointRemoved = defineEvent('EndpointRemoved', {
   stream: ofEndpoints,
   means: 'The receiver is told of nothing more.',
   fields: named,
 })
 export type EndpointRemoved = EventOf<typeof endpointRemoved>
 
-export const secretRotated = fact('SecretRotated', {
+export const secretRotated = defineEvent('SecretRotated', {
   stream: ofEndpoints,
   means: 'Another secret signs.',
   fields: {
@@ -111,14 +111,14 @@ export const secretRotated = fact('SecretRotated', {
 })
 export type SecretRotated = EventOf<typeof secretRotated>
 
-export const endpointFacts = [
+export const endpointEventDefinitions = [
   endpointRegistered,
   endpointChanged,
   endpointDisabled,
   endpointRemoved,
   secretRotated,
 ] as const
-export type EndpointEvent = EventOf<(typeof endpointFacts)[number]>
+export type EndpointEvent = EventOf<(typeof endpointEventDefinitions)[number]>
 
 /**
  * `delivery-{endpointId}.{event}.{resourceId}`, made with `noStream`: one event per endpoint per event per resource for
@@ -137,53 +137,53 @@ const enqueued = {
   ),
 }
 
-export const webhookEnqueued = fact('WebhookEnqueued', {
+export const webhookEnqueued = defineEvent('WebhookEnqueued', {
   stream: ofDelivery,
   means: 'A receiver is to be told: once per endpoint, event and resource for ever.',
   fields: enqueued,
 })
 export type WebhookEnqueued = EventOf<typeof webhookEnqueued>
 
-export const webhookRequeued = fact('WebhookRequeued', {
+export const webhookRequeued = defineEvent('WebhookRequeued', {
   stream: ofDelivery,
   means:
     'Somebody asked for the same event once more: it is sent under the same id, with attempts of its own.',
-  fields: { ...enqueued, round: whole('rounds', 'above 0', '2 for the first redelivery, and so on') },
+  fields: { ...enqueued, round: integer('rounds', 'above 0', '2 for the first redelivery, and so on') },
 })
 export type WebhookRequeued = EventOf<typeof webhookRequeued>
 
 const outcome = {
   deliveryId,
   endpointId,
-  attempts: whole('attempts', '0 or more', 'how many were made'),
+  attempts: integer('attempts', '0 or more', 'how many were made'),
 }
 
-export const deliverySucceeded = fact('DeliverySucceeded', {
+export const deliverySucceeded = defineEvent('DeliverySucceeded', {
   stream: ofDelivery,
   means: 'The receiver took it.',
-  fields: { ...outcome, status: whole('HTTP status', 'above 0', 'what it answered') },
+  fields: { ...outcome, status: integer('HTTP status', 'above 0', 'what it answered') },
 })
 export type DeliverySucceeded = EventOf<typeof deliverySucceeded>
 
-export const deliveryAbandoned = fact('DeliveryAbandoned', {
+export const deliveryAbandoned = defineEvent('DeliveryAbandoned', {
   stream: ofDelivery,
   means: 'Ten attempts failed, or the receiver answered 410 Gone, or the target is refused for good.',
   fields: { ...outcome, reason: oneOf(['attempts_exhausted', 'gone'], 'why') },
 })
 export type DeliveryAbandoned = EventOf<typeof deliveryAbandoned>
 
-export const deliveryCanceled = fact('DeliveryCanceled', {
+export const deliveryCanceled = defineEvent('DeliveryCanceled', {
   stream: ofDelivery,
   means: 'Its endpoint is sent nothing more.',
   fields: { ...outcome, reason: oneOf(['endpoint_removed', 'endpoint_disabled'], 'why') },
 })
 export type DeliveryCanceled = EventOf<typeof deliveryCanceled>
 
-export const outcomeFacts = [deliverySucceeded, deliveryAbandoned, deliveryCanceled] as const
-export type DeliveryOutcome = EventOf<(typeof outcomeFacts)[number]>
+export const outcomeEventDefinitions = [deliverySucceeded, deliveryAbandoned, deliveryCanceled] as const
+export type DeliveryOutcome = EventOf<(typeof outcomeEventDefinitions)[number]>
 
-export const deliveryFacts = [webhookEnqueued, webhookRequeued, ...outcomeFacts] as const
-export type DeliveryEvent = EventOf<(typeof deliveryFacts)[number]>
+export const deliveryEventDefinitions = [webhookEnqueued, webhookRequeued, ...outcomeEventDefinitions] as const
+export type DeliveryEvent = EventOf<(typeof deliveryEventDefinitions)[number]>
 
 export type FinishedStatus = 'succeeded' | 'abandoned' | 'canceled'
 export type DeliveryStatus = 'pending' | FinishedStatus

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { type AccountState, type KeyState, keyWorks } from '../../domain/accounts/fold.ts'
+import { type AccountState, type KeyState, isKeyActive } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
@@ -49,7 +49,7 @@ const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
 }
 
 /** The result, or the refusal thrown as the command line's. */
-export const done = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
+export const requireDone = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
   if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }
@@ -85,7 +85,7 @@ const shownKey = (
   expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs),
   lastUsedAt,
   revoked,
-  state: revoked ? 'revoked' : keyWorks({ revoked, expiresAtMs }, nowMs) ? 'works' : 'expired',
+  state: revoked ? 'revoked' : isKeyActive({ revoked, expiresAtMs }, nowMs) ? 'works' : 'expired',
 })
 
 /** The keys of an account, as the log has them, with when each was last used. */
@@ -195,7 +195,7 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
       cli.action(async (context, options: { email: string; reseller?: boolean }) => {
         const reseller = options.reseller === true
         const made = await createAccounts(context).create({ email: options.email, reseller }, context)
-        const { accountId } = done(made)
+        const { accountId } = requireDone(made)
         return { json: { accountId, email: options.email, reseller }, text: `created ${accountId}` }
       }),
     )
@@ -216,7 +216,7 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
     .option('--reason <text>', 'stands in the log for ever: name no person', 'operator')
     .action(
       cli.action(async (context, accountId: AccountId, options: { reason: string }) => {
-        const { changed } = done(await createAccounts(context).block(accountId, options.reason, context))
+        const { changed } = requireDone(await createAccounts(context).block(accountId, options.reason, context))
         return {
           json: { accountId, blocked: true, changed },
           text: changed ? `blocked ${accountId}` : `${accountId} was blocked already`,
@@ -228,7 +228,7 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
     .description('let a blocked account buy again')
     .action(
       cli.action(async (context, accountId: AccountId) => {
-        const { changed } = done(await createAccounts(context).unblock(accountId, context))
+        const { changed } = requireDone(await createAccounts(context).unblock(accountId, context))
         return {
           json: { accountId, blocked: false, changed },
           text: changed ? `unblocked ${accountId}` : `${accountId} was not blocked`,

@@ -24,7 +24,7 @@ export const displayPrefixOf = form.displayPrefixOf
 export const maxNetworks = 50
 
 /** The addresses and networks that a text names, with commas between, or what is wrong with it as a sentence. */
-export const networksIn = (
+export const parseNetworks = (
   text: string,
 ): { readonly networks: readonly string[] } | { readonly problem: string } => {
   const networks = [...new Set(listed(text.toLowerCase()))]

@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller, Directory } from '../../platform/http/auth.ts'
 import { type AddressSet, addressSet } from '../../platform/http/client-address.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { hashKey, parseKey } from './api-key.ts'
@@ -87,7 +87,7 @@ const foundOf = (row: Found): FoundKey | null =>
  * @throws ReadsBehind when they do not catch up in time: a valid key is never answered 401
  */
 export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
-  const gathered = createGathered(async (ids: readonly string[]) => {
+  const gathered = createBatchLoader(async (ids: readonly string[]) => {
     const values = [ids.map((id) => Buffer.from(id, 'base64'))]
     const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values })
     return new Map(rows.map((row) => [row.hash.toString('base64'), row]))
@@ -156,7 +156,7 @@ export const createDirectory = ({
   ...deps
 }: DirectoryOptions): Directory => {
   const findCaller = createFindCaller(deps)
-  const callers = new LRUCache<string, Cached>(growingTo(maxCallers))
+  const callers = new LRUCache<string, Cached>(growingCacheOptions(maxCallers))
   const unknown = new LRUCache<string, number>({ max: maxUnknown })
   const lookUps = new Map<string, Promise<FoundKey | null>>()
 
@@ -206,7 +206,7 @@ export const createDirectory = ({
       // What is cached is held to the time and the address of each use, so a key ends with its last millisecond.
       if (expiresAtMs !== null) {
         const problem = clockProblem()
-        if (problem !== null) throw refuseUntil('overloaded', problem, 5)
+        if (problem !== null) throw refuseWithRetryAfter('overloaded', problem, 5)
         if (clock() >= expiresAtMs) return null
       }
       if (worksFrom !== null && !worksFrom(address)) return null

@@ -3,11 +3,11 @@ import { createHmac } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
-import { keepCustomer } from './customer-vault.ts'
+import { storeCustomer } from './customer-vault.ts'
 
 /**
  * A keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits), not `deriveId`: a reseller's own id may be a telephone number,
@@ -41,7 +41,7 @@ export const customerField = z
  * @param what What is held, as the refusal tells it
  * @throws ApiError invalid_customer_id (a customer's, and none is named)
  */
-export const refuseUnnamedHolder = (holder: string | null, named: string | null, what: string): void => {
+export const requireHolderNamed = (holder: string | null, named: string | null, what: string): void => {
   if (holder === named) return
   if (named !== null) throw new Error(`${what} was found for a customer who does not hold it`)
   throw refuse(
@@ -72,13 +72,13 @@ export const createCustomers = ({
 }): Customers => {
   const idOf = createCustomerIds(master)
   /** Relations that this process has seen, so that only a customer's first order here asks the vault. */
-  const kept = new LRUCache<CustomerId, true>(growingTo(maxKept))
+  const kept = new LRUCache<CustomerId, true>(growingCacheOptions(maxKept))
   return {
     idOf,
     ensure: async (accountId, ref) => {
       const customerId = idOf(accountId, ref)
       if (kept.has(customerId)) return customerId
-      await keepCustomer(pool, { customerId, accountId, ref })
+      await storeCustomer(pool, { customerId, accountId, ref })
       kept.set(customerId, true)
       return customerId
     },

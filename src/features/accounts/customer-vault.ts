@@ -37,7 +37,7 @@ const recordOf = (row: Row): CustomerRecord => ({
  * Makes the relation, once; one that was erased is there again. (A conflict target would guard one of the two unique
  * indexes only, and the other one fails when two requests make the same relation at once.)
  */
-export const keepCustomer = async (
+export const storeCustomer = async (
   pool: pg.Pool,
   customer: { readonly customerId: CustomerId; readonly accountId: AccountId; readonly ref: string },
 ): Promise<void> => {

@@ -5,16 +5,16 @@ import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, listOf, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { expiryOf, instantOption, nameOption } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, fields, table } from '../../platform/cli/output.ts'
-import { type ShownKey, capText, done, keyColumns, messageOf, shownKeys } from './account-commands.ts'
+import { type ShownKey, capText, requireDone, keyColumns, messageOf, shownKeys } from './account-commands.ts'
 import { createAccounts } from './account-service.ts'
 import { accountsWithKeys } from './account-vault.ts'
-import { networksIn } from './api-key.ts'
+import { parseNetworks } from './api-key.ts'
 
 const capOption = wholeNumber(0, 1_000_000_000)
 
 /** Parses addresses and networks with commas between. */
 const networksOption = (text: string): readonly string[] => {
-  const found = networksIn(text)
+  const found = parseNetworks(text)
   if ('problem' in found) throw new InvalidArgumentError(found.problem)
   return found.networks
 }
@@ -74,7 +74,7 @@ const create = async (context: CliContext, options: CreateOptions): Promise<CliO
   const { account: accountId, scopes, name = null, dailyCapCents = null, networks = null } = options
   const expiresAtMs = expiryOf(context, options)
   const issue = { accountId, scopes, name, dailyCapCents, networks }
-  const { keyId, key } = done(await createAccounts(context).issueKey({ ...issue, expiresAtMs }, context))
+  const { keyId, key } = requireDone(await createAccounts(context).issueKey({ ...issue, expiresAtMs }, context))
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   const shown = {
     key: keyId,
@@ -99,7 +99,7 @@ const roll = async (context: CliContext, keyId: KeyId, options: RollOptions): Pr
   const expiresAtMs = expiryOf(context, options)
   const accounts = createAccounts(context)
   const asked = { keyId, overlapMs, ...(expiresAtMs !== null && { expiresAtMs }) }
-  const made = done(await accounts.rollKey(asked, context))
+  const made = requireDone(await accounts.rollKey(asked, context))
   const { accountId } = made
   const keys = await keysOf(context, accountId)
   const shownOf = (wanted: KeyId): Listed => {
@@ -177,7 +177,7 @@ export const registerKeys = (program: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, keyId: KeyId, options: { dailyCapCents?: number }) => {
         const dailyCapCents = options.dailyCapCents ?? null
-        const { accountId, changed } = done(
+        const { accountId, changed } = requireDone(
           await createAccounts(context).capKey(keyId, dailyCapCents, context),
         )
         return {
@@ -194,7 +194,7 @@ export const registerKeys = (program: Command, cli: Cli): void => {
     .description('end a key for good, within a second on every process')
     .action(
       cli.action(async (context, keyId: KeyId) => {
-        const { accountId, changed } = done(await createAccounts(context).revokeKey(keyId, context))
+        const { accountId, changed } = requireDone(await createAccounts(context).revokeKey(keyId, context))
         return {
           json: { keyId, accountId, revoked: true, changed },
           text: changed ? `revoked ${keyId}` : `${keyId} was revoked already`,

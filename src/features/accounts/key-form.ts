@@ -1,8 +1,8 @@
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import { type Problems, type Typed, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { centsOf } from '../../platform/ui/text.ts'
-import { networksIn } from './api-key.ts'
+import { parseCents } from '../../platform/ui/text.ts'
+import { parseNetworks } from './api-key.ts'
 
 const dayMs = 86_400_000
 const maxCapCents = 1_000_000_000
@@ -10,7 +10,7 @@ const maxDays = 3_650
 const maxName = 64
 
 /** What a form of a key asks for; null in `value` when something is wrong. */
-export type KeyAsked = {
+export type KeyInput = {
   readonly name: string | null
   readonly scopes: readonly Scope[]
   readonly dailyCapCents: number | null
@@ -19,8 +19,8 @@ export type KeyAsked = {
 }
 
 /** Dollars as they were typed, as whole cents; undefined for what is no amount. An empty text is no cap. */
-export const capOf = (text: string): number | null | undefined =>
-  text === '' ? null : centsOf(text, maxCapCents)
+export const parseCap = (text: string): number | null | undefined =>
+  text === '' ? null : parseCents(text, maxCapCents)
 
 const daysOf = (text: string): number | null | undefined => {
   if (text === '') return null
@@ -33,16 +33,16 @@ export const capProblem = `Type dollars such as 50 or 50.25, at most ${maxCapCen
 const daysProblem = `Type whole days, 1 to ${maxDays}.`
 
 /** Reads what was typed, or says beside each field what is wrong. */
-export const keyAsked = (
-  typed: Typed,
+export const parseKeyForm = (
+  typed: FormInput,
   nowMs: number,
-): { readonly asked: KeyAsked } | { readonly problems: Problems } => {
+): { readonly asked: KeyInput } | { readonly problems: Problems } => {
   const name = typed.text('name')
   const scopes = typed.all('scopes')
-  const cap = capOf(typed.text('cap'))
+  const cap = parseCap(typed.text('cap'))
   const days = daysOf(typed.text('days'))
   const networksText = typed.text('networks')
-  const networks = networksText === '' ? { networks: null } : networksIn(networksText.replaceAll(/\s+/g, ','))
+  const networks = networksText === '' ? { networks: null } : parseNetworks(networksText.replaceAll(/\s+/g, ','))
   const known = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
   const problems: Problems = {
     ...((name.length > maxName || /\p{C}/u.test(name)) && {
@@ -66,7 +66,7 @@ export const keyAsked = (
   }
 }
 
-export const capField = (typed: Typed, problems: Problems, value = ''): Html =>
+export const capField = (typed: FormInput, problems: Problems, value = ''): Html =>
   fieldOf(
     {
       name: 'cap',
@@ -80,7 +80,7 @@ export const capField = (typed: Typed, problems: Problems, value = ''): Html =>
     problems,
   )
 
-export const daysField = (typed: Typed, problems: Problems): Html =>
+export const daysField = (typed: FormInput, problems: Problems): Html =>
   fieldOf(
     {
       name: 'days',
@@ -94,7 +94,7 @@ export const daysField = (typed: Typed, problems: Problems): Html =>
   )
 
 /** The fields of a key that is to be made. */
-export const keyFields = (typed: Typed, problems: Problems): Html => html`${fieldOf(
+export const keyFields = (typed: FormInput, problems: Problems): Html => html`${fieldOf(
   {
     name: 'name',
     label: 'What it is for',

@@ -1,15 +1,15 @@
 import type { CustomerDeps } from '../../app/console-pages.ts'
-import { type KeyState, keyWorks } from '../../domain/accounts/fold.ts'
+import { type KeyState, isKeyActive } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { KeyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, choicesOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import type { AccountsRefusal } from './account-service.ts'
-import { capField, capOf, capProblem, daysField, keyAsked, keyFields } from './key-form.ts'
+import { capField, parseCap, capProblem, daysField, parseKeyForm, keyFields } from './key-form.ts'
 import { lastUses } from './key-uses.ts'
 
 type Key = KeyState & { readonly keyId: KeyId }
@@ -39,7 +39,7 @@ const problemText = (refusal: AccountsRefusal): string => {
 
 const stateOf = (key: Key, nowMs: number): Html => {
   if (key.revoked) return stateText('revoked', 'off')
-  return keyWorks(key, nowMs) ? stateText('works', 'good') : stateText('expired', 'off')
+  return isKeyActive(key, nowMs) ? stateText('works', 'good') : stateText('expired', 'off')
 }
 
 const nameOf = ({ name, displayPrefix }: Key): string => name ?? `${displayPrefix}…`
@@ -114,7 +114,7 @@ export const keyPages = (deps: CustomerDeps): readonly ConsolePage[] => {
     })
   }
 
-  const newView = (visit: AccountVisit, typed: Typed, problems: Problems) => ({
+  const newView = (visit: AccountVisit, typed: FormInput, problems: Problems) => ({
     title: 'Make a key',
     body: html`${problemsOf(problems)}
 <form method="post" action="/console/keys/new" class="stack" novalidate>
@@ -127,8 +127,8 @@ ${keyFields(typed, problems)}
     ],
   })
 
-  const make = async (visit: AccountVisit, typed: Typed) => {
-    const read = keyAsked(typed, visit.nowMs)
+  const make = async (visit: AccountVisit, typed: FormInput) => {
+    const read = parseKeyForm(typed, visit.nowMs)
     if ('problems' in read) return refusedView(newView(visit, typed, read.problems))
     const { asked } = read
     const made = await accounts.issueKey({ accountId: visit.account.accountId, ...asked }, visit.cause)
@@ -145,7 +145,7 @@ ${keyFields(typed, problems)}
     const path = `/console/keys/${key.keyId}`
     return {
       title: nameOf(key),
-      acts: keyWorks(key, nowMs)
+      acts: isKeyActive(key, nowMs)
         ? html`<a class="button" href="${path}/cap">Set its cap</a> <a class="button" href="${path}/roll">Replace it</a> <a class="button danger" href="${path}/revoke">Revoke it</a>`
         : html`<a href="/console/keys">All keys</a>`,
       body: html`<dl class="facts">
@@ -161,7 +161,7 @@ ${keyFields(typed, problems)}
     }
   }
 
-  const capView = (key: Key, typed: Typed, problems: Problems) => ({
+  const capView = (key: Key, typed: FormInput, problems: Problems) => ({
     title: `Cap of ${nameOf(key)}`,
     body: html`${problemsOf(problems)}
 <form method="post" action="/console/keys/${key.keyId}/cap" class="stack" novalidate>
@@ -171,9 +171,9 @@ ${capField(typed, problems, key.dailyCapCents === null ? '' : amountText(key.dai
     same: [`npx farebox keys cap ${key.keyId} --daily-cap-cents 5000`],
   })
 
-  const setCap = async (visit: AccountVisit, typed: Typed) => {
+  const setCap = async (visit: AccountVisit, typed: FormInput) => {
     const key = await ownKey(visit)
-    const dailyCapCents = capOf(typed.text('cap'))
+    const dailyCapCents = parseCap(typed.text('cap'))
     if (dailyCapCents === undefined) return refusedView(capView(key, typed, { cap: capProblem }))
     const done = await accounts.capKey(key.keyId, dailyCapCents, visit.cause)
     if (done.outcome === 'refused')
@@ -186,7 +186,7 @@ ${capField(typed, problems, key.dailyCapCents === null ? '' : amountText(key.dai
     )
   }
 
-  const rollView = (visit: AccountVisit, key: Key, typed: Typed, problems: Problems) => ({
+  const rollView = (visit: AccountVisit, key: Key, typed: FormInput, problems: Problems) => ({
     title: `Replace ${nameOf(key)}`,
     body: html`${problemsOf(problems)}
 <p>You get another key with the same rights, cap and networks. Both spend under one daily cap until the former one ends.</p>
@@ -199,7 +199,7 @@ ${daysField(typed, problems)}
     same: [`npx farebox keys roll ${key.keyId} --overlap 24h`],
   })
 
-  const roll = async (visit: AccountVisit, typed: Typed) => {
+  const roll = async (visit: AccountVisit, typed: FormInput) => {
     const key = await ownKey(visit)
     const overlap = overlaps.find(({ value }) => value === typed.text('overlap'))
     const days = typed.text('days')
@@ -241,7 +241,7 @@ ${daysField(typed, problems)}
       name: 'makeKey',
       summary: 'Makes an API key, which is shown once',
       confirmed: true,
-      show: async (visit) => show(newView(visit, untyped, {})),
+      show: async (visit) => show(newView(visit, emptyFormInput, {})),
       act: { once: true, run: make },
     }),
     accountPage({
@@ -255,7 +255,7 @@ ${daysField(typed, problems)}
       name: 'capKey',
       summary: 'Sets what orders with an API key may cost in a day',
       confirmed: true,
-      show: async (visit) => show(capView(await ownKey(visit), untyped, {})),
+      show: async (visit) => show(capView(await ownKey(visit), emptyFormInput, {})),
       act: { run: setCap },
     }),
     accountPage({
@@ -263,7 +263,7 @@ ${daysField(typed, problems)}
       name: 'rollKey',
       summary: 'Replaces an API key by another one',
       confirmed: true,
-      show: async (visit) => show(rollView(visit, await ownKey(visit), untyped, {})),
+      show: async (visit) => show(rollView(visit, await ownKey(visit), emptyFormInput, {})),
       act: { once: true, run: roll },
     }),
     accountPage({

@@ -2,16 +2,16 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { KeyId } from '../../kernel/ids.ts'
 import { startPoller } from '../../platform/work/worklist.ts'
 
 /** A key that is used all the time is written once in this time by each process. */
 const writtenEveryMs = 60_000
 /** How long uses gather: at most one statement in this time, however many keys and requests there are. */
-const gatherMs = 10_000
+const batchWindowMs = 10_000
 /** How far behind the last use `lastUsedAt` may be. */
-export const lastUsedPrecisionS = (writtenEveryMs + gatherMs) / 1000
+export const lastUsedPrecisionS = (writtenEveryMs + batchWindowMs) / 1000
 /** Keys whose last write is remembered; one that is forgotten is written again at its next use. */
 const maxKeys = 20_000
 
@@ -31,7 +31,7 @@ export const startKeyUses = (deps: {
   readonly logger: Logger
 }): KeyUses => {
   const { pool, clock, logger } = deps
-  const written = new LRUCache<KeyId, number>(growingTo(maxKeys))
+  const written = new LRUCache<KeyId, number>(growingCacheOptions(maxKeys))
   let noted = new Map<KeyId, number>()
 
   const write = async (): Promise<void> => {
@@ -53,7 +53,7 @@ export const startKeyUses = (deps: {
       throw error
     }
   }
-  const poller = startPoller({ name: 'key-uses', intervalMs: gatherMs, work: write, logger })
+  const poller = startPoller({ name: 'key-uses', intervalMs: batchWindowMs, work: write, logger })
 
   return {
     note: (keyId) => {

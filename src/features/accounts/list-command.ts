@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { AccountId } from '../../kernel/ids.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { refuseUnmade } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, type Column, fields, table } from '../../platform/cli/output.ts'
 import { createAccounts } from './account-service.ts'
 
@@ -24,7 +24,7 @@ export type ListedReads<Row> = {
  *
  * @example
  * ```ts
- * registerListed(program.command('deposits').description('list and show deposits'), cli, {
+ * registerListCommands(program.command('deposits').description('list and show deposits'), cli, {
  *   name: 'deposits', one: 'deposit', exampleId: 'dep_…', statuses: depositStatuses,
  *   owner: { table: 'read.deposits', id: 'deposit_id' },
  *   reads: ({ pool }) => ({ list: …, find: … }),
@@ -33,7 +33,7 @@ export type ListedReads<Row> = {
  * })
  * ```
  */
-export type Listed<Row extends object> = {
+export type ListedResource<Row extends object> = {
   /** As the command and the list in `--json` are called, e.g. `deposits`. */
   readonly name: string
   /** One of them, e.g. `deposit`. */
@@ -58,13 +58,13 @@ const requireAccount = async (context: CliContext, account: AccountId): Promise<
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
 }
 
-const requireMade = async ({ pool }: CliContext, { owner }: Pick<Listed<object>, 'owner'>): Promise<void> => {
-  if (owner.table.startsWith('read.')) await refuseUnmade(pool, owner.table as `read.${string}`)
+const requireMade = async ({ pool }: CliContext, { owner }: Pick<ListedResource<object>, 'owner'>): Promise<void> => {
+  if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
 }
 
 const list = async <Row extends object>(
   context: CliContext,
-  things: Listed<Row>,
+  things: ListedResource<Row>,
   { account, limit, offset, status }: ListOptions,
 ): Promise<CliOutput> => {
   await requireAccount(context, account)
@@ -79,7 +79,7 @@ const list = async <Row extends object>(
 
 const show = async <Row extends object>(
   context: CliContext,
-  things: Listed<Row>,
+  things: ListedResource<Row>,
   id: string,
 ): Promise<CliOutput> => {
   await requireMade(context, things)
@@ -100,7 +100,7 @@ const show = async <Row extends object>(
 }
 
 /** Adds `list --account ID [--status STATUS] [--limit N] [--offset N]` and `show ID` to a command. */
-export const registerListed = <Row extends object>(command: Command, cli: Cli, things: Listed<Row>): void => {
+export const registerListCommands = <Row extends object>(command: Command, cli: Cli, things: ListedResource<Row>): void => {
   const { name, one, exampleId, statuses } = things
   const exampleThing = exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')
   const listing = command

@@ -1,15 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ProposalRow } from '../../../projections/proposals.ts'
-import { limitAt } from '../../domain/ledger/approvals.ts'
+import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { refuseUnmade } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
 import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createMeter } from '../plans/meter-traffic.ts'
-import { approvalNeeded, approvalRefusal, reference, refusalOf } from '../wallet/wallet-commands.ts'
+import { approvalNeeded, approvalRefusal, parseReference, refusalOf } from '../wallet/wallet-commands.ts'
 import { maxCents } from '../wallet/wallet-service.ts'
 import { createProposals, limitText, proposalsAfter, readProposal, statusOf, whatText } from './approval-service.ts'
 
@@ -30,7 +30,7 @@ const proposalsOf = (context: CliContext) =>
   createProposals({ ...context, settleTraffic: createMeter(context).settle })
 
 const readable = async ({ pool }: CliContext) => {
-  await refuseUnmade(pool, 'read.proposals')
+  await requireReadTable(pool, 'read.proposals')
   return createKysely<ReadDatabase>(pool)
 }
 
@@ -132,7 +132,7 @@ const set = async (context: CliContext, limitCents: number | null): Promise<CliO
 const setting = async (context: CliContext): Promise<CliOutput> => {
   const limits = await proposalsOf(context).limits(context)
   const nowMs = context.clock()
-  const limitCents = limitAt(limits, nowMs)
+  const limitCents = approvalLimitAt(limits, nowMs)
   const last = limits.at(-1)
   const next =
     last && last.fromMs > nowMs ? { limitCents: last.limitCents, from: isoTime(last.fromMs) } : null
@@ -145,7 +145,7 @@ const setting = async (context: CliContext): Promise<CliOutput> => {
   }
 }
 
-const noteOption = ['--note <text>', 'why: it stands in the log for ever, name no person', reference] as const
+const noteOption = ['--note <text>', 'why: it stands in the log for ever, name no person', parseReference] as const
 
 /** `four-eyes show|set` and `proposals list|show|approve|decline|withdraw` */
 export const registerProposals = (program: Command, cli: Cli): void => {

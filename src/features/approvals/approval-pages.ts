@@ -1,9 +1,9 @@
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import type { OperatorDeps } from '../../app/console-pages.ts'
-import { limitAt } from '../../domain/ledger/approvals.ts'
+import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -43,7 +43,7 @@ const list = async (deps: OperatorDeps, visit: PersonVisit) => {
     deps.proposals.limits(cause),
   ])
   const { rows, next } = pagedOf(found, (row) => afterText(row.proposed_at, row.proposal_id))
-  const limit = limitAt(limits, nowMs)
+  const limit = approvalLimitAt(limits, nowMs)
   return show({
     title: 'Proposals',
     body: html`<p>${
@@ -162,7 +162,7 @@ const approve = async (deps: OperatorDeps, visit: PersonVisit) => {
 const closeView = async (
   deps: OperatorDeps,
   visit: PersonVisit,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
 ): Promise<View> => {
   const row = await proposalOf(deps, visit)
@@ -179,7 +179,7 @@ ${fieldOf({ name: 'note', label: 'Why', hint: 'May be left empty. It stays in th
   }
 }
 
-const close = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const close = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const row = await proposalOf(deps, visit)
   const note = typed.text('note')
   if (note !== '' && !isReference(note))
@@ -225,7 +225,7 @@ export const proposalPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       path: `${root}/{id}/close`,
       name: 'closeProposal',
       summary: 'Declines a proposal of another, or withdraws one of your own',
-      show: async (visit) => show(await closeView(deps, visit, untyped, {})),
+      show: async (visit) => show(await closeView(deps, visit, emptyFormInput, {})),
       act: { run: (visit, typed) => close(deps, visit, typed) },
     }),
   ]

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
-import { type FourEyes, type ProposalEvent, type Proposed, fourEyesRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type ClosingAnswer, type FourEyesAnswer, type SettingAnswer, decideClosing, decideLimit, decideLimitApproval } from '../../domain/ledger/decide-approval.ts'
+import { type ApprovalLimits, type ProposalEvent, type ProposedAction, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, type ProposalClosingAnswer, type ApprovalAnswer, type LimitChangeAnswer, decideClosing, decideLimit, decideLimitApproval } from '../../domain/ledger/decide-approval.ts'
 import type { ManualAnswer } from '../../domain/ledger/decide-manual.ts'
 import type { RefundAnswer } from '../../domain/orders/refunds.ts'
 import { type Refused, refused } from '../../kernel/decider.ts'
@@ -15,27 +15,27 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { refundOrder, requestIn } from '../orders/refund-order.ts'
+import { refundOrder, refundRequestOf } from '../orders/refund-order.ts'
 import { createWallets } from '../wallet/wallet-service.ts'
 
 export type Approved =
   | { readonly of: 'movement'; readonly answer: ManualAnswer }
   | { readonly of: 'refund'; readonly answer: RefundAnswer }
-  | { readonly of: 'setting'; readonly answer: SettingAnswer }
+  | { readonly of: 'setting'; readonly answer: LimitChangeAnswer }
 
 /** What takes two operators: the limit above which it does, and what is proposed (docs/decisions/0072). */
 export type Proposals = {
   /** The limits by when they hold. */
-  limits(cause: Cause): Promise<FourEyes>
+  limits(cause: Cause): Promise<ApprovalLimits>
   /** Cents; null: any amount. One that allows more than the last is proposed. */
-  setLimit(limitCents: number | null, cause: Cause): Promise<SettingAnswer | FourEyesAnswer>
+  setLimit(limitCents: number | null, cause: Cause): Promise<LimitChangeAnswer | ApprovalAnswer>
   /** Approves and carries out, once. Refusals of what is carried out leave it open. */
   approve(proposalId: string, cause: Cause): Promise<Approved | Refused<ApprovalRefusal>>
   close(
     proposalId: string,
     closing: { readonly reason: 'declined' | 'withdrawn'; readonly note: string | null },
     cause: Cause,
-  ): Promise<ClosingAnswer>
+  ): Promise<ProposalClosingAnswer>
 }
 
 export const createProposals = (deps: {
@@ -49,7 +49,7 @@ export const createProposals = (deps: {
   const approveLimit = async (proposalId: string, { actor, correlationId }: Cause) => {
     const { answer } = await runner.run({
       name: 'approve-limit',
-      streams: { fourEyes: fourEyesRef, proposal: proposalRef(proposalId) },
+      streams: { fourEyes: approvalLimitsRef, proposal: proposalRef(proposalId) },
       decide: (states, { nowMs }) => decideLimitApproval(states, { actor, nowMs }),
       actor,
       correlationId,
@@ -58,13 +58,13 @@ export const createProposals = (deps: {
   }
 
   return {
-    limits: (cause) => readState(runner, { ...cause, name: 'read-limit' }, fourEyesRef),
+    limits: (cause) => readState(runner, { ...cause, name: 'read-limit' }, approvalLimitsRef),
 
     async setLimit(limitCents, { actor, correlationId }) {
       const proposalId = newId<string>('prp')
       const { answer } = await runner.run({
         name: 'set-limit',
-        streams: { fourEyes: fourEyesRef, proposal: proposalRef(proposalId) },
+        streams: { fourEyes: approvalLimitsRef, proposal: proposalRef(proposalId) },
         decide: (states, { nowMs }) => decideLimit(states, { limitCents, proposalId }, { actor, nowMs }),
         actor,
         correlationId,
@@ -82,7 +82,7 @@ export const createProposals = (deps: {
       }
       if (what.kind === 'refund') {
         const { orderId, refundId } = what
-        const refund = { orderId: orderId as OrderId, refundId, request: requestIn(what), approving: true }
+        const refund = { orderId: orderId as OrderId, refundId, request: refundRequestOf(what), approving: true }
         const answer = await refundOrder(deps, { ...refund, ...cause })
         if (answer === null || answer.kind === 'four_eyes') throw new Error(`${proposalId} refunds no order`)
         return answer.kind === 'not_approved' ? refused(answer.refusal) : { of: 'refund', answer }
@@ -173,7 +173,7 @@ export const limitText = (limitCents: number | null): string =>
   limitCents === null ? 'off' : `above ${dollars(limitCents)}`
 
 /** What is proposed, in words. */
-export const whatText = (what: Proposed): string => {
+export const whatText = (what: ProposedAction): string => {
   switch (what.kind) {
     case 'setting':
       return `four eyes ${limitText(what.limitCents)}`

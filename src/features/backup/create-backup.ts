@@ -4,7 +4,7 @@ import { createGzip } from 'node:zlib'
 import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
-import { waitInSilence } from '../../platform/postgres/postgres-session.ts'
+import { allowSilence } from '../../platform/postgres/postgres-session.ts'
 
 /** The first line of a backup: what it was made of. */
 export type BackupHead = {
@@ -110,7 +110,7 @@ export const createBackup = async (
   const out = createGzipSink(sink)
   await client.query('begin isolation level repeatable read read only')
   try {
-    waitInSilence(client)
+    allowSilence(client)
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
     const query = async <Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> =>
       (await client.query<Row>(sql)).rows

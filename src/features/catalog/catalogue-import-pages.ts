@@ -1,7 +1,7 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { parseCatalog } from '../../domain/catalog/catalog-file.ts'
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
-import { type Problems, type Typed, hiddenOf, keyField, problemsOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, hiddenOf, keyField, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -55,7 +55,7 @@ export const catalogChanges = (
 
 const path = '/console/operator/catalogue'
 /** Changes and problems of one page; what an import does is the whole file all the same. */
-const mostShown = 300
+const maxShown = 300
 
 const problemsIn = (found: readonly Problem[]): Problems => ({
   file: `${countText(found.length, 'problem')}: ${found.slice(0, 20).map(problemText).join('; ')}${found.length > 20 ? ' …' : ''}`,
@@ -73,7 +73,7 @@ const previewOf = ({ digest, standing, changes }: Preview): Html => html`<sectio
 <h2>${countText(changes.length, 'change')}</h2>
 ${tableOf({
   caption: 'What the import changes',
-  rows: changes.slice(0, mostShown),
+  rows: changes.slice(0, maxShown),
   empty: html`<p>This is the catalogue that stands.</p>`,
   columns: [
     { title: 'Where', head: true, cell: (change) => html`<code>${change.path}</code>` },
@@ -91,7 +91,7 @@ ${tableOf({
     },
   ],
 })}
-${changes.length > mostShown ? html`<p class="soft">The first ${mostShown} are shown.</p>` : nothing}
+${changes.length > maxShown ? html`<p class="soft">The first ${maxShown} are shown.</p>` : nothing}
 <p class="soft">Digest <code>${digest}</code>. Orders that are under way keep the price that they were quoted.</p>
 </section>
 ${hiddenOf('digest', digest)}${hiddenOf('standing', standing)}`
@@ -99,7 +99,7 @@ ${hiddenOf('digest', digest)}${hiddenOf('standing', standing)}`
 const view = async (
   deps: OperatorDeps,
   visit: PersonVisit,
-  typed: Typed,
+  typed: FormInput,
   { problems = {}, preview = null }: { readonly problems?: Problems; readonly preview?: Preview | null },
 ): Promise<View> => {
   const { digest, products } = deps.catalog.current()
@@ -118,7 +118,7 @@ ${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to 
   }
 }
 
-const act = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const service = createCatalogService(deps.runner)
   const ordered = (productIds: readonly string[]) => orderedProducts(deps, productIds)
   const text = typed.text('file')
@@ -169,7 +169,7 @@ export const operatorCataloguePages = (deps: OperatorDeps): readonly ConsolePage
     for: ['operator'],
     nav: { label: 'Catalogue import', group: 'Operator' },
     confirmed: true,
-    show: async (visit) => show(await view(deps, visit, untyped, {})),
+    show: async (visit) => show(await view(deps, visit, emptyFormInput, {})),
     act: { once: true, run: (visit, typed) => act(deps, visit, typed) },
   }),
 ]

@@ -3,11 +3,11 @@ import type { Logger } from 'pino'
 import type { CatalogRow } from '../../../projections/catalog.ts'
 import { type Catalog, createCatalog } from '../../domain/catalog/catalog.ts'
 import { emptyCatalog } from '../../domain/catalog/fold.ts'
-import { type Live, createLive } from '../../platform/projections/live.ts'
+import { type LiveRows, createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 
 /** The catalogue in memory: no request waits for a query. */
-export type LiveCatalog = Live<Catalog>
+export type LiveCatalog = LiveRows<Catalog>
 
 /** Holds `read.catalog`, also across a rebuild of it. */
 export const createLiveCatalog = (deps: {
@@ -36,5 +36,5 @@ export const createLiveCatalog = (deps: {
     return catalog
   }
 
-  return createLive({ name: 'catalogue', watch, load, logger })
+  return createLiveRows({ name: 'catalogue', watch, load, logger })
 }

@@ -10,7 +10,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createCatalogService } from './import-catalog.ts'
-import { accepted } from './views.ts'
+import { requireAccepted } from './views.ts'
 
 type OrderableInput<Answer> = (order: Pick<OrderDetails, 'productId'>, cause: Cause) => Promise<Answer>
 
@@ -35,12 +35,12 @@ export type RequireOrderable = OrderableInput<void>
 export const createRequireOrderable = (runner: CommandRunner): RequireOrderable => {
   const ask = productNow(runner)
   return async (order, cause) => {
-    accepted(await ask(order, cause))
+    requireAccepted(await ask(order, cause))
   }
 }
 
 /** Who asks, and the position that the answer must know of; null: whatever is known of the account. */
-export type Asking = {
+export type QuoteContext = {
   readonly caller: { readonly accountId: AccountId; readonly reseller: boolean }
   readonly after: number | null
 }
@@ -53,7 +53,7 @@ export const createQuotes = (deps: {
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
 }) => {
-  const stockOf = async (product: Product, { caller, after }: Asking): Promise<readonly StockCount[]> => {
+  const stockOf = async (product: Product, { caller, after }: QuoteContext): Promise<readonly StockCount[]> => {
     if (!isDedicated(product)) return noStock
     await deps.reads.settledHere(caller.accountId, after ?? 0)
     return deps.stock.of(product.id)
@@ -69,14 +69,14 @@ export const createQuotes = (deps: {
     quoteOf: async (
       product: Product,
       query: Readonly<Record<string, unknown>>,
-      asking: Asking,
+      asking: QuoteContext,
     ): Promise<Quoted> => {
-      accepted(quotable(product))
-      const quantity = accepted(quantityOf(product, numberOf(query.quantity)))
-      const wanted = accepted(parseQuery(product, query))
+      requireAccepted(quotable(product))
+      const quantity = requireAccepted(quantityOf(product, numberOf(query.quantity)))
+      const wanted = requireAccepted(parseQuery(product, query))
       const counts = await stockOf(product, asking)
       const terms = deps.termsOf(asking.caller, product)
-      const figures = accepted(
+      const figures = requireAccepted(
         quote(product, { quantity, wanted, terms, inStock: lineInStock(counts, quantity) }),
       )
       return { figures, counts }

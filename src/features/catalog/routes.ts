@@ -10,7 +10,7 @@ import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { OptionsSchema, PriceListSchema, ProductListSchema, ProductSchema, QuoteSchema, optionsExample, priceListExample, productExample, quoteExample } from './catalog-schemas.ts'
 import { createQuotes } from './quotes.ts'
-import { accepted, createProductViews, optionsView, priceListView, quoteView } from './views.ts'
+import { requireAccepted, createProductViews, optionsView, priceListView, quoteView } from './views.ts'
 
 const params = z.object({
   id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),
@@ -48,7 +48,7 @@ export const catalogRoutes = (deps: {
       throw refuse('not_found', 'no product has this id; GET /api/v1/products lists them')
     return product
   }
-  const quotableOf = (id: string): Product => accepted(quotable(productOf(id)))
+  const quotableOf = (id: string): Product => requireAccepted(quotable(productOf(id)))
 
   const { stockOf, quoteOf } = createQuotes(deps)
 
@@ -185,8 +185,8 @@ export const catalogRoutes = (deps: {
           'no_price_list',
           'is sold per GB or per speed tier and has no price list; ask its price',
         )
-        const quantity = accepted(quantityOf(product, numberOf(query.quantity ?? product.minQuantity)))
-        const { country, periodDays } = accepted(parseListQuery(product, query))
+        const quantity = requireAccepted(quantityOf(product, numberOf(query.quantity ?? product.minQuantity)))
+        const { country, periodDays } = requireAccepted(parseListQuery(product, query))
         const context = {
           stock: await stockOf(product, request),
           terms: termsOf(caller, product),

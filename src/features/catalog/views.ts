@@ -1,4 +1,4 @@
-import { type LiveStock, type StockCount, freeIn, holds, isAvailable, noStock, orderableCountries } from '../../domain/catalog/availability.ts'
+import { type LiveStock, type StockCount, freeCount, hasFreeStock, isAvailable, noStock, orderableCountries } from '../../domain/catalog/availability.ts'
 import type { CatalogRefusal, Result } from '../../domain/catalog/catalog-rules.ts'
 import { type Catalog, type Rate, countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
 import { type Quote, type ResellerTerms, figuresOf } from '../../domain/catalog/pricing.ts'
@@ -9,7 +9,7 @@ import { countryOf } from '../../kernel/countries.ts'
 import { microsToCentsHalfUp } from '../../kernel/money.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
-import { createLive } from '../../platform/projections/live.ts'
+import { createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 import { howTo, metaOf } from './how-to.ts'
 
@@ -20,7 +20,7 @@ const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
     : refuse(refusal.code, refusal.message)
 
 /** The value of a result. @throws ApiError for a refusal */
-export const accepted = <Value>(result: Result<Value>): Value => {
+export const requireAccepted = <Value>(result: Result<Value>): Value => {
   if (!result.ok) throw refuseForCatalog(result.refusal)
   return result.value
 }
@@ -108,7 +108,7 @@ export const quoteView = (product: Product, quote: Quote, stock: readonly StockC
   currency: quote.currency,
   billingType: quote.billingType,
   available:
-    product.state === 'active' && (quote.target === null || holds(stock, quote.target, quote.quantity)),
+    product.state === 'active' && (quote.target === null || hasFreeStock(stock, quote.target, quote.quantity)),
   ...(quote.target !== null && { targeting: metaOf(quote.target) }),
   ...(quote.reseller !== null && {
     yourCostCents: quote.reseller.yourCostCents,
@@ -164,7 +164,7 @@ export const priceListView = (
       return {
         days: rate.target.periodDays,
         period: periodLabel(rate.target.periodDays),
-        available: product.state === 'active' && holds(context.stock, rate.target, quantity),
+        available: product.state === 'active' && hasFreeStock(context.stock, rate.target, quantity),
         listCents: figures.listCents,
         ...(product.shape === 'addresses_mobile' && mobileFields(product, rate)),
         ...figures.reseller,
@@ -183,7 +183,7 @@ export const priceListView = (
 export const optionsView = (product: Product & DedicatedProduct, stock: readonly StockCount[]) => {
   const orderable = orderableCountries(product, stock)
   const free = (country: string): number =>
-    Math.max(0, ...ratesIn(product, country).map(({ target }) => freeIn(stock, target)))
+    Math.max(0, ...ratesIn(product, country).map(({ target }) => freeCount(stock, target)))
   const countries = countriesOf(product).filter(
     (country) => orderable.has(country) && free(country) >= product.minQuantity,
   )
@@ -260,10 +260,10 @@ export const createSharedStock = (deps: {
   readonly watch: Watch
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
-  readonly logger: Parameters<typeof createLive>[0]['logger']
+  readonly logger: Parameters<typeof createLiveRows>[0]['logger']
 }): LiveStock => {
   const { source, watch, clock, monotonicMs, logger } = deps
   const maxAge = { ms: maxAgeMs, clock, monotonicMs }
-  const { fresh } = createLive({ name: 'stock', watch, load: source.all, logger, maxAge })
+  const { fresh } = createLiveRows({ name: 'stock', watch, load: source.all, logger, maxAge })
   return { all: fresh, of: async (productId) => (await fresh()).get(productId) ?? noStock }
 }

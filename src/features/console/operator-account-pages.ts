@@ -5,12 +5,12 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { afterOf, afterText, centsOf, countText, dollarText, idText, microsText, stateText, timeText } from '../../platform/ui/text.ts'
+import { afterOf, afterText, parseCents, countText, dollarText, idText, microsText, stateText, timeText } from '../../platform/ui/text.ts'
 import { blockOf } from '../accounts/account-service.ts'
 import { accountsAfter, emailOf } from '../accounts/account-vault.ts'
 import { linkedText } from '../finance/trail-pages.ts'
@@ -143,7 +143,7 @@ const actViews = (deps: OperatorDeps) => {
   const blockView = async (
     visit: PersonVisit,
     blocks: boolean,
-    typed: Typed,
+    typed: FormInput,
     problems: Problems,
   ): Promise<View> => {
     const { accountId, email } = await accountOf(deps, visit)
@@ -164,7 +164,7 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
     }
   }
 
-  const block = async (visit: PersonVisit, typed: Typed) => {
+  const block = async (visit: PersonVisit, typed: FormInput) => {
     const { accountId } = await accountOf(deps, visit)
     const reason = typed.text('reason')
     if (!isReference(reason))
@@ -183,7 +183,7 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
     return goTo(pathOf(accountId), done.changed ? 'The account may buy again.' : 'It was not blocked.')
   }
 
-  const creditView = async (visit: PersonVisit, typed: Typed, problems: Problems): Promise<View> => {
+  const creditView = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
     const { accountId, email } = await accountOf(deps, visit)
     return {
       title: 'Credit a wallet',
@@ -199,9 +199,9 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
     }
   }
 
-  const credit = async (visit: PersonVisit, typed: Typed) => {
+  const credit = async (visit: PersonVisit, typed: FormInput) => {
     const { accountId } = await accountOf(deps, visit)
-    const amountCents = centsOf(typed.text('amount'), maxCents)
+    const amountCents = parseCents(typed.text('amount'), maxCents)
     const reference = typed.text('reference')
     const problems: Problems = {
       ...((amountCents === undefined || amountCents <= 0) && {
@@ -280,7 +280,7 @@ export const accountPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       name: 'blockAccount',
       summary: 'Blocks an account, with a reason',
       confirmed: true,
-      show: async (visit) => show(await blockView(visit, true, untyped, {})),
+      show: async (visit) => show(await blockView(visit, true, emptyFormInput, {})),
       act: { run: block },
     }),
     personPage({
@@ -289,7 +289,7 @@ export const accountPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       name: 'unblockAccount',
       summary: 'Lets a blocked account buy again',
       confirmed: true,
-      show: async (visit) => show(await blockView(visit, false, untyped, {})),
+      show: async (visit) => show(await blockView(visit, false, emptyFormInput, {})),
       act: { run: unblock },
     }),
     personPage({
@@ -298,7 +298,7 @@ export const accountPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       name: 'creditWallet',
       summary: 'Credits the wallet of an account, with a reason',
       confirmed: true,
-      show: async (visit) => show(await creditView(visit, untyped, {})),
+      show: async (visit) => show(await creditView(visit, emptyFormInput, {})),
       act: { once: true, run: credit },
     }),
   ]

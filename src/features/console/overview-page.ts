@@ -5,7 +5,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, type ShownAccount, goTo, personPage, show } from '../../platform/ui/page.ts'
 import { barsOf } from '../../platform/ui/plot.ts'
@@ -31,7 +31,7 @@ type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly
 export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const availableMicros = createAvailableMicros(deps.db)
   /** Sums of many rows: whoever asks while they are read shares the next reading. */
-  const spentSince = createGathered<string, Awaited<ReturnType<typeof spentByDay>>>(
+  const spentSince = createBatchLoader<string, Awaited<ReturnType<typeof spentByDay>>>(
     async (keys) =>
       new Map(
         await Promise.all(

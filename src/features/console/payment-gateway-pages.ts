@@ -2,16 +2,16 @@ import { findDeposit } from '../../../projections/deposits.ts'
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
 import { type Rail, floorCents } from '../../domain/payments/payments.ts'
-import { fingerprintOf } from '../../kernel/digest.ts'
+import { requestFingerprint } from '../../kernel/digest.ts'
 import { depositIdOf } from '../../kernel/ids.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { type Look, countText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type BadgeTone, countText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
 import { bookAccountPath, linkedText } from '../finance/trail-pages.ts'
 import { type CallbacksSeen, callbacksOf } from '../payments/callbacks.ts'
@@ -21,7 +21,7 @@ import { accountIdOf } from './operator-account-pages.ts'
 
 const root = '/console/operator/gateways'
 
-const modes: Readonly<Record<OwnGateway['mode'], readonly [string, Look]>> = {
+const modes: Readonly<Record<OwnGateway['mode'], readonly [string, BadgeTone]>> = {
   sandbox: ['sandbox', 'off'],
   test: ['test keys', 'warn'],
   live: ['real money', 'good'],
@@ -122,7 +122,7 @@ const madeOf = async (deps: OperatorDeps, { query, visitor, nowMs }: PersonVisit
 ${payUrl === null ? nothing : html`<p class="acts"><a class="button" href="${payUrl}" rel="noreferrer">Open the pay page of ${dollarText(cents)}</a></p>`}`
 }
 
-const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems) => {
+const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems) => {
   const row = (await rowsOf(deps)).find(({ gatewayId }) => gatewayId === visit.params.id)
   if (row === undefined) throw refuse('not_found', 'the service has no such gateway')
   const { gatewayId, provider, mode, rails, callbacks } = row
@@ -182,7 +182,7 @@ ${choicesOf(
   }
 }
 
-const test = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const test = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const gateway = deps.gateways.own().find(({ gatewayId }) => gatewayId === visit.params.id)
   if (gateway === undefined) throw refuse('not_found', 'the service has no such gateway')
   const rail: Rail | undefined = gateway.rails.find((each) => each.rail === typed.text('rail'))?.rail
@@ -203,7 +203,7 @@ const test = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
         accountId,
         customerId: null,
         idempotencyKey: typed.key,
-        fingerprint: fingerprintOf({ method: 'POST', path: root, productId: '', body, customerId: null }),
+        fingerprint: requestFingerprint({ method: 'POST', path: root, productId: '', body, customerId: null }),
         amountCents: body.amount_cents,
         rail,
         returnUrl: `${deps.origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
@@ -236,7 +236,7 @@ export const gatewayPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     name: 'showOwnGateway',
     summary: 'One gateway of the service, with a test payment',
     for: ['operator'],
-    show: async (visit) => show(await oneView(deps, visit, untyped, {})),
+    show: async (visit) => show(await oneView(deps, visit, emptyFormInput, {})),
     act: { once: 'by key', run: (visit, typed) => test(deps, visit, typed) },
   }),
 ]

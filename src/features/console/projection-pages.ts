@@ -5,18 +5,18 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { GroupHealth } from '../../platform/projections/projection-runner.ts'
 import { differenceText } from '../../platform/projections/rebuild-tables.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
-import { type Problems, type Typed, choicesOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type LongRun, createLongRuns, followingRuns, progressBar } from '../../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../platform/ui/page.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { type Look, countText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type BadgeTone, countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/trail-pages.ts'
 
 const path = '/console/operator/projections'
 
 /** What a state of a group comes to, in words. */
-const states: Readonly<Record<GroupHealth['state'], readonly [string, Look]>> = {
+const states: Readonly<Record<GroupHealth['state'], readonly [string, BadgeTone]>> = {
   starting: ['follows another process', 'off'],
   rebuilding: ['is made anew', 'warn'],
   standby: ['another process folds it', 'off'],
@@ -113,7 +113,7 @@ ${runsOf(deps.rebuilds.list(), path)}`,
 const rebuildForm = (
   visit: PersonVisit,
   group: string,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
 ): Html => html`<h2>Make them anew</h2>
 <p>The log is folded into new tables beside the live ones, the two are compared, and the new ones take their place in one moment. Pages and answers go on meanwhile, and nothing of what is true changes. It takes turns with the work of this process; for a log of many millions of events use the command on another machine.</p>
@@ -136,7 +136,7 @@ ${choicesOf(
 <div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
 </form>`
 
-const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems) => {
+const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems) => {
   const row = (await rowsOf(deps)).find(({ group }) => group === visit.params.group)
   if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
   const { group, health, positions, seconds } = row
@@ -172,7 +172,7 @@ ${runsOf(
   }
 }
 
-const act = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const view = await oneView(deps, visit, typed, {})
   const wanted = typed.text('do')
   if (wanted !== 'compare' && wanted !== 'replace')
@@ -181,7 +181,7 @@ const act = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
   const begun = deps.rebuilds.start({
     group,
     compareOnly: wanted === 'compare',
-    by: whoIs(visit.visitor),
+    by: displayNameOf(visit.visitor),
     startedAtMs: visit.nowMs,
   })
   if (!begun)
@@ -208,31 +208,31 @@ export const projectionPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     summary: 'One group of read tables, made anew from the log and compared',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(await oneView(deps, visit, untyped, {})),
+    show: async (visit) => show(await oneView(deps, visit, emptyFormInput, {})),
     act: { once: true, run: (visit, typed) => act(deps, visit, typed) },
   }),
 ]
 
-type Asked = {
+type RebuildRequest = {
   readonly group: string
   /** The new tables are compared with the live ones and dropped. */
   readonly compareOnly: boolean
 }
 
 /** A rebuild of a group of read tables that was begun here. */
-export type RebuildRun = LongRun<Asked, RebuildProgress, RebuildResult>
+export type RebuildRun = LongRun<RebuildRequest, RebuildProgress, RebuildResult>
 
 /** Makes all tables of a group anew. */
 export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
 
 /** Rebuilds that pages start, one at a time. One that is broken off leaves the live tables as they were. */
 export const createRebuildRuns = (rebuilder: Rebuilder) => {
-  const { list, start, stop } = createLongRuns<Asked, RebuildProgress, RebuildResult>()
+  const { list, start, stop } = createLongRuns<RebuildRequest, RebuildProgress, RebuildResult>()
   return {
     list,
     stop,
     /** Begins it and does not wait for its end; false while another one runs, or once `stop` was called. */
-    start: (asked: Asked & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
+    start: (asked: RebuildRequest & Pick<RebuildRun, 'by' | 'startedAtMs'>): boolean =>
       start(asked, async (on) => {
         const result = await rebuilder(asked.group, { compareOnly: asked.compareOnly, ...on })
         if (result === undefined) throw new Error('it has no tables')

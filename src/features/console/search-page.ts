@@ -6,23 +6,23 @@ import { canonicalIp } from '../../kernel/ip-address.ts'
 import { parsePosition } from '../../kernel/log-position.ts'
 import { addressStream } from '../../kernel/streams.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
-import { fieldOf, untyped } from '../../platform/ui/form.ts'
+import { fieldOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Outcome, type PersonVisit, goTo, personPage, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, type PageOutcome, type PersonVisit, goTo, personPage, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { resellerOfCustomer } from '../accounts/customer-vault.ts'
 import { linkedText } from '../finance/trail-pages.ts'
-import { thingIds, thingWord } from '../finance/trail.ts'
+import { resourceIds, resourceKind } from '../finance/trail.ts'
 
 const maxLength = 254
 
-const takes = `An e-mail, an address such as 203.0.113.7, a position such as pos_0_1284, or an id: acc_, cus_, ${thingIds}.`
+const takes = `An e-mail, an address such as 203.0.113.7, a position such as pos_0_1284, or an id: acc_, cus_, ${resourceIds}.`
 
 const searchView = (query: string, found: Html, problem: string | null) => ({
   title: 'Search',
   body: html`<form method="get" action="/console/operator/search" class="stack" role="search">
-${fieldOf({ name: 'q', label: 'What you have', hint: takes, type: 'search', required: true, maxlength: maxLength, value: query }, untyped, problem === null ? {} : { q: problem })}
+${fieldOf({ name: 'q', label: 'What you have', hint: takes, type: 'search', required: true, maxlength: maxLength, value: query }, emptyFormInput, problem === null ? {} : { q: problem })}
 <div class="acts"><button class="first">Search</button></div>
 </form>
 ${found}`,
@@ -61,9 +61,9 @@ ${tableOf({
 })}`
 }
 
-const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<Outcome> => {
+const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<PageOutcome> => {
   const query = (visit.query.get('q') ?? '').trim().slice(0, maxLength)
-  const none = (problem: string): Outcome => show(searchView(query, nothing, problem))
+  const none = (problem: string): PageOutcome => show(searchView(query, nothing, problem))
   if (query === '') return show(searchView('', nothing, null))
   if (query.includes('@') || query.startsWith('acc_')) {
     const accountId = await deps.findAccount(query)
@@ -87,7 +87,7 @@ const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<Outcome> 
   // An address that is for sale in no shop may be one of the sandbox.
   const ip = canonicalIp(query) ?? (isIPv4(query) ? query : null)
   if (ip !== null) return show(searchView(query, await address(deps, ip, visit), null))
-  if (thingWord(query) !== null || parsePosition(query) !== null)
+  if (resourceKind(query) !== null || parsePosition(query) !== null)
     return goTo(`/console/trail/${encodeURIComponent(query)}`)
   return none(`This is nothing that can be searched for. ${takes}`)
 }

@@ -1,6 +1,6 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, problemsOf } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -91,7 +91,7 @@ ${pagerOf(here, {}, { before: after === null ? null : before, next })}`,
   }
 }
 
-const retry = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const retry = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const queue = queueOf(deps, visit)
   const item = typed.text('item') || null
   if ((item === null) !== (typed.text('all') === 'yes'))

@@ -8,12 +8,12 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { createTally } from '../../platform/work/tally.ts'
 import type { LiveGateway } from '../payments/payment-port.ts'
-import { claimDeposit, keepPayUrl, readPages, releaseDeposit } from './deposit-urls.ts'
-import { watchDeposit } from './poll-schedule.ts'
-import { type Settling, depositRef } from './settle-deposit.ts'
+import { claimDeposit, storePayUrl, readDepositUrls, releaseDeposit } from './deposit-urls.ts'
+import { schedulePolling } from './poll-schedule.ts'
+import { type DepositSettlement, depositRef } from './settle-deposit.ts'
 
 /** A deposit with its invoice; `position` of the event that says so, null where it stood already. */
-export type Invoiced = {
+export type InvoicedDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
   /** Another request made the invoice. */
@@ -25,7 +25,7 @@ export type Invoiced = {
  * Makes the invoice of a logged deposit, or answers the one that another request made meanwhile.
  * @throws GatewayUnavailable, CommandOverload
  */
-export type MakeInvoice = (deposit: Deposit, live: LiveGateway, cause: Cause) => Promise<Invoiced>
+export type CreateInvoice = (deposit: Deposit, live: LiveGateway, cause: Cause) => Promise<InvoicedDeposit>
 
 /** How long a request waits for another one that makes the same invoice. */
 const claimWaits = 60
@@ -53,14 +53,14 @@ const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) 
   }
 }
 
-export const createInvoicing = (deps: {
+export const createInvoiceFactory = (deps: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
-  readonly read: Settling['read']
+  readonly read: DepositSettlement['read']
   /** The address that callbacks of a gateway are sent to. */
   readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
-}): MakeInvoice => {
+}): CreateInvoice => {
   const { runner, pool, read, callbackUrl, hooks } = deps
   const claim = createClaim(pool)
 
@@ -83,10 +83,10 @@ export const createInvoicing = (deps: {
     await claim(depositId, live.gatewayId)
     try {
       const now = await read(depositId, cause)
-      const pages = await readPages(pool, depositId)
+      const pages = await readDepositUrls(pool, depositId)
       if (now?.invoice && pages?.payUrl)
         return { deposit: now, payUrl: pages.payUrl, replayed: true, position: null }
-      await watchDeposit(pool, { ...details, openedAt: deposit.openedAt })
+      await schedulePolling(pool, { ...details, openedAt: deposit.openedAt })
       const created = await live.gateway.createInvoice({
         depositId,
         amountCents,
@@ -96,7 +96,7 @@ export const createInvoicing = (deps: {
         callbackUrl: callbackUrl(live.gatewayId),
       })
       hooks.at('invoice-made')
-      await keepPayUrl(pool, depositId, created.payUrl)
+      await storePayUrl(pool, depositId, created.payUrl)
       const { invoiceId, expiresAt, watchUntil } = created
       const { answer, position } = await note(deposit, { invoiceId, expiresAt, watchUntil }, cause)
       return { deposit: answer as Deposit, payUrl: created.payUrl, replayed: position === null, position }

@@ -5,12 +5,12 @@ import { type DepositStatus, depositStatuses } from '../../domain/deposits/fold.
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
 import { type DepositRecord, depositRecord } from './deposit-record.ts'
 
 type Shown = z.input<typeof DepositRecord>
 
-const deposits: Listed<Shown> = {
+const deposits: ListedResource<Shown> = {
   name: 'deposits',
   one: 'deposit',
   exampleId: 'dep_…',
@@ -56,4 +56,4 @@ const deposits: Listed<Shown> = {
 
 /** `deposits list|show` */
 export const registerDeposits = (program: Command, cli: Cli): void =>
-  registerListed(program.command('deposits').description('list deposits and look at them'), cli, deposits)
+  registerListCommands(program.command('deposits').description('list deposits and look at them'), cli, deposits)

@@ -2,18 +2,18 @@ import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import type { CustomerDeps } from '../../app/console-pages.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
-import { fingerprintOf } from '../../kernel/digest.ts'
+import { requestFingerprint } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemOfRefusal, problemsOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemOfRefusal, problemsOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { amountText, centsOf, dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
+import { amountText, parseCents, dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from './deposit-record.ts'
 
 const path = '/console/top-up'
@@ -56,14 +56,14 @@ const told = (
 export const topUpPages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const { pool, log, reads, deposits, gateways, origin } = deps
 
-  const view = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+  const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const { account, query, formKey, nowMs } = visit
     await reads.settled(account.accountId)
     const [rails, latest] = await Promise.all([
       gateways.liveRails(null),
       listDeposits(pool, wholeAccount(account.accountId), { limit: shown, offset: 0, status: undefined }),
     ])
-    const cents = wholeCentsOf(query.get('cents') ?? '')
+    const cents = parseWholeCents(query.get('cents') ?? '')
     const form =
       rails.length === 0
         ? html`<div class="empty"><p>No way to pay is set up here. Ask the service to credit the wallet.</p></div>`
@@ -125,9 +125,9 @@ ${tableOf({
     }
   }
 
-  const open = async (visit: AccountVisit, typed: Typed) => {
+  const open = async (visit: AccountVisit, typed: FormInput) => {
     const { accountId } = visit.account
-    const amountCents = centsOf(typed.text('amount'), maxDepositCents)
+    const amountCents = parseCents(typed.text('amount'), maxDepositCents)
     const rails = await gateways.liveRails(null)
     const rail = rails.find((each) => each === typed.text('method'))
     const isAmount = amountCents !== undefined && amountCents >= 1
@@ -145,7 +145,7 @@ ${tableOf({
           accountId,
           customerId: null,
           idempotencyKey: typed.key,
-          fingerprint: fingerprintOf({ method: 'POST', path, productId: '', body, customerId: null }),
+          fingerprint: requestFingerprint({ method: 'POST', path, productId: '', body, customerId: null }),
           amountCents,
           rail,
           returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
@@ -209,7 +209,7 @@ ${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
       name: 'topUp',
       summary: 'Adds money to the wallet',
       nav: { label: 'Top up' },
-      show: async (visit) => show(await view(visit, untyped, {})),
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
       act: { once: 'by key', run: open },
     }),
     accountPage({

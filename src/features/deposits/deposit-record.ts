@@ -17,7 +17,7 @@ const railNamesOfPeople: Partial<Record<Rail, string>> = {
 /** How people call a way to pay. */
 export const railName = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
 
-const looks: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
+const depositBadges: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['being confirmed', 'warn'],
   paid: ['paid', 'good'],
@@ -26,7 +26,7 @@ const looks: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 
   failed: ['failed', 'bad'],
 }
 
-export const depositState = (status: DepositStatus): Html => stateText(...looks[status])
+export const depositState = (status: DepositStatus): Html => stateText(...depositBadges[status])
 
 const time = z.string().meta({ format: 'date-time' })
 

@@ -11,13 +11,13 @@ import { type AccountId, type CustomerId, type DepositId, depositIdOf } from '..
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Orderable } from '../catalog/quotes.ts'
 import { GatewayUnavailable, type Gateways } from '../payments/payment-port.ts'
-import { createInvoicing } from './create-invoice.ts'
-import { keepReturnUrl, readPages } from './deposit-urls.ts'
-import { type Settling, createSettling, depositRef } from './settle-deposit.ts'
+import { createInvoiceFactory } from './create-invoice.ts'
+import { storeReturnUrl, readDepositUrls } from './deposit-urls.ts'
+import { type DepositSettlement, createDepositSettlement, depositRef } from './settle-deposit.ts'
 
 /**
  * How many new deposits an account may open. One that nobody pays costs nothing, and yet has an invoice made at the
@@ -45,7 +45,7 @@ export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits 
     take: (accountId, isOwn) => {
       const waitS = isOwn ? own.take(accountId, ownCost) : customers.take(accountId)
       if (waitS > 0)
-        throw refuseUntil(
+        throw refuseWithRetryAfter(
           'rate_limited',
           isOwn
             ? 'the account opened many deposits; pay those that await payment, or send this one again later'
@@ -86,7 +86,7 @@ export type OpenDeposit = {
   readonly position: number | null
 }
 
-export type Deposits = Omit<Settling, 'close'> & {
+export type Deposits = Omit<DepositSettlement, 'close'> & {
   /**
    * Opens a deposit with an invoice at the gateway, or answers the open one of its key; a closed one is followed by a
    * new one. A gateway that is down leaves it logged, and a retry goes on with it.
@@ -125,15 +125,15 @@ export const createDeposits = (deps: {
   readonly hooks: CrashHooks
 }): Deposits => {
   const { log, runner, pool, gateways, openingLimits, clock, logger, hooks } = deps
-  const { read, receive, settle, close } = createSettling(deps)
-  const invoice = createInvoicing({ ...deps, read })
+  const { read, receive, settle, close } = createDepositSettlement(deps)
+  const invoice = createInvoiceFactory({ ...deps, read })
 
   /** The open deposit as it can be handed out; null when it is closed by now. */
   const goOn = async (deposit: Deposit, cause: Cause): Promise<OpenDeposit | null> => {
     const { depositId, gatewayId } = deposit.details
     const nowMs = clock()
     if (deposit.invoice) {
-      const pages = await readPages(pool, depositId)
+      const pages = await readDepositUrls(pool, depositId)
       const ending = Date.parse(deposit.invoice.expiresAt) - lastMinuteMs <= nowMs
       if (!ending && pages?.payUrl) return { deposit, payUrl: pages.payUrl, replayed: true, position: null }
       if (ending) {
@@ -176,7 +176,7 @@ export const createDeposits = (deps: {
     const { gatewayId, provider, merchantName } = live
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await request.relate?.()
-    await keepReturnUrl(pool, depositId, request.returnUrl)
+    await storeReturnUrl(pool, depositId, request.returnUrl)
     const { answer } = await runner.run({
       name: 'open-deposit',
       streams: depositRef(depositId),
@@ -214,7 +214,7 @@ export const createDeposits = (deps: {
   }
 
   return {
-    payUrlOf: async (depositId) => (await readPages(pool, depositId))?.payUrl ?? null,
+    payUrlOf: async (depositId) => (await readDepositUrls(pool, depositId))?.payUrl ?? null,
     read,
     receive,
     settle,

@@ -3,10 +3,10 @@ import { isHttpsAddress } from '../../kernel/formats.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 
-export type DepositPages = { readonly returnUrl: string; readonly payUrl: string | null }
+export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
 
 /** Keeps where the payer lands; the first one stands, since the invoice was made with it. */
-export const keepReturnUrl = async (pool: pg.Pool, deposit: DepositId, returnUrl: string): Promise<void> => {
+export const storeReturnUrl = async (pool: pg.Pool, deposit: DepositId, returnUrl: string): Promise<void> => {
   await pool.query({
     name: 'keep-return-url',
     text: `insert into vault.deposit_pages (deposit_id, return_url) values ($1::text, $2::text)
@@ -16,7 +16,7 @@ export const keepReturnUrl = async (pool: pg.Pool, deposit: DepositId, returnUrl
 }
 
 /** Keeps the pay page of the invoice that stands. */
-export const keepPayUrl = async (pool: pg.Pool, deposit: DepositId, payUrl: string): Promise<void> => {
+export const storePayUrl = async (pool: pg.Pool, deposit: DepositId, payUrl: string): Promise<void> => {
   await pool.query({
     name: 'keep-pay-url',
     text: 'update vault.deposit_pages set pay_url = $2::text where deposit_id = $1::text and pay_url is null',
@@ -24,7 +24,7 @@ export const keepPayUrl = async (pool: pg.Pool, deposit: DepositId, payUrl: stri
   })
 }
 
-export const readPages = async (pool: pg.Pool, deposit: DepositId): Promise<DepositPages | null> => {
+export const readDepositUrls = async (pool: pg.Pool, deposit: DepositId): Promise<DepositUrls | null> => {
   const { rows } = await pool.query<{ return_url: string; pay_url: string | null }>({
     name: 'read-deposit-pages',
     text: 'select return_url, pay_url from vault.deposit_pages where deposit_id = $1::text',

@@ -12,10 +12,10 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
 import type { Inbox } from '../payments/callbacks.ts'
 import { GatewayUnavailable, type Gateways } from '../payments/payment-port.ts'
-import type { AskedAnswer, Wallets } from '../wallet/wallet-service.ts'
+import type { ManualMovementAnswer, Wallets } from '../wallet/wallet-service.ts'
 
 /** What a movement moved, now or when it was asked for before; null when it never moved, and why. */
-const movedMicros = (answer: AskedAnswer): number | { readonly refused: string } => {
+const movedMicros = (answer: ManualMovementAnswer): number | { readonly refused: string } => {
   if (answer.outcome === 'applied') return answer.amountMicros
   // The service's own movements are never proposed.
   if (answer.outcome !== 'refused') return { refused: answer.outcome }
@@ -30,7 +30,7 @@ const movedMicros = (answer: AskedAnswer): number | { readonly refused: string }
  * reseller. Money that the bank gave back later is credited again, once.
  * @returns what became of it, for the inbox; `refused: …` is for an operator to look at
  */
-export const bearDispute = async (
+export const applyDispute = async (
   wallets: Pick<Wallets, 'adjust' | 'adjustCustomer'>,
   { details, creditedMicros }: Pick<Deposit, 'details' | 'creditedMicros'>,
   report: DisputeReport,
@@ -94,9 +94,9 @@ export const startDisputeReactor = (deps: {
   readonly clock: Clock
   readonly logger: Logger
   /** Gateways are looked for no more seldom than this, nor than every ten minutes. */
-  readonly firstLookMs: number
+  readonly firstPollMs: number
 }): RunningQueue => {
-  const { workers, pool, gateways, inbox, clock, logger, firstLookMs } = deps
+  const { workers, pool, gateways, inbox, clock, logger, firstPollMs } = deps
   const ask = async ({ gateway_id: gatewayId }: Asked): Promise<Outcome> => {
     try {
       const live = await gateways.byId(gatewayId)
@@ -120,7 +120,7 @@ export const startDisputeReactor = (deps: {
     atOnce: { total: 10, each: 1 },
     longestMs: 60_000,
     schedule: () => pauseMs,
-    pollMs: Math.min(longestIntervalMs, firstLookMs),
+    pollMs: Math.min(longestIntervalMs, firstPollMs),
     fill: () => findGateways(pool, clock()),
     work: ask,
   })

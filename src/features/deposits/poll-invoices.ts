@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { watchedUntilMs } from '../../domain/deposits/fold.ts'
+import { pollUntilMs } from '../../domain/deposits/fold.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
@@ -8,14 +8,14 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
 import { GatewayUnavailable } from '../payments/payment-port.ts'
 import { type Deposits, invoiceTimeMs } from './deposit-service.ts'
-import { type Look, findUnwatched, lookQueue, lookSchedule } from './poll-schedule.ts'
+import { type PollItem, scheduleMissingPolls, pollQueue, pollSchedule } from './poll-schedule.ts'
 
 /** It reads a row of every deposit: a second or so for a million. */
 const findUnwatchedEveryMs = 60 * 60_000
 
 /**
  * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
- * after `firstLookMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
+ * after `firstPollMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
  * answers once it watches the deposit no more and no payment is under way, however long ago that was: what was paid or
  * expired while this service or the provider was away is credited or closed then. A backlog is worked off without a
  * pause, ten deposits of a gateway at a time.
@@ -29,11 +29,11 @@ export const startDepositReactor = (deps: {
   readonly deposits: Pick<Deposits, 'settle' | 'abandon'>
   readonly clock: Clock
   readonly logger: Logger
-  readonly firstLookMs: number
+  readonly firstPollMs: number
 }): RunningQueue => {
-  const { workers, pool, deposits, clock, logger, firstLookMs } = deps
+  const { workers, pool, deposits, clock, logger, firstPollMs } = deps
   const actor = { kind: 'system', name: 'deposits' } as const
-  const look = async ({ deposit_id: depositId }: Look): Promise<Outcome> => {
+  const look = async ({ deposit_id: depositId }: PollItem): Promise<Outcome> => {
     const cause = { actor, correlationId: newId('run') }
     // The answer may be as old as this, however long it takes.
     const atMs = clock()
@@ -42,7 +42,7 @@ export const startDepositReactor = (deps: {
       if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= atMs)
         await deposits.abandon(depositId, cause)
       // What is under way at the end of the watch, such as a payment that awaits its confirmations, ends later.
-      const over = !deposit || (watchedUntilMs(deposit) <= atMs && deposit.status !== 'processing')
+      const over = !deposit || (pollUntilMs(deposit) <= atMs && deposit.status !== 'processing')
       return over ? { kind: 'done', result: 'over' } : { kind: 'again', why: deposit.status }
     } catch (error) {
       if (!(error instanceof GatewayUnavailable)) throw error
@@ -54,16 +54,16 @@ export const startDepositReactor = (deps: {
   const find = async (): Promise<void> => {
     const nowMs = clock()
     if (nowMs < findAtMs) return
-    const found = await findUnwatched(pool, nowMs)
+    const found = await scheduleMissingPolls(pool, nowMs)
     findAtMs = nowMs + findUnwatchedEveryMs
     if (found > 0) logger.info({ deposits: found }, 'deposits that nobody watched are watched from now on')
   }
-  return workers.start<Look>({
-    queue: lookQueue(firstLookMs),
+  return workers.start<PollItem>({
+    queue: pollQueue(firstPollMs),
     atOnce: { total: 50, each: 10 },
     longestMs: 60_000,
-    schedule: lookSchedule(firstLookMs),
-    pollMs: Math.min(5_000, firstLookMs),
+    schedule: pollSchedule(firstPollMs),
+    pollMs: Math.min(5_000, firstPollMs),
     fill: find,
     work: look,
   })

@@ -8,16 +8,16 @@ import type { Schedule } from '../../platform/work/standard-queue.ts'
 const maxPauseMs = 3_600_000
 
 /** How long after its n-th look a deposit is looked at again. */
-export const lookSchedule =
-  (firstLookMs: number): Schedule =>
-  (looks) =>
-    Math.min(maxPauseMs, firstLookMs * looks)
+export const pollSchedule =
+  (firstPollMs: number): Schedule =>
+  (polls) =>
+    Math.min(maxPauseMs, firstPollMs * polls)
 
 /** A deposit whose provider is to be asked. */
-export type Look = { readonly deposit_id: DepositId; readonly attempts: number }
+export type PollItem = { readonly deposit_id: DepositId; readonly attempts: number }
 
-/** Its rounds as a queue; `lookQueue` adds what depends on the setting. */
-export const lookTable: QueueTable = {
+/** Its rounds as a queue; `pollQueue` adds what depends on the setting. */
+export const pollTable: QueueTable = {
   name: 'deposit-looks',
   table: 'work.deposit_looks',
   key: ['deposit_id'],
@@ -31,15 +31,15 @@ export const lookTable: QueueTable = {
  * old one that is late by ten. Before its first look a deposit's `due_at` is when it was opened, so that the setting counts
  * for those that are open too.
  */
-export const lookQueue = (firstLookMs: number): QueueTable => {
-  const first = `make_interval(secs => ${firstLookMs / 1000}::float8)`
+export const pollQueue = (firstPollMs: number): QueueTable => {
+  const first = `make_interval(secs => ${firstPollMs / 1000}::float8)`
   return {
-    ...lookTable,
+    ...pollTable,
     ready: (now) => `d.attempts > 0 or d.due_at <= ${now} - ${first}`,
     order: (
       now,
     ) => `extract(epoch from ${now} - d.due_at - case d.attempts when 0 then ${first} else interval '0' end)
-      / least(${maxPauseMs}, ${firstLookMs}::float8 * greatest(1, d.attempts)) desc`,
+      / least(${maxPauseMs}, ${firstPollMs}::float8 * greatest(1, d.attempts)) desc`,
   }
 }
 
@@ -47,7 +47,7 @@ export const lookQueue = (firstLookMs: number): QueueTable => {
  * Puts a deposit into the rounds of looks, once; one that is in them, or was, stays as it is. It is written before the
  * invoice is made: no deposit that can be paid is missing.
  */
-export const watchDeposit = async (
+export const schedulePolling = async (
   pool: pg.Pool,
   {
     depositId,
@@ -69,7 +69,7 @@ export const watchDeposit = async (
  * the end of their watch. They are few: a process died before it wrote its row, an earlier version kept other rows, or
  * the log came without them. It reads all deposits, and so it runs seldom.
  */
-export const findUnwatched = async (pool: pg.Pool, nowMs: number): Promise<number> => {
+export const scheduleMissingPolls = async (pool: pg.Pool, nowMs: number): Promise<number> => {
   const { rowCount } = await pool.query({
     name: 'find-unwatched-deposits',
     text: `insert into work.deposit_looks as look (deposit_id, gateway_id, due_at)

@@ -14,7 +14,7 @@ import { readState } from '../../platform/commands/handle.ts'
 import type { Orderable } from '../catalog/quotes.ts'
 import { GatewayUnavailable, type Gateways } from '../payments/payment-port.ts'
 
-export type Settling = {
+export type DepositSettlement = {
   /** The deposit as the log has it now, or null. */
   read(depositId: DepositId, cause: Cause): Promise<DepositState>
   /**
@@ -51,19 +51,19 @@ export const readDeposit = (
   readState(runner, { ...cause, name: 'read-deposit' }, depositRef(depositId).deposit)
 
 /** What becomes of deposits that stand in the log. */
-export const createSettling = (deps: {
+export const createDepositSettlement = (deps: {
   readonly runner: CommandRunner
   readonly gateways: Pick<Gateways, 'byId'>
   /** Whether the product of an order can be ordered just now. */
   readonly orderable: Orderable
   readonly clock: Clock
   readonly logger: Logger
-}): Settling => {
+}): DepositSettlement => {
   const { runner, gateways, orderable, clock, logger } = deps
 
-  const read: Settling['read'] = (depositId, cause) => readDeposit(runner, depositId, cause)
+  const read: DepositSettlement['read'] = (depositId, cause) => readDeposit(runner, depositId, cause)
 
-  const receive: Settling['receive'] = async (depositId, reported, cause) => {
+  const receive: DepositSettlement['receive'] = async (depositId, reported, cause) => {
     let deposit = await read(depositId, cause)
     if (!deposit) return null
     const { details, payments } = deposit
@@ -93,7 +93,7 @@ export const createSettling = (deps: {
     return deposit
   }
 
-  const settle: Settling['settle'] = async (depositId, cause) => {
+  const settle: DepositSettlement['settle'] = async (depositId, cause) => {
     const deposit = await read(depositId, cause)
     if (!deposit?.invoice) return deposit
     const live = await gateways.byId(deposit.details.gatewayId)
@@ -111,7 +111,7 @@ export const createSettling = (deps: {
     return receive(depositId, over ? { ...report, status: 'expired' } : report, cause)
   }
 
-  const close: Settling['close'] = async ({ details: { depositId, accountId } }, reason, cause) => {
+  const close: DepositSettlement['close'] = async ({ details: { depositId, accountId } }, reason, cause) => {
     const { answer } = await runner.run({
       name: 'fail-deposit',
       streams: depositRef(depositId),

@@ -5,13 +5,13 @@ import { type DepositId, newId } from '../../kernel/ids.ts'
 import { CommandOverload } from '../../platform/commands/command.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { type Outcome, exponentialBackoff } from '../../platform/work/standard-queue.ts'
 import { startPoller } from '../../platform/work/worklist.ts'
 import { type Inbox, type InboxEntry, inboxQueue } from '../payments/callbacks.ts'
 import { GatewayUnavailable, type Gateways, type LiveGateway } from '../payments/payment-port.ts'
 import type { Wallets } from '../wallet/wallet-service.ts'
 import type { Deposits } from './deposit-service.ts'
-import { bearDispute } from './disputes.ts'
+import { applyDispute } from './disputes.ts'
 
 type Deps = {
   readonly gateways: Gateways
@@ -51,7 +51,7 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
   const { depositId } = deposit.details
   // It may have overtaken the word of the payment that it takes back.
   const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
-  const outcome = await bearDispute(deps.wallets, credited ?? deposit, report, cause)
+  const outcome = await applyDispute(deps.wallets, credited ?? deposit, report, cause)
   if (outcome !== report.state)
     deps.logger.error({ depositId, disputeId: report.disputeId, outcome }, 'a chargeback did not move')
   return outcome
@@ -105,7 +105,7 @@ export const startCallbackReactor = (
     queue: inboxQueue,
     atOnce: { total: 64, each: 8 },
     longestMs: 60_000,
-    schedule: doubling(1_000, 300_000),
+    schedule: exponentialBackoff(1_000, 300_000),
     pollMs: deps.pollMs ?? 500,
     work,
   })

@@ -1,4 +1,4 @@
-import type { Cover, ExitTerms } from '../../domain/exits/events.ts'
+import type { Coverage, ExitTerms } from '../../domain/exits/events.ts'
 import type { Targeting, TokenProblem } from '../../domain/exits/exit-targeting.ts'
 import { type Template, createTemplate } from '../../domain/exits/username-template.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
@@ -11,7 +11,7 @@ export type Candidate = {
   readonly key: string
   readonly exitId: string
   readonly terms: ExitTerms
-  readonly cover: Cover
+  readonly cover: Coverage
   readonly login: Login | null
   /** A supplier's username and password, made ready; null for an exit of its own. */
   readonly template: { readonly username: Template; readonly password: Template } | null
@@ -97,7 +97,7 @@ const isExcluded = (candidate: Candidate, { city, state, asn, not }: Targeting):
 }
 
 /** Whether a connection of this targeting may go out there. */
-export const fits = (candidate: Candidate, targeting: Targeting): boolean => {
+export const matchesTargeting = (candidate: Candidate, targeting: Targeting): boolean => {
   const { country, state, city, isp, asn, os } = targeting
   return (
     (country === null || candidate.cover.country === country) &&
@@ -121,7 +121,7 @@ export const countryOnly = (targeting: Targeting): Targeting => ({
 })
 
 /** Whether candidates fit this connection beside its targeting. */
-export type Need = { readonly udp: boolean; readonly family: Family | null }
+export type ConnectionNeeds = { readonly udp: boolean; readonly family: Family | null }
 
 /** The exits as this process knows them, dead ones too; made anew with every change of them. */
 export type ExitIndex = {
@@ -131,13 +131,13 @@ export type ExitIndex = {
   readonly byKey: ReadonlyMap<string, Candidate>
   readonly byExit: ReadonlyMap<string, readonly Candidate[]>
   /** Those that fit, alive or not. */
-  fitting(targeting: Targeting, need: Need): readonly Candidate[]
+  fitting(targeting: Targeting, need: ConnectionNeeds): readonly Candidate[]
   /** A place that no exit ever stood at, so most likely a misspelt one; null when all are known. */
   unknownPlace(targeting: Targeting): TokenProblem | null
 }
 
 /** Every place that any exit ever stood at, by kind and country. */
-const knownPlaces = (covers: Iterable<Cover>): ReadonlySet<string> => {
+const knownPlaces = (covers: Iterable<Coverage>): ReadonlySet<string> => {
   const known = new Set<string>()
   for (const { country, states, cities, isps } of covers)
     for (const [kind, places] of [
@@ -152,7 +152,7 @@ const knownPlaces = (covers: Iterable<Cover>): ReadonlySet<string> => {
 export const indexOf = (
   candidates: readonly Candidate[],
   drained: readonly Candidate[],
-  everCovered: Iterable<Cover>,
+  everCovered: Iterable<Coverage>,
 ): ExitIndex => {
   const all = [...candidates, ...drained]
   const byCountry = Map.groupBy(candidates, ({ cover }) => cover.country)
@@ -166,7 +166,7 @@ export const indexOf = (
         (candidate) =>
           (!udp || candidate.terms.udp) &&
           (family === null || candidate.terms.family === family) &&
-          fits(candidate, targeting),
+          matchesTargeting(candidate, targeting),
       ),
     unknownPlace: (targeting) => {
       const { country } = targeting

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
-import type { Cover, ExitState } from '../../domain/exits/events.ts'
+import type { Coverage, ExitState } from '../../domain/exits/events.ts'
 import type { KnownExit } from '../../domain/exits/fold.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, table } from '../../platform/cli/output.ts'
@@ -27,7 +27,7 @@ const refusal = (problems: readonly Problem[]): CliMisuse =>
 const only = <Value>(values: readonly Value[], show: (value: Value) => string): string =>
   values.length === 0 ? '-' : values.length === 1 ? show(values[0]!) : String(values.length)
 
-const placeOf = (covers: readonly Cover[], show: (cover: Cover) => string): string =>
+const placeOf = (covers: readonly Coverage[], show: (cover: Coverage) => string): string =>
   covers.length === 1 ? show(covers[0]!) : '-'
 
 const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceOf(context).read(context)
@@ -53,7 +53,7 @@ const change = (to: ExitState, done: string) => async (context: CliContext, ids:
       'not_found',
     )
   const { changed } = answer
-  return { json: { state: to, changed }, text: `${done} ${counted(changed.length, 'exit')}` }
+  return { json: { state: to, changed }, text: `${done} ${pluralize(changed.length, 'exit')}` }
 }
 
 /** `exits import|list|check|drain|remove`. */
@@ -71,7 +71,7 @@ export const registerExits = (program: Command, cli: Cli): void => {
       cli.action(async (context, file: string, { dryRun = false }: { dryRun?: boolean }) => {
         const parsed = parseExits(await readText(file, 'invalid_file'))
         if (!parsed.ok) throw refusal(parsed.problems)
-        const count = counted(parsed.exits.length, 'exit')
+        const count = pluralize(parsed.exits.length, 'exit')
         if (dryRun)
           return {
             json: { exits: parsed.exits.length },

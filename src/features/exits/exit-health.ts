@@ -22,7 +22,7 @@ export type ExitHealth = {
   /** What others found. */
   learn(changes: readonly HealthChange[]): void
   /** Resolves when what was found here is told. */
-  told(): Promise<void>
+  flush(): Promise<void>
 }
 
 /** The common table of health, in which a change is told once. */
@@ -103,7 +103,7 @@ export const createExitHealth = (deps: {
         }
       }
     },
-    told: () => telling,
+    flush: () => telling,
   }
 }
 
@@ -117,11 +117,11 @@ const tellAgainAfter = '5 seconds'
 /** What machines tell of exits that lie on them, for those who run no gateway. */
 export type MachineHealth = {
   /** Tells what does not work here; a change at once, the same again every five seconds. */
-  tell(deadExits: readonly string[]): Promise<void>
+  report(deadExits: readonly string[]): Promise<void>
 }
 
 export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHealth => ({
-  tell: async (deadExits) => {
+  report: async (deadExits) => {
     await pool.query({
       name: 'machine-health',
       text: `insert into work.gateway_machines as known (machine, dead_exits, looked_at)
@@ -135,7 +135,7 @@ export const createMachineHealth = (pool: pg.Pool, machine: string): MachineHeal
 })
 
 /** Exits that work on none of the machines that run gateways now, as SQL that gives a JSON array. */
-export const deadEverywhere = `
+export const deadOnAllMachinesSql = `
   select coalesce(jsonb_agg(exit_id), '[]') from (
     select exit_id from work.gateway_machines, unnest(dead_exits) exit_id
      where looked_at > clock_timestamp() - interval '${goneAfter}'

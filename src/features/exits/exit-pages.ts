@@ -1,6 +1,6 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import type { ExitState } from '../../domain/exits/events.ts'
-import { type Problems, type Typed, hiddenOf, problemsOf } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, hiddenOf, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -67,7 +67,7 @@ ${pagerOf(path, {}, { before, next }, { first: 'From the start', next: 'More exi
   }
 }
 
-const change = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const change = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const [exitId, to] = [typed.text('exit'), typed.text('to')]
   const act = Object.values(acts).find((each) => each.to === to)
   if (act === undefined)

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type ExitDecision, type ImportAnswer, type StateAnswer, decideImport, decideState, exitsAtOnce } from '../../domain/exits/decide.ts'
+import { type ExitDecision, type ImportAnswer, type StateAnswer, decideImport, decideState, maxExitsPerEvent } from '../../domain/exits/decide.ts'
 import type { ExitState, ExitTerms, ExitVia } from '../../domain/exits/events.ts'
 import { type ExitsState, type KnownExit, exitsFold } from '../../domain/exits/fold.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -120,8 +120,8 @@ export const createExitService = (deps: {
   return {
     import: async (exits, cause) => {
       let all: ImportAnswer = { added: [], changed: [], unchanged: [] }
-      for (let at = 0; at < exits.length; at += exitsAtOnce) {
-        const terms = await withLogins(exits.slice(at, at + exitsAtOnce), await look(cause))
+      for (let at = 0; at < exits.length; at += maxExitsPerEvent) {
+        const terms = await withLogins(exits.slice(at, at + maxExitsPerEvent), await look(cause))
         const done = await run('import-exits', cause, (state) => decideImport(state, terms))
         await logins.dropOthers(terms.map(({ exitId: owner, credentialId }) => ({ owner, credentialId })))
         all = {

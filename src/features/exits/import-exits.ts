@@ -1,8 +1,8 @@
 import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import type { Problem } from '../../domain/catalog/catalog-rules.ts'
-import type { Cover, ExitTerms, ExitVia, Place } from '../../domain/exits/events.ts'
-import { isPlace, maxAsn, slugOf, systems } from '../../domain/exits/exit-targeting.ts'
+import type { Coverage, ExitTerms, ExitVia, Location } from '../../domain/exits/events.ts'
+import { isLocation, maxAsn, slugOf, systems } from '../../domain/exits/exit-targeting.ts'
 import { templateProblem } from '../../domain/exits/username-template.ts'
 import { endpointHost, endpointPort, endpointProtocols, endpointSecret, shownAt } from '../../domain/shared/endpoint-fields.ts'
 import { families } from '../../domain/shared/order-terms.ts'
@@ -23,7 +23,7 @@ const named = (what: string) =>
     .string(`a ${what}`)
     .max(80, 'at most 80 characters')
     .refine(isStorable, { error: storableText })
-    .refine((name) => isPlace(slugOf(name)), `a ${what} with Latin letters or digits`)
+    .refine((name) => isLocation(slugOf(name)), `a ${what} with Latin letters or digits`)
 const country = z
   .string('a country code of ISO 3166 such as us or USA')
   .refine((code) => alpha2Of(code) !== null, 'a country code of ISO 3166 such as us or USA')
@@ -124,10 +124,10 @@ export type ParsedExits =
   | { readonly ok: true; readonly exits: readonly ImportedExit[] }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-const placeOf = (name: string): Place => ({ code: slugOf(name), name })
+const placeOf = (name: string): Location => ({ code: slugOf(name), name })
 const listOf = <Value>(value: Value | null | undefined): readonly Value[] => (value == null ? [] : [value])
 
-const coversOf = (given: Entry): readonly Cover[] => {
+const coversOf = (given: Entry): readonly Coverage[] => {
   if (given.kind === 'template')
     return given.covers.map((one) => ({
       country: alpha2Of(one.country)!,

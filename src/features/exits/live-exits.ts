@@ -5,7 +5,7 @@ import type { ExitTerms } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 import { type Poller, startPoller } from '../../platform/work/worklist.ts'
 import { type Candidate, type ExitIndex, candidatesOf, indexOf } from './candidates.ts'
-import { type ExitHealth, deadEverywhere } from './exit-health.ts'
+import { type ExitHealth, deadOnAllMachinesSql } from './exit-health.ts'
 import type { ExitLogins } from './exit-logins.ts'
 import { type StickySessions, pinOf } from './sticky-sessions.ts'
 
@@ -135,7 +135,7 @@ export const createLiveExits = (deps: {
                (select jsonb_agg(health) from work.exit_health health where health.changed_at > $3::timestamptz) as health,
                (select jsonb_agg(to_jsonb(session)) from work.sticky_sessions session
                  where $4::timestamptz is not null and session.changed_at > $4::timestamptz) as sessions,
-               case when $4::timestamptz is null then (${deadEverywhere}) end as dead,
+               case when $4::timestamptz is null then (${deadOnAllMachinesSql}) end as dead,
                (select body from work.sandbox_records
                  where $5::boolean and kind = 'exits' and id = 'exits' and body->>'made' is distinct from $6::text) as sandbox`,
       values: [

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { slugOf } from '../../domain/exits/exit-targeting.ts'
 import { type Family, families } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
-import { etagOf, isHeld } from '../../platform/http/answer.ts'
+import { etagOf, matchesEtag } from '../../platform/http/answer.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { CountryPlaces, Places } from './locations.ts'
+import type { CountryLocations, LocationsByCountry } from './locations.ts'
 
 const code = z.string().meta({ description: 'As usernames and line generation take it.' })
 const Country = z
@@ -62,7 +62,7 @@ const pageOf = <Entry extends Named>(
 const conditional = <Body>(headers: IncomingHttpHeaders, body: Body) => {
   const etag = etagOf(JSON.stringify(body))
   const common = { etag, 'cache-control': 'no-cache' }
-  return isHeld(headers, etag)
+  return matchesEtag(headers, etag)
     ? ({ status: 304, headers: common } as const)
     : ({ status: 200, body, headers: common } as const)
 }
@@ -72,11 +72,11 @@ const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None
 
 /** Where lines can go out now: what the live exits serve. A place whose last exit went away leaves within ten seconds. */
 export const geoRoutes = (deps: {
-  readonly places: (family: Family | null) => Places
+  readonly places: (family: Family | null) => LocationsByCountry
   /** Resolves once the exits are known as they are now, or were a moment ago. */
   readonly recent: () => Promise<void>
 }): readonly Route[] => {
-  const inCountry = (query: { country: string; family?: Family | undefined }): CountryPlaces | undefined =>
+  const inCountry = (query: { country: string; family?: Family | undefined }): CountryLocations | undefined =>
     deps.places(query.family ?? null).get(alpha2Of(query.country) ?? '')
 
   const list = <const Name extends 'states' | 'cities' | 'isps' | 'asns', Entry extends z.ZodType>(

@@ -19,7 +19,7 @@ export type ListedIsp = ListedState & { readonly asns: readonly number[] }
 export type ListedAsn = { readonly asn: number; readonly name: string }
 
 /** What the live exits of one country can serve, each list in the order of its names. */
-export type CountryPlaces = {
+export type CountryLocations = {
   readonly country: ListedCountry
   readonly states: readonly ListedState[]
   readonly cities: readonly ListedCity[]
@@ -28,12 +28,12 @@ export type CountryPlaces = {
 }
 
 /** By alpha-2 code. */
-export type Places = ReadonlyMap<string, CountryPlaces>
+export type LocationsByCountry = ReadonlyMap<string, CountryLocations>
 
 const byName = <Named extends { readonly name: string }>(items: Iterable<Named>): readonly Named[] =>
   [...items].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 
-const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryPlaces => {
+const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryLocations => {
   const states = new Map<string, ListedState>()
   const cities = new Map<string, ListedCity>()
   const isps = new Map<string, { code: string; name: string; asns: Set<number> }>()
@@ -63,13 +63,13 @@ const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryPla
 }
 
 /** The places of the live exits, made anew when they change; `family`: those of one product family. */
-export const createPlaces = (deps: {
+export const createLocations = (deps: {
   readonly live: Pick<LiveExits, 'index' | 'version'>
   readonly health: Pick<ExitHealth, 'isAlive'>
-}): ((family: Family | null) => Places) => {
+}): ((family: Family | null) => LocationsByCountry) => {
   const { live, health } = deps
   let version = ''
-  let made = new Map<Family | null, Places>()
+  let made = new Map<Family | null, LocationsByCountry>()
   return (family) => {
     if (version !== live.version()) made = new Map()
     version = live.version()
@@ -80,7 +80,7 @@ export const createPlaces = (deps: {
       .serving.filter(
         ({ exitId, terms }) => health.isAlive(exitId) && (family === null || terms.family === family),
       )
-    const places: Places = new Map(
+    const places: LocationsByCountry = new Map(
       [...Map.groupBy(alive, ({ cover }) => cover.country)].map(([alpha2, candidates]) => [
         alpha2,
         ofCountry(alpha2, candidates),

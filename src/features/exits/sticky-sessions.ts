@@ -4,10 +4,10 @@ import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
 /** Which exit a session has. */
-export type Pin = {
+export type SessionPin = {
   /** Of a candidate. */
   readonly exitKey: string
   /** Rises each time that the session gets another exit. */
@@ -34,7 +34,7 @@ export const sessionRef = (holder: string, sessionId: string, targeting: Targeti
   sessionId,
 })
 
-export type Proposal = Omit<Pin, 'failed'>
+export type ProposedPin = Omit<SessionPin, 'failed'>
 
 export type StickySessions = {
   /**
@@ -42,13 +42,13 @@ export type StickySessions = {
    * null proposes nothing. All processes get the same answer: the first one's. Where Postgres does not answer within half a
    * second, this process goes on with its own proposal.
    */
-  pin(session: SessionRef, propose: (former: Pin | null) => Proposal | null): Promise<Pin | null>
+  pin(session: SessionRef, propose: (former: SessionPin | null) => ProposedPin | null): Promise<SessionPin | null>
   /** Its exit failed for good. */
   fail(session: SessionRef): void
   /** Another process released or failed these, or gave them their next exit after that. */
-  learn(changed: readonly { readonly key: string; readonly pin: Pin }[]): void
+  learn(changed: readonly { readonly key: string; readonly pin: SessionPin }[]): void
   /** Resolves when what was changed here is told. */
-  told(): Promise<void>
+  flush(): Promise<void>
 }
 
 type Row = {
@@ -60,7 +60,7 @@ type Row = {
   readonly failed: boolean
 }
 
-export const pinOf = (row: Omit<Row, 'session_key'>): Pin => ({
+export const pinOf = (row: Omit<Row, 'session_key'>): SessionPin => ({
   exitKey: row.exit_key,
   round: row.round,
   startedAtMs: Date.parse(row.started_at),
@@ -79,11 +79,11 @@ export const createStickySessions = (deps: {
   readonly onError: (error: unknown) => void
 }): StickySessions => {
   const { pool, clock, onError } = deps
-  const pins = new LRUCache<string, Pin>({ max: maxPins })
-  const proposals = new Map<string, SessionRef & { readonly proposal: Proposal }>()
+  const pins = new LRUCache<string, SessionPin>({ max: maxPins })
+  const proposals = new Map<string, SessionRef & { readonly proposal: ProposedPin }>()
   let telling: Promise<void> = Promise.resolve()
 
-  const load = createGathered<string, Pin>(async (keys) => {
+  const load = createBatchLoader<string, SessionPin>(async (keys) => {
     const { rows } = await pool.query<Row>({
       name: 'sticky-load',
       text: `select ${columns} from work.sticky_sessions where session_key = any ($1::text[])`,
@@ -92,7 +92,7 @@ export const createStickySessions = (deps: {
     return new Map(rows.map((row) => [row.session_key, pinOf(row)]))
   })
 
-  const write = createGathered<string, Pin>(async (keys) => {
+  const write = createBatchLoader<string, SessionPin>(async (keys) => {
     const given = [...keys].sort().flatMap((key) => proposals.get(key) ?? [])
     const { rows } = await pool.query<Row>({
       name: 'sticky-write',
@@ -131,13 +131,13 @@ export const createStickySessions = (deps: {
     }
   }
 
-  const isOver = (pin: Pin): boolean => pin.expiresAtMs <= clock()
+  const isOver = (pin: SessionPin): boolean => pin.expiresAtMs <= clock()
 
   /** What all processes agree on, or undefined when nothing is proposed. */
   const agree = async (
     session: SessionRef,
-    propose: (former: Pin | null) => Proposal | null,
-  ): Promise<Pin | null> => {
+    propose: (former: SessionPin | null) => ProposedPin | null,
+  ): Promise<SessionPin | null> => {
     const { key } = session
     const former = (await inTime(load(key))) ?? null
     if (former && !isOver(former)) return former
@@ -157,7 +157,7 @@ export const createStickySessions = (deps: {
     pin: async (session, propose) => {
       const held = pins.get(session.key) ?? null
       if (held && !isOver(held)) return held
-      let pin: Pin | null
+      let pin: SessionPin | null
       try {
         pin = await agree(session, propose)
       } catch (error) {
@@ -188,7 +188,7 @@ export const createStickySessions = (deps: {
         if (held && held.round <= pin.round) pins.set(key, pin)
       }
     },
-    told: () => telling,
+    flush: () => telling,
   }
 }
 
@@ -215,7 +215,7 @@ export const releaseSessions = async (
 }
 
 /** Forgets sessions that ended more than a day ago. */
-export const forgetSessions = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+export const deleteExpiredSessions = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query('delete from work.sticky_sessions where expires_at < $1::timestamptz', [
     iso(nowMs - 24 * 60 * 60_000),
   ])

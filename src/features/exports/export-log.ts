@@ -5,7 +5,7 @@ import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { createGatewayNames } from '../finance/gateway-names.ts'
-import { type Moment, refusePastTheEnd } from '../finance/moment.ts'
+import { type Moment, refuseMomentPastHead } from '../finance/moment.ts'
 import { type ExportHead, type Format, type JournalFormat, type JournalWriter, beancountWriter, csvWriter, hledgerWriter } from './journal-formats.ts'
 import { createJsonlWriter } from './jsonl.ts'
 
@@ -72,7 +72,7 @@ const cutAtTime = (until: Moment | null) => {
 /**
  * Writes the ledger through the head of the log as it is now, or less. Memory does not grow with the log: two pages, and
  * for hledger and beancount a balance an account.
- * @throws PastTheEnd before anything is written; LogUnavailable, and what the sink throws
+ * @throws MomentPastHead before anything is written; LogUnavailable, and what the sink throws
  */
 export const exportLedger = async (
   {
@@ -85,7 +85,7 @@ export const exportLedger = async (
 ): Promise<Exported> => {
   const logId = await log.logId()
   const head = await log.head()
-  if (until) refusePastTheEnd(until, head, clock())
+  if (until) refuseMomentPastHead(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
   const { see, nameOf: gatewayOf } = createGatewayNames()
   const pages: PageWriter =

@@ -1,17 +1,17 @@
 import type { FinanceDeps } from '../../app/console-pages.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
-import { choicesOf, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { choicesOf, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Outcome, type PersonVisit, personPage, show, whoIs } from '../../platform/ui/page.ts'
+import { type ConsolePage, type PageOutcome, type PersonVisit, personPage, show, displayNameOf } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { bookForms } from '../finance/book-accounts.ts'
 import { momentForms } from '../finance/moment.ts'
-import { checkBook, kept, problemOf, questionOf, textOf } from '../finance/pages/question.ts'
+import { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from '../finance/pages/question.ts'
 import { linkedText } from '../finance/trail-pages.ts'
-import type { ExportAsked, ExportRun, ExportRuns } from './export-runs.ts'
+import type { ExportRequest, ExportRun, ExportRuns } from './export-runs.ts'
 import { type Format, formats } from './journal-formats.ts'
 
 const path = '/console/finance/exports'
@@ -43,10 +43,10 @@ const ask = async ({ journalHead, pool }: FinanceDeps, { query, nowMs }: PersonV
   })
   if (format === 'jsonl' && book !== null) wrong.book = 'jsonl is the whole log: leave the book empty.'
   const until = 'asOf' in asked ? (asked.asOf ?? null) : null
-  return { asked: { format, book, until } satisfies ExportAsked, typed, problems: wrong }
+  return { asked: { format, book, until } satisfies ExportRequest, typed, problems: wrong }
 }
 
-const commandOf = ({ format, book }: ExportAsked, until: string): string =>
+const commandOf = ({ format, book }: ExportRequest, until: string): string =>
   `npx farebox ledger export --format ${format}${book === null ? '' : ` --book ${book}`}${until === '' ? '' : ` --until ${until}`} --out ledger.${about[format].ending}`
 
 const stateOf = ({ state }: ExportRun): Html => {
@@ -77,9 +77,9 @@ const exportsPage = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVis
     body: html`<p>The ledger as a file. It streams from the log as it is at that moment; through the same position it is always the same bytes, whoever exports it.</p>
 ${problemsOf(problems)}
 <form method="get" action="${path}/file" class="stack" novalidate>
-${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, ...about[value] })), chosen: [asked.format], one: true }, untyped)}
-${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}. Left empty: every book.`, value: typed.book }, untyped, problems)}
-${fieldOf({ name: 'to', label: 'Until', hint: `Through the last event at or before it: ${momentForms}. Left empty: all that is there by now.`, value: typed.to }, untyped, problems)}
+${choicesOf({ name: 'format', legend: 'Format', choices: formats.map((value) => ({ value, ...about[value] })), chosen: [asked.format], one: true }, emptyFormInput)}
+${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}. Left empty: every book.`, value: typed.book }, emptyFormInput, problems)}
+${fieldOf({ name: 'to', label: 'Until', hint: `Through the last event at or before it: ${momentForms}. Left empty: all that is there by now.`, value: typed.to }, emptyFormInput, problems)}
 <div class="acts"><button class="first">Download</button></div>
 </form>
 <h2>Streamed lately</h2>
@@ -127,15 +127,15 @@ ${tableOf({
   })
 }
 
-const download = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit): Promise<Outcome> => {
+const download = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit): Promise<PageOutcome> => {
   const { asked, typed, problems } = await ask(deps, visit)
   if (Object.keys(problems).length > 0) {
-    const query = new URLSearchParams(kept({ ...typed, format: asked.format }))
+    const query = new URLSearchParams(nonEmptyFields({ ...typed, format: asked.format }))
     return { kind: 'redirect', to: `${path}?${query}` }
   }
-  const file = runs.start(asked, whoIs(visit.visitor), visit.nowMs)
+  const file = runs.start(asked, displayNameOf(visit.visitor), visit.nowMs)
   if (file === null)
-    throw refuseUntil(
+    throw refuseWithRetryAfter(
       'rate_limited',
       'as many exports stream as may at once: wait for one of them, or use the command',
       30,

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
-import { createKeptRuns } from '../../platform/ui/long-runs.ts'
+import { createRunHistory } from '../../platform/ui/long-runs.ts'
 import type { Moment } from '../finance/moment.ts'
 import type { Exported } from './export-log.ts'
 import type { Format } from './journal-formats.ts'
 
 /** What is exported: a format, a book (null: every one) and until when (null: all that is there by now). */
-export type ExportAsked = {
+export type ExportRequest = {
   readonly format: Format
   readonly book: string | null
   readonly until: Moment | null
 }
 
 /** An export that was begun here. */
-export type ExportRun = ExportAsked & {
+export type ExportRun = ExportRequest & {
   readonly startedAtMs: number
   /** Who asked for it: a member of the staff. */
   readonly by: string
@@ -36,7 +36,7 @@ export type ExportRun = ExportAsked & {
 
 export type Exporter = (
   sink: Sink,
-  asked: ExportAsked & { readonly onProgress: (position: number, events: number) => void },
+  asked: ExportRequest & { readonly onProgress: (position: number, events: number) => void },
 ) => Promise<Exported>
 
 /** How many may run at once: each reads the whole log. */
@@ -54,14 +54,14 @@ const lineEnd = 10
  * digest of what was sent. An export through a position is always the same bytes, so the digest tells two of them apart.
  */
 export const createExportRuns = (exporter: Exporter) => {
-  const runs = createKeptRuns<ExportRun>()
+  const runs = createRunHistory<ExportRun>()
   let running = 0
 
   return {
     /** Newest first; of this process alone. */
     list: runs.list,
     /** The file; null while as many as may run do. */
-    start: (asked: ExportAsked, by: string, nowMs: number): Readable | null => {
+    start: (asked: ExportRequest, by: string, nowMs: number): Readable | null => {
       if (running >= atOnce) return null
       running += 1
       const become = runs.begin({ ...asked, by, startedAtMs: nowMs, state: { kind: 'runs', events: 0 } })

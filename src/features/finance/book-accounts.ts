@@ -82,7 +82,7 @@ const findAccount = async (
 type Problem = Exclude<FoundAccount, { readonly outcome: 'found' }>
 
 /** How one way into the books words and makes its refusals. */
-export type AccountWords = {
+export type AccountMessages = {
   /** What lists all accounts. */
   readonly list: string
   /** What lists those below an account. */
@@ -94,7 +94,7 @@ export type AccountWords = {
   refusal(outcome: Problem['outcome'], message: string): Error
 }
 
-const messageOf = (problem: Problem, { list, below, naming, besides = '' }: AccountWords): string => {
+const messageOf = (problem: Problem, { list, below, naming, besides = '' }: AccountMessages): string => {
   switch (problem.outcome) {
     case 'unknown_book':
       return noSuchBook(problem.book)
@@ -112,7 +112,7 @@ const messageOf = (problem: Problem, { list, below, naming, besides = '' }: Acco
 }
 
 /** What the command line and HTTP ask of the books, each in its words. */
-export const accountsBy = (words: AccountWords) => ({
+export const createAccountLookup = (words: AccountMessages) => ({
   /** @throws words.refusal for a book that is neither the service's nor a reseller's */
   checkBook: async (pool: pg.Pool, book: string | undefined): Promise<void> => {
     if (book !== undefined && !(await hasBook(pool, book)))

@@ -5,15 +5,15 @@ import { type Format, formatOption } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { type ProgressBar, createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
-import { type BringUpContext, bringUp } from '../../platform/projections/bring-up.ts'
-import { type AccountWords, accountsBy, bookForms } from './book-accounts.ts'
-import { type Moment, PastTheEnd, createMoments, momentForms, parseMoment } from './moment.ts'
+import { type CatchUpContext, catchUp } from '../../platform/projections/bring-up.ts'
+import { type AccountMessages, createAccountLookup, bookForms } from './book-accounts.ts'
+import { type Moment, MomentPastHead, createMoments, momentForms, parseMoment } from './moment.ts'
 import { type FinanceReader, createFinanceReader } from './reader.ts'
-import { thingIds } from './trail.ts'
+import { resourceIds } from './trail.ts'
 
-/** Brings the journal up to the log's head and gives that position, as `bringUp` does. */
-export const bringBooksUp = (context: BringUpContext, bar: ProgressBar): Promise<number> =>
-  bringUp(context, { group: books, called: 'the journal' }, bar)
+/** Brings the journal up to the log's head and gives that position, as `catchUp` does. */
+export const catchUpBooks = (context: CatchUpContext, bar: ProgressBar): Promise<number> =>
+  catchUp(context, { group: books, displayName: 'the journal' }, bar)
 
 /** Parses an option that names a point of the log. */
 export const momentOption = (text: string): Moment => {
@@ -29,12 +29,12 @@ export const momentAction = <Arguments extends readonly unknown[]>(
 ) =>
   cli.action<Arguments>((context, ...given) =>
     work(context, ...given).catch((error) => {
-      throw error instanceof PastTheEnd ? new CliMisuse(error.message) : error
+      throw error instanceof MomentPastHead ? new CliMisuse(error.message) : error
     }),
   )
 
 /** What a command shows: as of a moment, or of a range; of one book or all; in a format. */
-export type Shown = {
+export type ReportOptions = {
   readonly asOf?: Moment
   readonly from?: Moment
   readonly to?: Moment
@@ -43,7 +43,7 @@ export type Shown = {
 }
 
 /** Adds the options of `Shown`. */
-export const withShown = (command: Command): Command =>
+export const withReportOptions = (command: Command): Command =>
   command
     .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
     .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
@@ -51,7 +51,7 @@ export const withShown = (command: Command): Command =>
     .option('--book <name>', bookForms)
     .addOption(formatOption())
 
-const words: AccountWords = {
+const words: AccountMessages = {
   list: '"ledger trial-balance"',
   below: (account) => `"ledger account ${account}"`,
   naming: 'with --book',
@@ -62,17 +62,17 @@ const words: AccountWords = {
 }
 
 /** Books and accounts as commands name them. They throw CliMisuse. */
-export const names = accountsBy(words)
+export const names = createAccountLookup(words)
 
 /** `namedAccount` of a command that takes orders and positions, too. */
-export const { namedAccount: namedOrOther } = accountsBy({
+export const { namedAccount: namedOrOther } = createAccountLookup({
   ...words,
-  besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${thingIds}`,
+  besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${resourceIds}`,
 })
 
 /** Opens the journal as of the log's head, which a server or else this command brings it up to. */
 export const openReader = async (context: CliContext): Promise<{ head: number; reader: FinanceReader }> => {
   const bar = createProgressBar(process.stderr)
-  const head = await bringBooksUp({ ...context, decode: createCodec().decode }, bar)
+  const head = await catchUpBooks({ ...context, decode: createCodec().decode }, bar)
   return { head, reader: createFinanceReader({ ...context, moments: createMoments(context) }) }
 }

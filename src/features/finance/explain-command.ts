@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { type RecordedEvent, actorText } from '../../kernel/event.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
@@ -9,11 +9,11 @@ import { ledgerCommand, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { bookForms } from './book-accounts.ts'
 import { momentAction, momentOption, namedOrOther, openReader } from './command-input.ts'
-import { type Explanation, type Link, explainEntry, explainPositions, explainThing, orderIn } from './explain.ts'
+import { type Explanation, type ExplainedEvent, explainEntry, explainPositions, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
 import { closingMicros } from './journal-sums.ts'
-import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
-import { thingIds, thingWord } from './trail.ts'
+import { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
+import { resourceIds, resourceKind } from './trail.ts'
 import { spanText, sumsJson } from './trial-balance.ts'
 
 const dollars = amountWriter([])
@@ -36,7 +36,7 @@ export const factsText = (event: RecordedEvent): string =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')
 
-const linkText = ({ event, postings }: Link): string => {
+const linkText = ({ event, postings }: ExplainedEvent): string => {
   const { actor, correlationId, causationId, recordedAt } = event.metadata
   const order = orderIn(event)
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
@@ -54,7 +54,7 @@ const linkText = ({ event, postings }: Link): string => {
 /** The chain, one event under the other, and the terms with who set them. */
 export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
   [
-    ...(leftOut === 0 ? [] : [`${counted(leftOut, 'more event')} left out: --limit shows more`]),
+    ...(leftOut === 0 ? [] : [`${pluralize(leftOut, 'more event')} left out: --limit shows more`]),
     ...chain.map(linkText),
     ...(terms.length === 0 ? [] : ['on these terms:']),
     ...terms.map(
@@ -138,22 +138,22 @@ export const registerExplain = (program: Command, cli: Cli): void => {
       'after',
       `
 An account is named as in the trial balance; acc_… is its wallet, cus_… the credit of a customer. The ids of things begin
-with ${thingIds}. A position is an event's place in the log, such as pos_0_1284.`,
+with ${resourceIds}. A position is an event's place in the log, such as pos_0_1284.`,
     )
     .action(
       momentAction(cli, async (context, what: string, options: Given) => {
         const opened = await openReader(context)
         const { head } = opened
-        const word = thingWord(what)
+        const word = resourceKind(what)
         if (word !== null) {
-          const explanation = await explainThing(context, what, { head, limit: options.limit })
+          const explanation = await explainResource(context, what, { head, limit: options.limit })
           if (!explanation) throw nothing(`no event names the ${word} ${what}`)
           return output(explanation, `${word} ${what}`, word === 'order' ? { orderId: what } : { id: what })
         }
         const position = parsePosition(what)
         if (position !== null) {
           const token = positionToken(position)
-          refusePastTheEnd({ kind: 'position', position }, head, context.clock())
+          refuseMomentPastHead({ kind: 'position', position }, head, context.clock())
           const explanation = await explainEntry(context, position, options.limit)
           if (!explanation) throw nothing(`the log has no event at position ${token}`)
           return output(explanation, `the event at position ${token} and its request`, { position: token })

@@ -8,10 +8,10 @@ import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { withGateways } from './gateway-names.ts'
 import { type JournalPosting, entryAt } from './journal-entries.ts'
-import { trailOf } from './trail.ts'
+import { findTrail } from './trail.ts'
 
 /** Something that was in force when an order was decided, and the event that put it in force. */
-export type Term = { readonly what: string; readonly event: RecordedEvent }
+export type OrderTerm = { readonly what: string; readonly event: RecordedEvent }
 
 /** The order that an event carries, or null. */
 export const orderIn = (event: RecordedEvent): OrderDetails | null =>
@@ -41,7 +41,7 @@ export const termsOf = async (
   log: Pick<EventLog, 'readStream'>,
   order: OrderDetails,
   position: number,
-): Promise<readonly Term[]> => {
+): Promise<readonly OrderTerm[]> => {
   const accountId = order.accountId as AccountId
   const { catalogDigest, keyId, termsRevision } = order
   const ofKey = (event: RecordedEvent) => (event.data as { readonly keyId?: string }).keyId === keyId
@@ -68,7 +68,7 @@ export const termsOf = async (
 }
 
 /** One event of a chain, with what it booked. */
-export type Link = {
+export type ExplainedEvent = {
   readonly event: RecordedEvent
   /** In every book; empty for an event that moved no money. */
   readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
@@ -76,9 +76,9 @@ export type Link = {
 
 export type Explanation = {
   /** In log order. */
-  readonly chain: readonly Link[]
+  readonly chain: readonly ExplainedEvent[]
   /** On which terms the order in it was decided; empty without one. */
-  readonly terms: readonly Term[]
+  readonly terms: readonly OrderTerm[]
   /** How many events the limit left out of the chain. */
   readonly leftOut: number
 }
@@ -129,7 +129,7 @@ const linked = async (
   { from, limit }: { readonly from: number; readonly limit: number },
 ): Promise<Explanation> => {
   const shown = events.slice(from, from + limit)
-  const chain: Link[] = []
+  const chain: ExplainedEvent[] = []
   for (const event of shown) {
     const entry =
       ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(pool, event.position) : null
@@ -180,18 +180,18 @@ const sharedEvents = async (
 }
 
 /** What was named and what happened with it, at most `limit` events of it: the last ones. */
-export type Asked = { readonly head: number; readonly limit: number }
+export type ExplanationRange = { readonly head: number; readonly limit: number }
 
 /**
- * What happened with a thing that has an id (`thingWord`), its last events, or null for one that no event names.
- * @throws CliRefusal as `trailOf`
+ * What happened with a thing that has an id (`resourceKind`), its last events, or null for one that no event names.
+ * @throws CliRefusal as `findTrail`
  */
-export const explainThing = async (
+export const explainResource = async (
   { pool, log }: Context,
   id: string,
-  { head, limit }: Asked,
+  { head, limit }: ExplanationRange,
 ): Promise<Explanation | null> => {
-  const { own, shared, positions } = await trailOf(pool, id)
+  const { own, shared, positions } = await findTrail(pool, id)
   const events: RecordedEvent[] = [...(await sharedEvents(log, shared, names([id])))]
   for (const stream of own) for await (const stored of log.readStream(stream)) events.push(decode(stored))
   events.push(...(await eventsAt(log, positions)))

@@ -2,22 +2,22 @@ import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { inFormat, ledgerCommand, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { type Shown, momentAction, names, openReader, withShown } from './command-input.ts'
-import { type Asked, endsBeforeItBegins, isRange } from './reader.ts'
+import { type ReportOptions, momentAction, names, openReader, withReportOptions } from './command-input.ts'
+import { type ReportRange, isReversedRange, isRange } from './reader.ts'
 import { type Report, TooManyLines, reports } from './reports.ts'
 
-type Given = Shown & { readonly depth?: number }
+type Given = ReportOptions & { readonly depth?: number }
 
-const checkAsked = (asked: Asked): void => {
+const checkReportRange = (asked: ReportRange): void => {
   if (asked.asOf && isRange(asked)) throw new CliMisuse('give --as-of, or --from and --to, not both')
-  if (endsBeforeItBegins(asked)) throw new CliMisuse('--from must not be after --to')
+  if (isReversedRange(asked)) throw new CliMisuse('--from must not be after --to')
 }
 
 const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
   const { name, takes, command: words } = report
 
   const print = async (context: CliContext, account: string, options: Given): Promise<CliOutput> => {
-    checkAsked(options)
+    checkReportRange(options)
     const { pool } = context
     const { book, depth, format } = options
     const { head, reader } = await openReader(context)
@@ -30,7 +30,7 @@ const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
     return inFormat(format, answer)
   }
 
-  const command = withShown(
+  const command = withReportOptions(
     ledger.command(takes.account ? `${name} <account>` : name).description(words.description),
   )
   if (words.summary !== undefined) command.summary(words.summary)

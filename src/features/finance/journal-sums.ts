@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { books } from '../../../projections/groups.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 
@@ -16,7 +16,7 @@ export const createJournalHead = ({
   /** How long it waits for the journal; default 2,000. */
   readonly timeoutMs?: number | undefined
 }): (() => Promise<number>) => {
-  const headOf = createGathered<'log', number>(async () => new Map([['log', await log.head()]]))
+  const headOf = createBatchLoader<'log', number>(async () => new Map([['log', await log.head()]]))
   /** @throws ReadsBehind */
   return async () => {
     const position = (await headOf('log')) ?? 0

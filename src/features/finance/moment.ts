@@ -27,27 +27,27 @@ export const parseMoment = (text: string): Moment | null => {
  * A moment that the log has not come to yet. It is refused, because an answer as of it would change: one that was given
  * as of a moment stays the same for ever.
  */
-export class PastTheEnd extends Error {
-  override readonly name = 'PastTheEnd'
+export class MomentPastHead extends Error {
+  override readonly name = 'MomentPastHead'
 }
 
-/** @throws PastTheEnd for a position after `head` and for an instant after `nowMs` */
-export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): void => {
+/** @throws MomentPastHead for a position after `head` and for an instant after `nowMs` */
+export const refuseMomentPastHead = (moment: Moment, head: number, nowMs: number): void => {
   if (moment.kind === 'position' && moment.position > head)
-    throw new PastTheEnd(
+    throw new MomentPastHead(
       `position ${positionToken(moment.position)} is past the end of the log, which is at ${positionToken(head)}; left out, all that is there by now is shown`,
     )
   if (moment.kind === 'time' && moment.atMs > nowMs)
-    throw new PastTheEnd(
+    throw new MomentPastHead(
       `${new Date(moment.atMs).toISOString()} is still to come: it is ${isoTime(nowMs)}; left out, all that is there by now is shown`,
     )
 }
 
 /** Finds positions. `head` is the last position that may be answered; the journal must have passed it. */
 export type Moments = {
-  /** The last position at or before the moment; 0 when nothing is. @throws PastTheEnd */
+  /** The last position at or before the moment; 0 when nothing is. @throws MomentPastHead */
   atOrBefore(moment: Moment, head: number): Promise<number>
-  /** The last position before the moment: what a half-open range from or to it stands on. @throws PastTheEnd */
+  /** The last position before the moment: what a half-open range from or to it stands on. @throws MomentPastHead */
   before(moment: Moment, head: number): Promise<number>
 }
 
@@ -90,11 +90,11 @@ export const createMoments = (deps: {
 
   return {
     atOrBefore: async (moment, head) => {
-      refusePastTheEnd(moment, head, deps.clock())
+      refuseMomentPastHead(moment, head, deps.clock())
       return moment.kind === 'position' ? moment.position : atOrBeforeMs(moment.atMs, head)
     },
     before: async (moment, head) => {
-      refusePastTheEnd(moment, head + 1, deps.clock())
+      refuseMomentPastHead(moment, head + 1, deps.clock())
       return moment.kind === 'position'
         ? Math.max(0, moment.position - 1)
         : atOrBeforeMs(moment.atMs - 1, head)

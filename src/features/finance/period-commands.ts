@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { isoTime } from '../../kernel/clock.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { type Period, parsePeriod } from '../../kernel/months.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
@@ -8,7 +8,7 @@ import { type Format, formatOption, inFormat, ledgerCommand, withExamples } from
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { type PeriodReport, reportCsv } from './period-report.ts'
-import { type ClosedPeriod, type OnProgress, PeriodDiffers, PeriodRefused, type PeriodStanding, createPeriods } from './period-service.ts'
+import { type ClosedPeriod, type OnProgress, PeriodDiffers, PeriodRefused, type PeriodStatus, createPeriods } from './period-service.ts'
 
 const periodOption = (text: string): Period => {
   const period = parsePeriod(text)
@@ -38,7 +38,7 @@ const withBar = async <Value>(
   }
 }
 
-const closedJson = ({ closedAtMs, ...closed }: PeriodStanding['closed'] & {}) => ({
+const closedJson = ({ closedAtMs, ...closed }: PeriodStatus['closed'] & {}) => ({
   ...closed,
   closedAt: isoTime(closedAtMs),
 })
@@ -53,9 +53,9 @@ const closingText = (closed: readonly ClosedPeriod[]): string =>
     { title: 'digest', value: ({ digest }) => digest },
   ])
 
-const listText = (standings: readonly PeriodStanding[]): string =>
+const listText = (statuses: readonly PeriodStatus[]): string =>
   table(
-    standings,
+    statuses,
     [
       { title: 'period', value: ({ period }) => period },
       { title: 'status', value: ({ status }) => status },
@@ -89,7 +89,7 @@ const reportText = (report: PeriodReport): string => {
   )
 }
 
-const reportJson = (report: PeriodReport, { status, closed }: PeriodStanding) => ({
+const reportJson = (report: PeriodReport, { status, closed }: PeriodStatus) => ({
   period: report.period,
   status,
   closed: closed && closedJson(closed),
@@ -107,9 +107,9 @@ const reportJson = (report: PeriodReport, { status, closed }: PeriodStanding) =>
   })),
 })
 
-const heading = ({ period, entries }: PeriodReport, { status, closed }: PeriodStanding): string => {
+const heading = ({ period, entries }: PeriodReport, { status, closed }: PeriodStatus): string => {
   const seal = closed ? `, closed at ${isoTime(closed.closedAtMs)}\ndigest ${closed.digest}` : ''
-  return `${period}: ${status}, ${counted(entries, 'entry', 'entries')}${seal}\n`
+  return `${period}: ${status}, ${pluralize(entries, 'entry', 'entries')}${seal}\n`
 }
 
 const runClose = async (context: CliContext, { period }: { readonly period: Period }): Promise<CliOutput> => {
@@ -129,11 +129,11 @@ const runPeriods = async (
   const nowMs = context.clock()
   if (period === undefined) {
     if (format === 'csv') throw new CliMisuse('--format csv prints one report: name its month')
-    const standings = await periods.list(nowMs)
-    const json = standings.map(({ closed, ...each }) => ({ ...each, closed: closed && closedJson(closed) }))
+    const statuses = await periods.list(nowMs)
+    const json = statuses.map(({ closed, ...each }) => ({ ...each, closed: closed && closedJson(closed) }))
     return {
       json: { periods: json },
-      text: format === 'json' ? JSON.stringify({ periods: json }) : listText(standings),
+      text: format === 'json' ? JSON.stringify({ periods: json }) : listText(statuses),
     }
   }
   const { report, standing } = await withBar(context, 'report', (onProgress) =>

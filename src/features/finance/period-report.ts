@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Entry, createEntryStream } from '../../domain/finance/entries.ts'
-import { type Posting, fundingAccount, givenAccount, serviceBook, serviceDebtAccount } from '../../domain/ledger/postings.ts'
+import { type Posting, fundingAccount, adjustmentRevenueAccount, serviceBook, serviceDebtAccount } from '../../domain/ledger/postings.ts'
 import type { PeriodClosed } from '../../domain/periods/events.ts'
 import { csv } from '../../kernel/csv.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -15,7 +15,7 @@ export const currentChart = 2
 
 type Place = Pick<Posting, 'book' | 'account'>
 
-const given = givenAccount('')
+const given = adjustmentRevenueAccount('')
 
 /** Whether the first chart did not have the account. */
 export const isOfLaterChart = ({ book, account }: Place): boolean =>

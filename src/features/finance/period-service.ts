@@ -36,7 +36,7 @@ export type ClosedPeriod = PeriodClosed['data'] & {
 }
 
 /** A month of the log: closed, over (it can be closed, or soon), or under way. */
-export type PeriodStanding = {
+export type PeriodStatus = {
   readonly period: Period
   readonly status: 'closed' | 'over' | 'under way'
   readonly closed: (PeriodClosed['data'] & { readonly closedAtMs: number }) | null
@@ -103,11 +103,11 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     throw new Error(`the log ends before ${[...wanted].join(', ')} is over`)
   }
 
-  const standings = async (
+  const statuses = async (
     first: Period,
     last: Period,
     nowMs: number,
-  ): Promise<readonly PeriodStanding[]> => {
+  ): Promise<readonly PeriodStatus[]> => {
     const periods = periodsThrough(first, last)
     const streams = await log.readStreams(
       periods.map((period) => ({ stream: periodStream(period), from: 0 })),
@@ -161,7 +161,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     },
 
     /** Every month from the log's first to the one of its last event, or of the clock when that is later. */
-    async list(nowMs: number): Promise<readonly PeriodStanding[]> {
+    async list(nowMs: number): Promise<readonly PeriodStatus[]> {
       const first = await firstPeriod(log)
       if (first === null) return []
       const last = await log.eventAt(await log.head())
@@ -170,7 +170,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
         ...(last ? [periodOf(recordedAtOf(last))] : []),
       ]
       const latest = months.reduce((a, b) => (a > b ? a : b), first)
-      return standings(first, latest, nowMs)
+      return statuses(first, latest, nowMs)
     },
 
     /**
@@ -181,7 +181,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       const first = await firstPeriod(log)
       if (first === null) throw new PeriodRefused('no_such_period', 'the log is empty')
       if (period < first) throw new PeriodRefused('no_such_period', `the log begins in ${first}`)
-      const [standing] = await standings(period, period, nowMs)
+      const [standing] = await statuses(period, period, nowMs)
       const fold = createPeriodFold()
       let found: PeriodReport | null = null
       let events = 0
@@ -200,7 +200,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       const difference = closed === null ? null : differenceOf(closed, closingsOf(shown))
       if (difference !== null) throw new PeriodDiffers(difference)
       return {
-        standing: standing as PeriodStanding,
+        standing: standing as PeriodStatus,
         report: closed === null ? shown : inChartOf(shown, closed),
       }
     },

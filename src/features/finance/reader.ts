@@ -8,16 +8,16 @@ import type { Moment, Moments } from './moment.ts'
 import { type BookSums, type Span, byBook } from './trial-balance.ts'
 
 /** Which part of the log is asked for: all up to a moment, or a half-open range of moments. */
-export type Asked = {
+export type ReportRange = {
   readonly asOf?: Moment | undefined
   readonly from?: Moment | undefined
   readonly to?: Moment | undefined
 }
 
-export const isRange = ({ from, to }: Asked): boolean => from !== undefined || to !== undefined
+export const isRange = ({ from, to }: ReportRange): boolean => from !== undefined || to !== undefined
 
 /** Whether a range ends before it begins; of a position and a time only the log can tell, and then it is empty. */
-export const endsBeforeItBegins = ({ from, to }: Asked): boolean => {
+export const isReversedRange = ({ from, to }: ReportRange): boolean => {
   if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
   return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs
 }
@@ -32,8 +32,8 @@ export const createFinanceReader = ({
   readonly log: Pick<EventLog, 'readStreams'>
   readonly moments: Moments
 }) => {
-  /** @throws PastTheEnd */
-  const spanOf = async (asked: Asked, head: number): Promise<Span> => {
+  /** @throws MomentPastHead */
+  const spanOf = async (asked: ReportRange, head: number): Promise<Span> => {
     const after = asked.from ? await moments.before(asked.from, head) : 0
     const end = asked.to
       ? await moments.before(asked.to, head)
@@ -50,7 +50,7 @@ export const createFinanceReader = ({
 
     /** Every account that moved or holds anything, with its balance and movements. */
     async trialBalance(
-      asked: Asked,
+      asked: ReportRange,
       head: number,
       filter: { readonly book: string | null; readonly depth: number | null },
     ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
@@ -59,19 +59,19 @@ export const createFinanceReader = ({
     },
 
     /** An account and those below it. */
-    async account(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
+    async account(asked: ReportRange, head: number, account: { readonly book: string; readonly account: string }) {
       const span = await spanOf(asked, head)
       return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
     },
 
     /** What an account and those below it moved, by day (UTC) and account. */
-    async byDay(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
+    async byDay(asked: ReportRange, head: number, account: { readonly book: string; readonly account: string }) {
       const span = await spanOf(asked, head)
       return { span, days: await sumByDay(pool, rangeOf(span), account) }
     },
 
     /** The sums of an account over a range, without its lines. */
-    async totals(asked: Asked, head: number, filter: AccountFilter) {
+    async totals(asked: ReportRange, head: number, filter: AccountFilter) {
       const span = await spanOf(asked, head)
       const none = { openingMicros: 0n, debitMicros: 0n, creditMicros: 0n, lines: 0 }
       return { span, totals: (await totalsOf(pool, rangeOf(span), filter)) ?? none }
@@ -79,7 +79,7 @@ export const createFinanceReader = ({
 
     /** A page of what moved an account, oldest first. */
     async statement(
-      asked: Asked,
+      asked: ReportRange,
       head: number,
       filter: AccountFilter,
       page: { readonly limit: number; readonly offset: number },

@@ -8,7 +8,7 @@ import { createCodec } from '../../platform/eventstore/codec.ts'
 import { accountName, bookForms } from './book-accounts.ts'
 import { momentAction, momentOption } from './command-input.ts'
 import { withGateways } from './gateway-names.ts'
-import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
+import { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
 import { replay } from './replay.ts'
 import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
 
@@ -39,7 +39,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
       momentAction(cli, async ({ log, clock }, options: Given) => {
         const head = await log.head()
         const { until = null } = options
-        if (until) refusePastTheEnd(until, head, clock())
+        if (until) refuseMomentPastHead(until, head, clock())
         const bar = createProgressBar(process.stderr)
         const total = until?.kind === 'position' ? until.position : head
         const { decode } = createCodec()

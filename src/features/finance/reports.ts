@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { z } from 'zod'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
-import type { accountsBy } from './book-accounts.ts'
-import { type Asked, type FinanceReader, isRange } from './reader.ts'
+import type { createAccountLookup } from './book-accounts.ts'
+import { type ReportRange, type FinanceReader, isRange } from './reader.ts'
 import { AccountBalance, AccountStatement, TrialBalance, examples } from './route-schemas.ts'
 import { accountBalanceJson, spanText, sumsTable, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
 
@@ -14,7 +14,7 @@ export type ReportQuestion = {
   readonly reader: FinanceReader
   /** The last position that may be answered. */
   readonly head: number
-  readonly asked: Asked
+  readonly asked: ReportRange
   /** As it was given; empty for a report that takes none. */
   readonly account: string
   readonly book: string | undefined
@@ -22,7 +22,7 @@ export type ReportQuestion = {
   /** Of its lines; null for all of them. */
   readonly page: Page | null
   /** Finds books and accounts, and refuses in the words of whoever asks. */
-  readonly names: ReturnType<typeof accountsBy>
+  readonly names: ReturnType<typeof createAccountLookup>
 }
 
 /** An answer in each form; only the one that is asked for is made. */
@@ -58,7 +58,7 @@ export type Report = {
     }
     readonly answer: { readonly description: string; readonly body: z.ZodType; readonly example: object }
   }
-  /** @throws PastTheEnd, what `names` throws, TooManyLines where all lines are asked for */
+  /** @throws MomentPastHead, what `names` throws, TooManyLines where all lines are asked for */
   read(question: ReportQuestion): Promise<ReportAnswer>
 }
 

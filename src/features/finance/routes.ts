@@ -7,31 +7,31 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
-import { accountsBy } from './book-accounts.ts'
+import { createAccountLookup } from './book-accounts.ts'
 import { entriesOfOrder } from './journal-entries.ts'
 import { createJournalHead } from './journal-sums.ts'
-import { PastTheEnd, createMoments } from './moment.ts'
-import { type Asked, createFinanceReader, endsBeforeItBegins } from './reader.ts'
+import { MomentPastHead, createMoments } from './moment.ts'
+import { type ReportRange, createFinanceReader, isReversedRange } from './reader.ts'
 import { type Report, reports } from './reports.ts'
-import { OrderEntries, askedQuery, bookQuery, depthQuery, examples } from './route-schemas.ts'
+import { OrderEntries, reportRangeQuery, bookQuery, depthQuery, examples } from './route-schemas.ts'
 
-type AskedQuery = { as_of?: Asked['asOf']; from?: Asked['from']; to?: Asked['to'] }
+type ReportRangeQuery = { as_of?: ReportRange['asOf']; from?: ReportRange['from']; to?: ReportRange['to'] }
 
 /** @throws invalid_parameter */
-export const askedOf = ({ as_of: asOf, from, to }: AskedQuery): Asked => {
+export const parseReportRange = ({ as_of: asOf, from, to }: ReportRangeQuery): ReportRange => {
   if (asOf !== undefined && (from !== undefined || to !== undefined))
     throw refuse('invalid_parameter', 'give as_of, or from and to, not both')
-  if (endsBeforeItBegins({ from, to })) throw refuse('invalid_parameter', 'from must not be after to')
+  if (isReversedRange({ from, to })) throw refuse('invalid_parameter', 'from must not be after to')
   return { asOf, from, to }
 }
 
 /** What a moment past the end is over HTTP; any other error is thrown as it is. */
-export const notPastTheEnd = (error: unknown): never => {
-  throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
+export const toMomentRefusal = (error: unknown): never => {
+  throw error instanceof MomentPastHead ? refuse('invalid_parameter', error.message) : error
 }
 
 /** Books and accounts as requests name them. They throw not_found, and invalid_parameter for what `book` says. */
-export const names = accountsBy({
+export const names = createAccountLookup({
   list: 'the trial balance',
   below: () => 'its balance',
   naming: 'as book',
@@ -82,7 +82,7 @@ export const financeRoutes = ({
       description: http.description,
       ...(takes.account ? { params: accountParams } : {}),
       query: z.object({
-        ...askedQuery,
+        ...reportRangeQuery,
         book: bookQuery.optional(),
         ...(takes.depth ? { depth: depthQuery.optional() } : {}),
         ...pagingQuery,
@@ -95,11 +95,11 @@ export const financeRoutes = ({
         const { account = '' } = params as { readonly account?: string }
         const { book, limit, offset } = query
         const depth = query.depth as number | undefined
-        const asked = askedOf(query)
+        const asked = parseReportRange(query)
         const position = await head()
         const page = { limit, offset }
         const question = { pool, reader, head: position, asked, account, book, depth, page, names }
-        const answer = await report.read(question).catch(notPastTheEnd)
+        const answer = await report.read(question).catch(toMomentRefusal)
         return { status: 200, body: answer.json() }
       },
     })

@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander'
-import { type FinanceTokenRefusal, works } from '../../domain/finance/tokens.ts'
+import { type FinanceTokenRefusal, isTokenActive } from '../../domain/finance/tokens.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { expiryOf, financeCommand, groupCommand, instantOption, nameOption, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../../platform/cli/output.ts'
-import { createTokenDesk } from './token-service.ts'
+import { createFinanceTokenService } from './token-service.ts'
 
 const refusalOf = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal => {
   switch (refusal.code) {
@@ -59,7 +59,7 @@ const registerIssue = (token: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, options: IssueOptions) => {
         const expiresAtMs = expiryOf(context, options)
-        const issued = await createTokenDesk(context).issue({ name: options.name, expiresAtMs }, context)
+        const issued = await createFinanceTokenService(context).issue({ name: options.name, expiresAtMs }, context)
         if (issued.outcome === 'refused') throw refusalOf(issued.refusal, '')
         const { tokenId, token: secret } = issued
         const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
@@ -82,7 +82,7 @@ export const registerFinanceTokens = (program: Command, cli: Cli): void => {
     .description('end a token for good, at once on every process')
     .action(
       cli.action(async (context, tokenId: string) => {
-        const result = await createTokenDesk(context).revoke(tokenId, context)
+        const result = await createFinanceTokenService(context).revoke(tokenId, context)
         if (result.outcome === 'refused') throw refusalOf(result.refusal, tokenId)
         const { changed } = result
         return {
@@ -98,13 +98,13 @@ export const registerFinanceTokens = (program: Command, cli: Cli): void => {
     .action(
       cli.action(async (context) => {
         const nowMs = context.clock()
-        const tokens = [...(await createTokenDesk(context).read(context))].map(([tokenId, state]) => ({
+        const tokens = [...(await createFinanceTokenService(context).read(context))].map(([tokenId, state]) => ({
           tokenId,
           name: state.name,
           prefix: state.displayPrefix,
           issuedAt: isoTime(state.issuedAtMs),
           expiresAt: state.expiresAtMs === null ? null : isoTime(state.expiresAtMs),
-          state: state.revoked ? 'revoked' : works(state, nowMs) ? 'works' : 'expired',
+          state: state.revoked ? 'revoked' : isTokenActive(state, nowMs) ? 'works' : 'expired',
         }))
         const text = table(
           tokens,

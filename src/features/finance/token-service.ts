@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type FinanceTokenEvent, type FinanceTokenRefusal, type FinanceTokens, decideTokenIssue, decideTokenRevocation, financeTokenFold, works } from '../../domain/finance/tokens.ts'
+import { type FinanceTokenEvent, type FinanceTokenRefusal, type FinanceTokens, decideTokenIssue, decideTokenRevocation, financeTokenFold, isTokenActive } from '../../domain/finance/tokens.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
@@ -9,8 +9,8 @@ import { type Result, handle, readState } from '../../platform/commands/handle.t
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { FinanceCaller, FinanceDirectory } from '../../platform/http/auth.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import { tokenForm } from '../../platform/vault/secrets.ts'
 
 declare const brand: unique symbol
@@ -21,7 +21,7 @@ export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
 export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
 
 /** Issues and revokes finance tokens: events with their actor. The hash is written first and opens nothing by itself. */
-export type TokenDesk = {
+export type FinanceTokenService = {
   /** The token is shown this once. Refusals: `expiry_passed`, `too_many_tokens`. */
   issue(
     issue: { readonly name: string; readonly expiresAtMs: number | null },
@@ -35,13 +35,13 @@ export type TokenDesk = {
 
 const tokensRef = { stream: financeStream, fold: financeTokenFold }
 
-export const createTokenDesk = ({
+export const createFinanceTokenService = ({
   pool,
   runner,
 }: {
   readonly pool: pg.Pool
   readonly runner: CommandRunner
-}): TokenDesk => {
+}): FinanceTokenService => {
   return {
     async issue({ name, expiresAtMs }, cause) {
       const token = financeTokenForm.generate()
@@ -93,8 +93,8 @@ export const createFinanceDirectory = (deps: {
     return state
   }
   // Those who ask at once share one reading, which begins after they asked.
-  const tokens = createGathered<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
-  const tokenIdOf = createGathered<string, string>(async (hashes) => {
+  const tokens = createBatchLoader<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
+  const tokenIdOf = createBatchLoader<string, string>(async (hashes) => {
     const { rows } = await deps.pool.query<{ hash: string; token_id: string }>({
       name: 'find-finance-tokens',
       text: `select encode(hash, 'hex') as hash, token_id from vault.finance_tokens
@@ -108,10 +108,10 @@ export const createFinanceDirectory = (deps: {
       const token = financeTokenForm.parse(text)
       if (token === null) return null
       const problem = deps.clockProblem()
-      if (problem !== null) throw refuseUntil('overloaded', problem, 5)
+      if (problem !== null) throw refuseWithRetryAfter('overloaded', problem, 5)
       const tokenId = await tokenIdOf(financeTokenForm.hash(token).toString('hex'))
       const issued = tokenId === undefined ? undefined : (await tokens('all'))?.get(tokenId)
-      return tokenId !== undefined && issued && works(issued, deps.clock()) ? { tokenId } : null
+      return tokenId !== undefined && issued && isTokenActive(issued, deps.clock()) ? { tokenId } : null
     },
   }
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { actorText } from '../../kernel/event.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -10,10 +10,10 @@ import { type ConsolePage, type PersonVisit, personPage, show } from '../../plat
 import type { Role } from '../../platform/ui/session.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { factsText, orderText } from './explain-command.ts'
-import { type Explanation, type Link, explainEntry, explainThing, orderIn } from './explain.ts'
+import { type Explanation, type ExplainedEvent, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
-import { type Moments, PastTheEnd, momentForms, parseMoment } from './moment.ts'
-import { thingIds, thingWord } from './trail.ts'
+import { type Moments, MomentPastHead, momentForms, parseMoment } from './moment.ts'
+import { resourceIds, resourceKind } from './trail.ts'
 
 type Roles = ReadonlySet<Role>
 
@@ -49,7 +49,7 @@ export const linkedText = (text: string, roles: Roles, asOf: AsOf = ''): Html =>
 }
 
 /** What an event booked, in every book. */
-const legsOf = ({ postings }: Link, roles: Roles, asOf: AsOf): Html => {
+const legsOf = ({ postings }: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
   if (postings.length === 0) return nothing
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
   return html`<ul class="legs">${postings.map(({ book, account, gateway, amountMicros }) => {
@@ -62,7 +62,7 @@ const legsOf = ({ postings }: Link, roles: Roles, asOf: AsOf): Html => {
   })}</ul>`
 }
 
-const linkOf = (link: Link, roles: Roles, asOf: AsOf): Html => {
+const linkOf = (link: ExplainedEvent, roles: Roles, asOf: AsOf): Html => {
   const { event } = link
   const { actor, correlationId, recordedAt } = event.metadata
   const order = orderIn(event)
@@ -81,7 +81,7 @@ export const chainOf = (
 ): Html => html`${
   leftOut === 0
     ? nothing
-    : html`<p class="said warn">${counted(leftOut, 'more event')} left out: these are the last ones.</p>`
+    : html`<p class="said warn">${pluralize(leftOut, 'more event')} left out: these are the last ones.</p>`
 }
 <ol class="timeline">${chain.map((link) => linkOf(link, roles, asOf))}</ol>
 ${
@@ -111,23 +111,23 @@ const endOf = async ({ moments }: TrailDeps, asOf: string, head: number): Promis
   const moment = parseMoment(asOf)
   if (moment === null) throw refuse('invalid_parameter', `to must be ${momentForms}`)
   return moments.atOrBefore(moment, head).catch((error) => {
-    throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
+    throw error instanceof MomentPastHead ? refuse('invalid_parameter', error.message) : error
   })
 }
 
 const trailOf = async (deps: TrailDeps, { params, query, visitor }: PersonVisit) => {
   const { pool, log, journalHead } = deps
   const id = params.id ?? ''
-  const word = thingWord(id)
+  const word = resourceKind(id)
   const position = word === null ? parsePosition(id) : null
   if (word === null && position === null)
-    throw refuse('not_found', `ids that can be followed begin with ${thingIds}; positions with pos_0_`)
+    throw refuse('not_found', `ids that can be followed begin with ${resourceIds}; positions with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
   const head = await endOf(deps, asOf, await journalHead())
   const context = { pool, log }
   const found =
     position === null
-      ? await explainThing(context, id, { head, limit })
+      ? await explainResource(context, id, { head, limit })
       : position > head
         ? null
         : await explainEntry(context, position, limit)

@@ -4,7 +4,7 @@ import { holdIdOf } from '../../domain/scrapers/calls.ts'
 import { maxAttempts } from '../../domain/scrapers/decide-call.ts'
 import type { AccountId, NoticeId, OrderId, PlanId, ScrapeId, SubscriptionId } from '../../kernel/ids.ts'
 import { type StreamName, accountStream, depositStream, noticeStream, orderStream, planStream, scrapeStream, stockStream, subscriptionStream, termsStream, webhooksStream } from '../../kernel/streams.ts'
-import { refuseUnmade } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
 
 /** Where the log tells of a thing. */
 export type Trail = {
@@ -32,14 +32,14 @@ const streamsOfRow = async <Row extends object>(
   { table, key, id }: { readonly table: `read.${string}`; readonly key: string; readonly id: string },
   streamOf: (row: Row) => StreamName,
 ): Promise<Partial<Trail>> => {
-  await refuseUnmade(pool, table)
+  await requireReadTable(pool, table)
   const { rows } = await pool.query<Row>(`select * from ${table} where ${key} = $1::text`, [id])
   return { shared: rows.map(streamOf) }
 }
 
 /** An endpoint that was removed has no row; its account is then told by what was sent to it, or by all accounts. */
 const ofEndpoint: Find = async (pool, id) => {
-  await refuseUnmade(pool, 'read.webhook_endpoints')
+  await requireReadTable(pool, 'read.webhook_endpoints')
   const { rows } = await pool.query<{ account_id: AccountId }>(
     `select account_id from read.webhook_endpoints where endpoint_id = $1::text
      union select account_id from work.webhook_deliveries where endpoint_id = $1::text`,
@@ -97,7 +97,7 @@ const ofScrape: Find = async (pool, id) => {
 }
 
 /** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
-const things: Readonly<Record<string, { readonly word: string; readonly find: Find }>> = {
+const resources: Readonly<Record<string, { readonly word: string; readonly find: Find }>> = {
   ord: { word: 'order', find: ofOrder },
   dep: { word: 'deposit', find: ofDeposit },
   sub: {
@@ -129,22 +129,22 @@ const things: Readonly<Record<string, { readonly word: string; readonly find: Fi
 }
 
 /** For help and messages. */
-export const thingIds = Object.keys(things)
+export const resourceIds = Object.keys(resources)
   .map((prefix) => `${prefix}_`)
   .join(', ')
 
-const thingOf = (id: string) => (/^[a-z]{3}_\w+$/.test(id) ? things[id.slice(0, 3)] : undefined)
+const resourceOf = (id: string) => (/^[a-z]{3}_\w+$/.test(id) ? resources[id.slice(0, 3)] : undefined)
 
-/** What an id names, e.g. `deposit`; null for an id that `trailOf` does not take. */
-export const thingWord = (id: string): string | null => thingOf(id)?.word ?? null
+/** What an id names, e.g. `deposit`; null for an id that `findTrail` does not take. */
+export const resourceKind = (id: string): string | null => resourceOf(id)?.word ?? null
 
 /**
  * Where the log tells of a thing, by its id; empty streams and no positions where nothing names it.
  * @throws CliRefusal overloaded: the read tables that tell its stream are not made yet
  */
-export const trailOf = async (pool: pg.Pool, id: string): Promise<Trail> => ({
+export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => ({
   own: [],
   shared: [],
   positions: [],
-  ...(await thingOf(id)?.find(pool, id)),
+  ...(await resourceOf(id)?.find(pool, id)),
 })

@@ -128,7 +128,7 @@ const movements = (accounts: readonly AccountSums[]): readonly Line[] => {
 }
 
 /** A table of balances has no line for an account that is at zero: it has neither a debit nor a credit. */
-const standing = (accounts: readonly AccountSums[]): readonly AccountSums[] =>
+const nonZeroAccounts = (accounts: readonly AccountSums[]): readonly AccountSums[] =>
   accounts.filter((sums) => closingMicros(sums) !== 0n)
 
 /** The lines of one book as a table: balances on their sides, or opening, movements and closing over a range. */
@@ -163,6 +163,6 @@ export const trialBalanceText = (span: Span, books: readonly BookSums[], ranged:
     : books
         .map(
           ({ book, accounts }) =>
-            `book ${book}, US dollars, ${spanText(span, ranged)}\n\n${sumsTable(ranged ? accounts : standing(accounts), ranged)}`,
+            `book ${book}, US dollars, ${spanText(span, ranged)}\n\n${sumsTable(ranged ? accounts : nonZeroAccounts(accounts), ranged)}`,
         )
         .join('\n\n')

@@ -2,16 +2,16 @@ import type { Socket } from 'node:net'
 import { type Anonymity, type CheckError, type Protocol, protocols } from '../../domain/free-list/endpoint.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { createDeadlines } from '../../platform/work/deadlines.ts'
-import { type HeaderLine, type JudgeKeys, type Seen, anonymityOf, worstOf } from './judge.ts'
+import { type HeaderLine, type JudgeKeys, type JudgeObservation, anonymityOf, worstOf } from './judge.ts'
 import { type CheckOptions, type CheckResult, ProbeFailure, createSockets } from './probe-port.ts'
-import { Intercepted, type JudgePlace, type Wire, createWire, getPlain, getSecured, linesTo, openByConnect, openBySocks4, openBySocks5, secured } from './proxy-protocols.ts'
+import { Intercepted, type JudgeTarget, type Wire, createWire, getPlain, getSecured, judgeRequestHeaders, openByConnect, openBySocks4, openBySocks5, secured } from './proxy-protocols.ts'
 
 /** The judge as it is asked for, and the addresses that it sees this side with when no proxy is between. */
-export type JudgeInForce = { readonly place: JudgePlace; readonly ours: ReadonlySet<string> }
+export type ActiveJudge = { readonly place: JudgeTarget; readonly ownAddresses: ReadonlySet<string> }
 
 /** One endpoint that took a connection. */
-export type Asked = {
-  readonly judge: JudgeInForce
+export type ProbeTarget = {
+  readonly judge: ActiveJudge
   readonly keys: JudgeKeys
   readonly options: Pick<CheckOptions, 'protocols' | 'login'>
   /** Makes one more connection to it. */
@@ -37,7 +37,7 @@ const noticed = (failures: readonly ProbeFailure[]): ProbeFailure =>
   [...failures].sort((a, b) => telling.indexOf(a.error) - telling.indexOf(b.error))[0]!
 
 /** The result for an endpoint of which nothing passed. */
-export const deadBy = (
+export const failedCheckResult = (
   { error, message }: ProbeFailure,
   connectMs: number | null,
   interceptsTls: boolean | null = null,
@@ -60,13 +60,13 @@ type Passed = {
   readonly ms: number
 }
 
-const overTls = async (wire: Wire, { judge, keys, nonce }: Asked): Promise<Seen> => {
+const overTls = async (wire: Wire, { judge, keys, nonce }: ProbeTarget): Promise<JudgeObservation> => {
   const tls = await secured(wire.release(), judge.place, keys)
   return getSecured(tls.wire, judge.place, nonce(), keys)
 }
 
 /** What the judge saw of a request by this protocol. @throws ProbeFailure, CheckUnavailable */
-const ask = async (protocol: Protocol, wire: Wire, asked: Asked): Promise<Seen> => {
+const ask = async (protocol: Protocol, wire: Wire, asked: ProbeTarget): Promise<JudgeObservation> => {
   const { place } = asked.judge
   const { login } = asked.options
   const request = { nonce: asked.nonce(), keys: asked.keys, login }
@@ -87,20 +87,20 @@ const ask = async (protocol: Protocol, wire: Wire, asked: Asked): Promise<Seen> 
   }
 }
 
-const sentBy = (protocol: Protocol, { place }: JudgeInForce): readonly HeaderLine[] =>
-  protocol === 'https' ? linesTo(place, place.tlsPort, 443) : linesTo(place, place.httpPort, 80)
+const sentBy = (protocol: Protocol, { place }: ActiveJudge): readonly HeaderLine[] =>
+  protocol === 'https' ? judgeRequestHeaders(place, place.tlsPort, 443) : judgeRequestHeaders(place, place.httpPort, 80)
 
 /** @throws CheckUnavailable */
 const tryOne = async (
   protocol: Protocol,
-  asked: Asked,
+  asked: ProbeTarget,
   given: { readonly socket: Socket; readonly startMs: number } | null,
 ): Promise<Passed | ProbeFailure> => {
   const startMs = given?.startMs ?? asked.monotonicMs()
   try {
     const socket = given?.socket ?? (await asked.dial())
     const seen = await ask(protocol, createWire(socket), asked).finally(() => socket.destroy())
-    const anonymity = anonymityOf(sentBy(protocol, asked.judge), seen, asked.judge.ours)
+    const anonymity = anonymityOf(sentBy(protocol, asked.judge), seen, asked.judge.ownAddresses)
     const ms = asked.monotonicMs() - startMs
     asked.onPassed(ms)
     return { protocol, anonymity, ip: seen.ip, ms }
@@ -114,7 +114,7 @@ const tryOne = async (
  * Whether TLS through a SOCKS proxy is broken open, where no CONNECT told it. Null when it could not be found out.
  * @throws CheckUnavailable
  */
-const socksIntercepts = async (protocol: 'socks4' | 'socks5', asked: Asked): Promise<boolean | null> => {
+const socksIntercepts = async (protocol: 'socks4' | 'socks5', asked: ProbeTarget): Promise<boolean | null> => {
   const open = protocol === 'socks5' ? openBySocks5 : openBySocks4
   try {
     const socket = await asked.dial()
@@ -137,7 +137,7 @@ const socksIntercepts = async (protocol: 'socks4' | 'socks5', asked: Asked): Pro
  * Asks the endpoint for the judge by every protocol at once. A protocol whose TLS is broken open has not passed.
  * @throws CheckUnavailable
  */
-export const askAll = async (asked: Asked): Promise<CheckResult> => {
+export const probeAllProtocols = async (asked: ProbeTarget): Promise<CheckResult> => {
   const { options, first } = asked
   const wanted = protocols.filter((protocol) => options.protocols?.includes(protocol) ?? true)
   const tried = await Promise.all(
@@ -156,7 +156,7 @@ export const askAll = async (asked: Asked): Promise<CheckResult> => {
   const connectMs = Math.round(first.connectMs)
   if (passed.length === 0) {
     const all = interceptsTls === true ? [...failures, new Intercepted()] : failures
-    return deadBy(noticed(all), connectMs, interceptsTls)
+    return failedCheckResult(noticed(all), connectMs, interceptsTls)
   }
   const quickest = passed.reduce((best, one) => (one.ms < best.ms ? one : best))
   return {
@@ -178,12 +178,12 @@ const sweepMs = 100
  * Asks the judge without a proxy between: whether it answers, and from which address it sees this side.
  * @throws ProbeFailure, CheckUnavailable when it does not answer in time
  */
-export const askDirectly = async (
-  judge: JudgePlace,
+export const probeJudgeDirectly = async (
+  judge: JudgeTarget,
   keys: JudgeKeys,
   nonce: string,
   { timeoutMs, monotonicMs }: { readonly timeoutMs: number; readonly monotonicMs: MonotonicClock },
-): Promise<Seen> => {
+): Promise<JudgeObservation> => {
   const sockets = createSockets(() => undefined)
   const deadlines = createDeadlines(monotonicMs, sweepMs)
   const watch = deadlines.watch()

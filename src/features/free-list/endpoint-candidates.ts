@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { networkInterfaces } from 'node:os'
 import type pg from 'pg'
-import type { Place } from '../../domain/free-list/endpoint.ts'
+import type { SocketAddress } from '../../domain/free-list/endpoint.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 
@@ -15,7 +15,7 @@ const batch = 5_000
  */
 export const addCandidates = async (
   pool: pg.Pool,
-  places: readonly Place[],
+  places: readonly SocketAddress[],
   nowMs: number,
 ): Promise<number> => {
   let added = 0
@@ -58,7 +58,7 @@ export type CandidateRules = {
 }
 
 /** Null when it may be dialled. Interfaces are looked at anew: a machine gets addresses while it runs. */
-export const candidateRefusal = ({ ip, port }: Place, rules: CandidateRules): CandidateRefusal | null => {
+export const candidateRefusal = ({ ip, port }: SocketAddress, rules: CandidateRules): CandidateRefusal | null => {
   if (blockedPorts.has(port)) return 'blocked_port'
   if (rules.sandbox) return isSandboxAddress(ip) ? null : 'private_address'
   if (!isAllowedAddress(ip, { allowLoopback: false })) return 'private_address'

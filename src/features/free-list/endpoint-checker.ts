@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
-import { placeText } from '../../domain/free-list/endpoint.ts'
+import { socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type Standing, afterCheck } from './endpoint-status.ts'
+import { type FreeProxyStatus, applyCheck } from './endpoint-status.ts'
 import type { RecordStore } from './endpoint-store.ts'
 import { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'
 
@@ -57,7 +57,7 @@ const lookAgainMs = 1_000
 /** What was found is written at the latest after this time. */
 const writeWithinMs = 500
 
-type Done = { readonly before: Standing; readonly result: CheckResult; readonly atMs: number }
+type Done = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
 
 /**
  * Checks the endpoints of the record as they fall due, those that are live before all others. It keeps in memory what is
@@ -78,7 +78,7 @@ export const createChecker = (parts: {
   readonly monotonicMs: MonotonicClock
   readonly random: () => number
   readonly logger: Logger
-  readonly onChecked?: (before: Standing, result: CheckResult) => void
+  readonly onChecked?: (before: FreeProxyStatus, result: CheckResult) => void
 }): Checker => {
   const { store, check, openSockets, limits, clock, monotonicMs, random, logger } = parts
   /** Claimed and not written yet. */
@@ -90,8 +90,8 @@ export const createChecker = (parts: {
   let writtenAtMs = monotonicMs()
   const lookAtMs = { live: 0, all: 0 }
 
-  const begin = (before: Standing): void => {
-    const key = placeText(before)
+  const begin = (before: FreeProxyStatus): void => {
+    const key = socketAddressText(before)
     claimed.add(key)
     running += 1
     check(before, limits, stopping.signal)
@@ -120,7 +120,7 @@ export const createChecker = (parts: {
     if (free <= 0 || !parts.mayBegin()) return false
     const found = await store.due(clock(), free, which === 'live')
     if (found.length < free) lookAtMs[which] = monotonicMs() + lookAgainMs
-    for (const one of found) if (!claimed.has(placeText(one))) begin(one)
+    for (const one of found) if (!claimed.has(socketAddressText(one))) begin(one)
     return found.length === free
   }
 
@@ -136,7 +136,7 @@ export const createChecker = (parts: {
             batchOf
               .slice(at, at + batch)
               .map(({ before, result, atMs }) =>
-                afterCheck(before, result, { nowMs: atMs, random: random() }),
+                applyCheck(before, result, { nowMs: atMs, random: random() }),
               ),
           )
         for (const { before, result } of batchOf) parts.onChecked?.(before, result)
@@ -149,7 +149,7 @@ export const createChecker = (parts: {
       done = [...batchOf, ...done]
       throw error
     }
-    for (const { before } of batchOf) claimed.delete(placeText(before))
+    for (const { before } of batchOf) claimed.delete(socketAddressText(before))
   }
 
   const resume = async (): Promise<void> => {

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Anonymity, type CheckError, type Endpoint, type EndpointState, type Place, protocolsOf } from '../../domain/free-list/endpoint.ts'
+import { type Anonymity, type CheckError, type Endpoint, type EndpointState, type SocketAddress, protocolsOf } from '../../domain/free-list/endpoint.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { medianOf, uptimeOf } from './endpoint-status.ts'
 
@@ -53,11 +53,11 @@ export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
 })
 
 /** A place and what tells one version of its row from the next. */
-export type MarkedPlace = Place & { readonly mark: string }
+export type VersionedAddress = SocketAddress & { readonly mark: string }
 
 /** The places of all that answered their last check: a tenth of what it costs to read them whole. */
-export const readLiveMarks = async (pool: pg.Pool): Promise<readonly MarkedPlace[]> => {
-  const { rows } = await pool.query<MarkedPlace>({
+export const readLiveMarks = async (pool: pg.Pool): Promise<readonly VersionedAddress[]> => {
+  const { rows } = await pool.query<VersionedAddress>({
     name: 'free-proxies-live-marks',
     text: `select host(ip) as ip, port, xmin::text as mark from work.free_proxies where state = 'live'`,
   })
@@ -65,9 +65,9 @@ export const readLiveMarks = async (pool: pg.Pool): Promise<readonly MarkedPlace
 }
 
 /** Those of the places that are on record, in any order. */
-export const readPlaces = async (
+export const readEndpoints = async (
   pool: pg.Pool,
-  places: readonly Place[],
+  places: readonly SocketAddress[],
   nowMs: number,
 ): Promise<readonly Endpoint[]> => {
   const { rows } = await pool.query<EndpointRow>({

@@ -92,7 +92,7 @@ const jitter = 0.1
  * @param failures checks in a row that it did not answer
  * @param random from 0 up to, but not including, 1
  */
-export const pauseMs = (
+export const nextCheckDelayMs = (
   { state, failures }: { readonly state: EndpointState; readonly failures: number },
   random: number,
 ): number => {
@@ -103,7 +103,7 @@ export const pauseMs = (
 }
 
 /** What a check needs to know of an endpoint, and changes; as the table has it. */
-export type Standing = {
+export type FreeProxyStatus = {
   readonly ip: string
   readonly port: number
   readonly state: EndpointState
@@ -122,18 +122,18 @@ export type Standing = {
 }
 
 /** Instants in milliseconds since the epoch. */
-export type Checked = Standing & { readonly checkedMs: number; readonly nextDueMs: number }
+export type CheckedFreeProxy = FreeProxyStatus & { readonly checkedMs: number; readonly nextDueMs: number }
 
 /** An endpoint after a check. What it was found to be while it answered stays when it does not. */
-export const afterCheck = (
-  before: Standing,
+export const applyCheck = (
+  before: FreeProxyStatus,
   result: CheckResult,
   { nowMs, random }: { readonly nowMs: number; readonly random: number },
-): Checked => {
+): CheckedFreeProxy => {
   const { alive, latencyMs } = result
   const { bytes: hours, hour } = countCheck({ bytes: before.hours, hour: before.hour }, nowMs, alive)
   const counted = { ...before, hours, hour, checks: before.checks + 1 }
-  const after: Standing = alive
+  const after: FreeProxyStatus = alive
     ? {
         ...counted,
         state: 'live',
@@ -153,5 +153,5 @@ export const afterCheck = (
         error: result.error,
         failures: before.failures + 1,
       }
-  return { ...after, checkedMs: nowMs, nextDueMs: nowMs + pauseMs(after, random) }
+  return { ...after, checkedMs: nowMs, nextDueMs: nowMs + nextCheckDelayMs(after, random) }
 }

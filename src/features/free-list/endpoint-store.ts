@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
-import type { Checked, Standing } from './endpoint-status.ts'
+import type { CheckedFreeProxy, FreeProxyStatus } from './endpoint-status.ts'
 
 /** Where a claim goes on: behind the last endpoint that was given. */
 type Cursor = { readonly due: string; readonly ip: string; readonly port: number }
@@ -11,9 +11,9 @@ export type RecordStore = {
    * the end begins anew. What was claimed and is not written yet comes again.
    * @param live only those that answered their last check
    */
-  due(nowMs: number, limit: number, live: boolean): Promise<readonly Standing[]>
+  due(nowMs: number, limit: number, live: boolean): Promise<readonly FreeProxyStatus[]>
   /** Writes checks in one statement; an endpoint that somebody else wrote since it was read stays as it is. */
-  write(checked: readonly Checked[]): Promise<void>
+  write(checked: readonly CheckedFreeProxy[]): Promise<void>
   /** How long the longest due one has been due, milliseconds; null when none is. */
   lateMs(nowMs: number): Promise<number | null>
 }
@@ -29,7 +29,7 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
     due: async (nowMs, limit, live) => {
       const which = live ? 'live' : 'all'
       const { due, ip, port } = cursors[which]
-      const { rows } = await pool.query<Standing & Cursor>({
+      const { rows } = await pool.query<FreeProxyStatus & Cursor>({
         name: `free-proxies-due-${which}`,
         text: `select ${columns} from work.free_proxies
                 where next_due <= $1::timestamptz and (next_due, ip, port) > ($2::timestamptz, $3::inet, $4::int)
@@ -42,7 +42,7 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
     },
     write: async (checked) => {
       if (checked.length === 0) return
-      const all = <Value>(value: (one: Checked) => Value): Value[] => checked.map(value)
+      const all = <Value>(value: (one: CheckedFreeProxy) => Value): Value[] => checked.map(value)
       await pool.query({
         name: 'free-proxies-checked',
         text: `update work.free_proxies p

@@ -16,7 +16,7 @@ export type Fetched =
   | { readonly kind: 'read'; readonly text: string; readonly validators: Validators }
 
 /** A feed has no more than this, 16 MiB. */
-export const mostFeedBytes = 16_777_216
+export const maxFeedBytes = 16_777_216
 
 /** The feed could not be read; the message says why and holds nothing that its server wrote. */
 export class FeedFailed extends Error {
@@ -25,7 +25,7 @@ export class FeedFailed extends Error {
 
 const readFrom = async (path: string, known: Validators): Promise<Fetched> => {
   const { size, mtimeMs } = await stat(path)
-  if (size > mostFeedBytes) throw new FeedFailed(`the file has more than ${mostFeedBytes} bytes`)
+  if (size > maxFeedBytes) throw new FeedFailed(`the file has more than ${maxFeedBytes} bytes`)
   const etag = `${size}-${mtimeMs}`
   if (known.etag === etag) return { kind: 'unchanged' }
   return { kind: 'read', text: await readFile(path, 'utf8'), validators: { etag, lastModified: null } }
@@ -114,7 +114,7 @@ export const createFeeds = (parts: {
     try {
       const fetched = await fetchFeed(source, known, send)
       if (fetched.kind === 'unchanged')
-        return await store.keep({
+        return await store.save({
           ...known,
           outcome: 'unchanged',
           problem: null,
@@ -131,7 +131,7 @@ export const createFeeds = (parts: {
           { source: sourceId, mostEndpoints },
           'the record of free proxies is full: raise FAREBOX_FREELIST_ENDPOINTS to take in more',
         )
-      await store.keep({
+      await store.save({
         ...known,
         ...fetched.validators,
         outcome: 'read',
@@ -150,7 +150,7 @@ export const createFeeds = (parts: {
       const problem = problemOf(error)
       logger.warn({ source: sourceId, problem, failures }, 'a feed of free proxies cannot be read')
       const later = readMs + pauseOf(source, failures)
-      await store.keep({ ...known, outcome: 'failed', problem, failures, readMs, nextMs: later })
+      await store.save({ ...known, outcome: 'failed', problem, failures, readMs, nextMs: later })
     }
   }
 

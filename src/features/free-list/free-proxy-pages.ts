@@ -5,7 +5,7 @@ import { type ConsolePage, type Visit, openPage, show } from '../../platform/ui/
 import { type Column, filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, timeText } from '../../platform/ui/text.ts'
 import { attribution } from './ip-tables.ts'
-import { type Filter, type ListEntry, type Worth, byWorth } from './list-entry.ts'
+import { type Filter, type ListEntry, type RankFields, compareByRank } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
 /** A country for people, by its two letters. */
@@ -75,8 +75,8 @@ const pageRows = 100
 const placeText = ({ uptime_24h, latency_ms, ip, port }: ListEntry): string =>
   `${uptime_24h ?? ''}_${latency_ms ?? ''}_${ip}_${port}`
 
-/** What `placeText` wrote; null for anything else: the list then begins at its start. */
-const placeOf = (text: string | null): Worth | null => {
+/** What `socketAddressText` wrote; null for anything else: the list then begins at its start. */
+const placeOf = (text: string | null): RankFields | null => {
   const [whole, uptime = '', latency = '', ip = '', port = ''] =
     /^(\d{0,3}(?:\.\d)?)_(\d{0,7})_([0-9a-f.:]{2,45})_(\d{1,5})$/.exec(text ?? '') ?? []
   if (whole === undefined) return null
@@ -102,7 +102,7 @@ const list = async (live: LiveList, note: string | null, { query }: Visit) => {
   const after = placeOf(before)
   const snapshot = await live.current()
   const { entries, total, updatedAt } = snapshot.page(filter, Number.POSITIVE_INFINITY)
-  const left = after === null ? entries : entries.filter((entry) => byWorth(entry, after) > 0)
+  const left = after === null ? entries : entries.filter((entry) => compareByRank(entry, after) > 0)
   const { rows, next } = pagedOf(left, placeText, pageRows)
   const which = [
     ...(protocol === undefined ? [] : [protocol]),

@@ -20,7 +20,7 @@ export type IpFacts = {
   readonly asnOrg: string | null
 }
 
-export const nothingKnown: IpFacts = {
+export const emptyIpFacts: IpFacts = {
   countryCode: null,
   state: null,
   city: null,

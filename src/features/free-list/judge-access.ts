@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type JudgeInForce, askDirectly } from './ask-judge.ts'
+import { type ActiveJudge, probeJudgeDirectly } from './ask-judge.ts'
 import { type JudgeKeys, makeNonce, startJudge } from './judge.ts'
 
 /** Where proxies reach the judge, as an operator configures it. */
@@ -11,7 +11,7 @@ export type JudgeAddress = { readonly host: string; readonly httpPort: number; r
 
 export type JudgeAccess = {
   /** Null while it was not found to answer. */
-  inForce(): JudgeInForce | null
+  active(): ActiveJudge | null
   /** Asks it directly, learns from its answer how this side is seen, and says whether it answered. */
   answers(): Promise<boolean>
   close(): Promise<void>
@@ -52,19 +52,19 @@ export const openJudge = async (parts: {
     httpPort: server?.httpPort ?? 0,
     tlsPort: server?.tlsPort ?? 0,
   }
-  let known: JudgeInForce | null = null
+  let known: ActiveJudge | null = null
   const ask = async (): Promise<void> => {
     const { host } = address
     const ip = isIPv4(host) ? host : (await parts.resolve(host)).find((one) => isIPv4(one))
     if (ip === undefined) throw new Error(`${host} has no IPv4 address`)
     const place = { ...address, ip }
     const nonce = makeNonce(keys.nonces, clock(), parts.draw())
-    const seen = await askDirectly(place, keys, nonce, { timeoutMs, monotonicMs })
+    const seen = await probeJudgeDirectly(place, keys, nonce, { timeoutMs, monotonicMs })
     // An address that this side had a minute ago may still stand in what a proxy passes on.
-    known = { place, ours: new Set([...(known?.ours ?? ownAddresses()), seen.ip]) }
+    known = { place, ownAddresses: new Set([...(known?.ownAddresses ?? ownAddresses()), seen.ip]) }
   }
   return {
-    inForce: () => known,
+    active: () => known,
     answers: () =>
       ask().then(
         () => true,

@@ -43,7 +43,7 @@ export const signed = (key: KeyObject, text: string): string =>
   createHmac('sha256', key).update(text).digest('base64url')
 
 /** What the judge saw of a request. */
-export type Seen = {
+export type JudgeObservation = {
   /** Where it came from. */
   readonly ip: string
   /** Its header lines, in their order and as they were written. */
@@ -51,13 +51,13 @@ export type Seen = {
 }
 
 /** The judge's whole body: a signature over the nonce and the rest, a line end, the rest as JSON. */
-export const answerText = (key: KeyObject, nonce: string, seen: Seen): string => {
+export const answerText = (key: KeyObject, nonce: string, seen: JudgeObservation): string => {
   const json = JSON.stringify(seen)
   return `${signed(key, `${nonce}\n${json}`)}\n${json}`
 }
 
 /** What the judge saw, or null when these bytes are not its answer to this nonce, whoever wrote them. */
-export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): Seen | null => {
+export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): JudgeObservation | null => {
   const text = body.toString('utf8')
   const end = text.indexOf('\n')
   const json = text.slice(end + 1)
@@ -66,7 +66,7 @@ export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): Seen | 
     Buffer.from(text.slice(0, Math.max(0, end))),
   ]
   if (expected.length !== given.length || !timingSafeEqual(expected, given)) return null
-  return JSON.parse(json) as Seen
+  return JSON.parse(json) as JudgeObservation
 }
 
 /** The judge answers a nonce this long after it was made, and this much before: clocks differ. */
@@ -102,7 +102,7 @@ export type JudgeServer = {
 }
 
 const headerBytes = 8_192
-const patienceMs = 10_000
+const maxWaitMs = 10_000
 const connections = 20_000
 /** Nobody compares anything but its key. */
 const certificateDays = 3_650
@@ -150,7 +150,7 @@ export const startJudge = async (options: {
       .end(body)
   }
   const plain = createServer(
-    { maxHeaderSize: headerBytes, headersTimeout: patienceMs, requestTimeout: patienceMs, noDelay: true },
+    { maxHeaderSize: headerBytes, headersTimeout: maxWaitMs, requestTimeout: maxWaitMs, noDelay: true },
     serve,
   )
   plain.maxConnections = connections
@@ -158,7 +158,7 @@ export const startJudge = async (options: {
     key: keys.tls.privateKey.export({ type: 'pkcs8', format: 'pem' }),
     cert: selfSignedCertificate(keys.tls, ['judge'], { nowMs: clock(), days: certificateDays }),
     minVersion: 'TLSv1.2',
-    handshakeTimeout: patienceMs,
+    handshakeTimeout: maxWaitMs,
     noDelay: true,
   })
   secure.maxConnections = connections
@@ -218,7 +218,7 @@ const addressesIn = (value: string): readonly string[] =>
  */
 export const anonymityOf = (
   sent: readonly HeaderLine[],
-  { ip, headers }: Seen,
+  { ip, headers }: JudgeObservation,
   ours: ReadonlySet<string>,
 ): Anonymity => {
   if (ours.has(canonical(ip))) return 'transparent'

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, fields, table } from '../../platform/cli/output.ts'
@@ -114,7 +114,7 @@ export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareA
           if (given.dryRun === true)
             return {
               json: { candidates: legal.length, refused, unreadable },
-              text: `${counted(legal.length, 'candidate')}, ${rest}; nothing was added`,
+              text: `${pluralize(legal.length, 'candidate')}, ${rest}; nothing was added`,
             }
           const { context, close } = await open()
           try {
@@ -123,7 +123,7 @@ export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareA
             const full = Math.max(0, legal.length - room)
             return {
               json: { candidates: legal.length, refused, unreadable, added, leftOut: full },
-              text: `${counted(legal.length, 'candidate')}: ${added} new, ${rest}${full > 0 ? `; ${full} left out, the record is full` : ''}`,
+              text: `${pluralize(legal.length, 'candidate')}: ${added} new, ${rest}${full > 0 ? `; ${full} left out, the record is full` : ''}`,
             }
           } finally {
             await close()
@@ -145,7 +145,7 @@ export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareA
         return {
           json: stats,
           text: fields({
-            endpoints: counted(stats.endpoints, 'endpoint'),
+            endpoints: pluralize(stats.endpoints, 'endpoint'),
             states: counts(stats.states),
             'protocols of live ones': counts(stats.protocols),
             'anonymity of live ones': counts(stats.anonymity),

@@ -3,7 +3,7 @@ import { parse } from 'node:querystring'
 import { z } from 'zod'
 import { type Endpoint, anonymities, protocols } from '../../domain/free-list/endpoint.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import type { FieldCodes } from '../../platform/http/route.ts'
 import type { IpFacts } from './ip-data.ts'
@@ -64,10 +64,10 @@ export const entryOf = (endpoint: Endpoint, facts: IpFacts): ListEntry => ({
 const orLast = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
 
 /** What the order of the list looks at. */
-export type Worth = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
+export type RankFields = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
 
 /** The one that was up most comes first, then the quicker one; then by address, so that the order is always the same. */
-export const byWorth = (a: Worth, b: Worth): number =>
+export const compareByRank = (a: RankFields, b: RankFields): number =>
   (b.uptime_24h ?? -1) - (a.uptime_24h ?? -1) ||
   orLast(a.latency_ms) - orLast(b.latency_ms) ||
   (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port)
@@ -111,7 +111,7 @@ export const listCodes: FieldCodes = { limit: 'invalid_limit' }
 export type ListQuery = z.output<typeof listQuery>
 export type Filter = Pick<ListQuery, 'country' | 'protocol' | 'anonymity'>
 
-export const passes = (entry: ListEntry, { country, protocol, anonymity }: Filter): boolean =>
+export const matchesFilter = (entry: ListEntry, { country, protocol, anonymity }: Filter): boolean =>
   (country === undefined || entry.country_code === country) &&
   (protocol === undefined || entry.protocols.includes(protocol)) &&
   (anonymity === undefined || entry.anonymity === anonymity)
@@ -128,7 +128,7 @@ const keptQueries = 2_000
 
 /** Reads queries as they stand in a URL, each once. Null: not one to be answered without a second look. */
 export const createQueryReader = (): ((raw: string) => ListQuery | null) => {
-  const read = new LRUCache<string, { readonly query: ListQuery | null }>(growingTo(keptQueries))
+  const read = new LRUCache<string, { readonly query: ListQuery | null }>(growingCacheOptions(keptQueries))
   return (raw) => {
     const before = read.get(raw)
     if (before !== undefined) return before.query

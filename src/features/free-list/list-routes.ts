@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isHeld } from '../../platform/http/answer.ts'
+import { matchesEtag } from '../../platform/http/answer.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { ListEntry, createQueryReader, entryExample, listCodes, listQuery } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
@@ -71,7 +71,7 @@ export const proxyListRoutes = (deps: {
       handler: async ({ query, headers }) => {
         const { text, mediaType, etag } = (await list.current()).answer(query)
         const shared = { etag, 'cache-control': 'no-cache' }
-        if (isHeld(headers, etag)) return { status: 304, headers: shared }
+        if (matchesEtag(headers, etag)) return { status: 304, headers: shared }
         return { status: 200, text, mediaType, headers: shared }
       },
     }),

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import { type Endpoint, type Place, placeText } from '../../domain/free-list/endpoint.ts'
+import { type Endpoint, type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { etagOf } from '../../platform/http/answer.ts'
-import type { ReadyAnswer } from '../../platform/http/route.ts'
-import type { MarkedPlace } from './endpoint-reads.ts'
+import type { PrebuiltAnswer } from '../../platform/http/route.ts'
+import type { VersionedAddress } from './endpoint-reads.ts'
 import type { IpData } from './ip-data.ts'
-import { type Filter, type ListEntry, type ListQuery, byWorth, entryOf, nameOf, passes } from './list-entry.ts'
+import { type Filter, type ListEntry, type ListQuery, compareByRank, entryOf, nameOf, matchesFilter } from './list-entry.ts'
 
 /** A page of the list that a filter leaves. */
 export type Page = {
@@ -23,7 +23,7 @@ export type Snapshot = {
   /** Whether a proxy of the list listens at the address or goes out by it. */
   has(ip: string): boolean
   page(filter: Filter, limit: number): Page
-  answer(query: ListQuery): ReadyAnswer
+  answer(query: ListQuery): PrebuiltAnswer
 }
 
 /** Answers kept of one moment. More than so many filters are asked by nobody who wants proxies. */
@@ -56,10 +56,10 @@ export const snapshotOf = (
   const updatedAt = newest(entries)
   const addresses = new Set(entries.map(({ ip }) => ip))
   const texts = new Map<ListEntry, string>()
-  const answers = new Map<string, ReadyAnswer>()
+  const answers = new Map<string, PrebuiltAnswer>()
 
   const page = (filter: Filter, limit: number): Page => {
-    const left = entries.filter((entry) => passes(entry, filter))
+    const left = entries.filter((entry) => matchesFilter(entry, filter))
     return { updatedAt, total: left.length, entries: left.slice(0, limit) }
   }
 
@@ -74,10 +74,10 @@ export const snapshotOf = (
     return `${head.slice(0, -1)},"proxies":[${shown.map(textOf).join(',')}]}\n`
   }
 
-  const make = (query: ListQuery): ReadyAnswer => {
+  const make = (query: ListQuery): PrebuiltAnswer => {
     const found = page(query, query.limit)
     const lines = query.format === 'txt'
-    const text = lines ? found.entries.map((entry) => `${placeText(entry)}\n`).join('') : jsonOf(found)
+    const text = lines ? found.entries.map((entry) => `${socketAddressText(entry)}\n`).join('') : jsonOf(found)
     return { mediaType: lines ? 'text/plain' : 'application/json', text, etag: etagOf(text) }
   }
 
@@ -118,9 +118,9 @@ export type LiveList = {
 /** How the list reads the record. */
 export type LiveReader = {
   /** All that answered their last check, with what tells one version of a row from the next. */
-  marks(): Promise<readonly MarkedPlace[]>
+  versions(): Promise<readonly VersionedAddress[]>
   /** Some endpoints whole; their uptimes are of the 24 hours before this instant. */
-  places(places: readonly Place[], nowMs: number): Promise<readonly Endpoint[]>
+  endpoints(places: readonly SocketAddress[], nowMs: number): Promise<readonly Endpoint[]>
 }
 
 type Row = { readonly mark: string; readonly entry: ListEntry; readonly exitIp: string | null }
@@ -146,21 +146,21 @@ export const createLiveList = (deps: {
 
   /** The rows of `marks`, those that stayed as they were. */
   const readRows = async (
-    marks: readonly MarkedPlace[],
+    marks: readonly VersionedAddress[],
     known: ReadonlyMap<string, Row>,
   ): Promise<ReadonlyMap<string, Row>> => {
     const next = new Map<string, Row>()
-    const changed = new Map<string, MarkedPlace>()
+    const changed = new Map<string, VersionedAddress>()
     for (const marked of marks) {
-      const key = placeText(marked)
+      const key = socketAddressText(marked)
       const row = known.get(key)
       if (row?.mark === marked.mark) next.set(key, row)
       else changed.set(key, marked)
     }
-    const endpoints = changed.size === 0 ? [] : await reader.places([...changed.values()], clock())
+    const endpoints = changed.size === 0 ? [] : await reader.endpoints([...changed.values()], clock())
     for (const [at, endpoint] of endpoints.entries()) {
       if (at % lookUpsAtOnce === lookUpsAtOnce - 1) await pause()
-      const key = placeText(endpoint)
+      const key = socketAddressText(endpoint)
       // It stopped answering in this moment.
       if (endpoint.state !== 'live') continue
       const entry = entryOf(endpoint, await data.of(endpoint.ip))
@@ -175,7 +175,7 @@ export const createLiveList = (deps: {
   const read = async (): Promise<Snapshot> => {
     const readMs = monotonicMs()
     const whole = readMs - wholeMs >= wholeEveryMs
-    const next = await readRows(await reader.marks(), whole ? new Map() : rows)
+    const next = await readRows(await reader.versions(), whole ? new Map() : rows)
     if (whole) wholeMs = readMs
     const snapshot = held !== null && isSame(next) ? held.snapshot : made([...next.values()])
     rows = next
@@ -185,7 +185,7 @@ export const createLiveList = (deps: {
 
   const made = (all: readonly Row[]): Snapshot =>
     snapshotOf(
-      all.map(({ entry }) => entry).sort(byWorth),
+      all.map(({ entry }) => entry).sort(compareByRank),
       new Set(all.flatMap(({ exitIp }) => exitIp ?? [])),
       data.note,
     )

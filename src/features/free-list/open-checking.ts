@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import type { Closing } from '../../kernel/resource-scope.ts'
+import type { CloseStack } from '../../kernel/resource-scope.ts'
 import { onDemand } from '../../platform/http/json-schema.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
@@ -41,7 +41,7 @@ const draw = (): string => randomBytes(12).toString('base64url')
  */
 export const openChecking = async (
   { config, keys, clock, monotonicMs, logger }: Parts,
-  closing: Closing,
+  closing: CloseStack,
   { serves }: { readonly serves: boolean },
 ): Promise<Checking | null> => {
   const sandbox = isSandboxed(config)
@@ -65,7 +65,7 @@ export const openChecking = async (
     )
   })
   closing.add(judge.close)
-  const prober = createProber({ judge: judge.inForce, keys: secrets, clock, monotonicMs, draw })
+  const prober = createProber({ judge: judge.active, keys: secrets, clock, monotonicMs, draw })
   closing.add(prober.stop)
   return {
     judge,
@@ -73,8 +73,8 @@ export const openChecking = async (
     rules: {
       sandbox,
       get own() {
-        const inForce = judge.inForce()
-        return inForce === null ? new Set<string>() : new Set([...inForce.ours, inForce.place.ip])
+        const inForce = judge.active()
+        return inForce === null ? new Set<string>() : new Set([...inForce.ownAddresses, inForce.place.ip])
       },
     },
   }
@@ -90,7 +90,7 @@ export type OneOffChecks = {
  * The check that people ask for over HTTP. What it needs is opened with the first one: most processes never check.
  * It refuses with CheckUnavailable where no judge is configured and no sandbox runs.
  */
-export const openOneOffChecks = (parts: Parts, closing: Closing): OneOffChecks => {
+export const openOneOffChecks = (parts: Parts, closing: CloseStack): OneOffChecks => {
   const open = onDemand(() => openChecking(parts, closing, { serves: false }))
   return {
     check: async (endpoint, options, signal) => {
@@ -103,7 +103,7 @@ export const openOneOffChecks = (parts: Parts, closing: Closing): OneOffChecks =
       const checking = await open()
       if (checking === null) return { sandbox: false, own: new Set<string>() }
       // It tells which address this side is seen with.
-      if (checking.judge.inForce() === null) await checking.judge.answers()
+      if (checking.judge.active() === null) await checking.judge.answers()
       return checking.rules
     },
   }

@@ -1,11 +1,11 @@
 import ipaddr from 'ipaddr.js'
 import { isIP, isIPv4 } from 'node:net'
-import { type Place, placeText } from '../../domain/free-list/endpoint.ts'
+import { type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { FeedFormat } from './sources.ts'
 
 export type ParsedFeed = {
   /** Each once, in their order. */
-  readonly candidates: readonly Place[]
+  readonly candidates: readonly SocketAddress[]
   /** Lines or entries that name no address with a port. */
   readonly unreadable: number
   /** What was left out: too many of one address, or more than a feed may have. */
@@ -13,11 +13,11 @@ export type ParsedFeed = {
 }
 
 const longestLine = 400
-const mostCandidates = 500_000
+const maxCandidates = 500_000
 /** A feed that names thousands of ports of one address would have us search that host for open ports. */
-const mostOfOneAddress = 100
+const maxPerAddress = 100
 
-const placeOf = (ip: string, portText: string): Place | null => {
+const parseAddress = (ip: string, portText: string): SocketAddress | null => {
   if (isIP(ip) === 0 || !/^\d{1,5}$/.test(portText)) return null
   const port = Number(portText)
   if (port < 1 || port > 65_535) return null
@@ -25,17 +25,17 @@ const placeOf = (ip: string, portText: string): Place | null => {
 }
 
 /** `ip:port`, with a scheme or a login before it or anything after it, also parted by blanks, commas and the like. */
-const placeOfLine = (line: string): Place | null => {
+const parseAddressLine = (line: string): SocketAddress | null => {
   if (line.length > longestLine) return null
   const withoutScheme = line.includes('://') ? line.slice(line.indexOf('://') + 3) : line
   const [text = ''] = [withoutScheme.slice(withoutScheme.lastIndexOf('@') + 1).trim()]
   if (text.startsWith('[')) {
     const end = text.indexOf(']')
     const [port = ''] = text.slice(end + 2).split(/[\s,;|/#:]/, 1)
-    return end === -1 || text[end + 1] !== ':' ? null : placeOf(text.slice(1, end), port)
+    return end === -1 || text[end + 1] !== ':' ? null : parseAddress(text.slice(1, end), port)
   }
   const [ip = '', port = ''] = text.split(/[\s,;|/#:]/).filter((part) => part !== '')
-  return placeOf(ip, port)
+  return parseAddress(ip, port)
 }
 
 const linesOf = (text: string): readonly string[] =>
@@ -51,18 +51,18 @@ const listOf = (value: unknown): readonly unknown[] => {
   return Object.values(value).find((inner) => Array.isArray(inner)) ?? []
 }
 
-const placeOfEntry = (entry: unknown): Place | null => {
-  if (typeof entry === 'string') return placeOfLine(entry)
+const parseAddressEntry = (entry: unknown): SocketAddress | null => {
+  if (typeof entry === 'string') return parseAddressLine(entry)
   if (typeof entry !== 'object' || entry === null) return null
   const { ip, host, ipAddress, address, port, proxy } = entry as Record<string, unknown>
   const named = [ip, ipAddress, address, host].find((one) => typeof one === 'string')
   if (named !== undefined && (typeof port === 'string' || typeof port === 'number'))
-    return placeOf(named as string, String(port))
-  return typeof proxy === 'string' ? placeOfLine(proxy) : null
+    return parseAddress(named as string, String(port))
+  return typeof proxy === 'string' ? parseAddressLine(proxy) : null
 }
 
-const entriesOf = (text: string, format: FeedFormat): readonly (Place | null)[] =>
-  format === 'text' ? linesOf(text).map(placeOfLine) : listOf(JSON.parse(text)).map(placeOfEntry)
+const entriesOf = (text: string, format: FeedFormat): readonly (SocketAddress | null)[] =>
+  format === 'text' ? linesOf(text).map(parseAddressLine) : listOf(JSON.parse(text)).map(parseAddressEntry)
 
 /**
  * The candidates of a feed. What else stands in it, protocols and countries among it, is somebody's claim and is not read:
@@ -70,7 +70,7 @@ const entriesOf = (text: string, format: FeedFormat): readonly (Place | null)[] 
  * @throws SyntaxError for JSON that is none
  */
 export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
-  const found = new Map<string, Place>()
+  const found = new Map<string, SocketAddress>()
   const ofAddress = new Map<string, number>()
   let [unreadable, leftOut] = [0, 0]
   for (const place of entriesOf(text, format)) {
@@ -78,10 +78,10 @@ export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
       unreadable += 1
       continue
     }
-    const key = placeText(place)
+    const key = socketAddressText(place)
     if (found.has(key)) continue
     const before = ofAddress.get(place.ip) ?? 0
-    if (before >= mostOfOneAddress || found.size >= mostCandidates) {
+    if (before >= maxPerAddress || found.size >= maxCandidates) {
       leftOut += 1
       continue
     }

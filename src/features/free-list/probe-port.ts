@@ -1,5 +1,5 @@
 import { type Socket, connect } from 'node:net'
-import type { Anonymity, CheckError, Place, Protocol } from '../../domain/free-list/endpoint.ts'
+import type { Anonymity, CheckError, SocketAddress, Protocol } from '../../domain/free-list/endpoint.ts'
 
 /** One protocol did not pass, through the proxy's doing. */
 export class ProbeFailure extends Error {
@@ -24,7 +24,7 @@ const ownFaults: ReadonlySet<string> = new Set([
   'EINVAL',
 ])
 
-export const isOwnFault = (error: NodeJS.ErrnoException): boolean => ownFaults.has(error.code ?? '')
+export const isLocalFault = (error: NodeJS.ErrnoException): boolean => ownFaults.has(error.code ?? '')
 
 /** What a check of one endpoint found. A proxy that only pretends to work is not alive. */
 export type CheckResult = {
@@ -68,14 +68,14 @@ export class CheckUnavailable extends Error {
  * endpoint may be dialled at all is to be asked before (`candidateRefusal`).
  * Rejects with the signal's reason, or CheckUnavailable.
  */
-export type Check = (endpoint: Place, options: CheckOptions, signal: AbortSignal) => Promise<CheckResult>
+export type Check = (endpoint: SocketAddress, options: CheckOptions, signal: AbortSignal) => Promise<CheckResult>
 
 /** The sockets of one check, which end together. */
 export type Sockets = {
   /** A connection. @throws ProbeFailure, CheckUnavailable */
-  dial(place: Place): Promise<Socket>
+  dial(place: SocketAddress): Promise<Socket>
   /** Ends those that are open; what waits for a connection fails. */
-  cut(): void
+  closeAll(): void
   /** Does the same for good: no dial that follows gets a connection. */
   end(): void
 }
@@ -84,7 +84,7 @@ export type Sockets = {
 export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
   const open = new Set<Socket>()
   let over = false
-  const cut = (): void => {
+  const closeAll = (): void => {
     for (const socket of open) socket.destroy()
   }
   return {
@@ -97,7 +97,7 @@ export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
         socket.once('connect', () => resolve(socket))
         // Settles what waits; once it is connected it says nothing any more, and the reader hears of the end itself.
         socket.on('error', (error: NodeJS.ErrnoException) => {
-          if (isOwnFault(error)) reject(new CheckUnavailable(`no connection can be made here: ${error.code}`))
+          if (isLocalFault(error)) reject(new CheckUnavailable(`no connection can be made here: ${error.code}`))
           else if (error.code === 'ETIMEDOUT')
             reject(new ProbeFailure('connect_timeout', 'it took no connection in time'))
           else reject(new ProbeFailure('refused', 'it refuses connections, or nothing leads there'))
@@ -108,10 +108,10 @@ export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
           reject(new ProbeFailure('connect_timeout', 'it took no connection in time'))
         })
       }),
-    cut,
+    closeAll,
     end: () => {
       over = true
-      cut()
+      closeAll()
     },
   }
 }

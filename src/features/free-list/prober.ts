@@ -1,6 +1,6 @@
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { createDeadlines } from '../../platform/work/deadlines.ts'
-import { type JudgeInForce, askAll, deadBy } from './ask-judge.ts'
+import { type ActiveJudge, probeAllProtocols, failedCheckResult } from './ask-judge.ts'
 import type { JudgeAccess } from './judge-access.ts'
 import { type JudgeKeys, makeNonce } from './judge.ts'
 import { type Check, CheckUnavailable, ProbeFailure, createSockets } from './probe-port.ts'
@@ -10,9 +10,9 @@ import { type Check, CheckUnavailable, ProbeFailure, createSockets } from './pro
  * work though it took a connection. So an outage of the judge is told as one.
  */
 export const oneOffCheck =
-  (check: Check, judge: Pick<JudgeAccess, 'inForce' | 'answers'>): Check =>
+  (check: Check, judge: Pick<JudgeAccess, 'active' | 'answers'>): Check =>
   async (endpoint, options, signal) => {
-    if (judge.inForce() === null && !(await judge.answers()))
+    if (judge.active() === null && !(await judge.answers()))
       throw new CheckUnavailable('the judge does not answer')
     const result = await check(endpoint, options, signal)
     if (!result.alive && result.connectMs !== null && !(await judge.answers()))
@@ -40,7 +40,7 @@ const graceMs = 1_000
  * @param parts.draw unpredictable base64url text, of 8 to 32 characters
  */
 export const createProber = (parts: {
-  readonly judge: () => JudgeInForce | null
+  readonly judge: () => ActiveJudge | null
   readonly keys: JudgeKeys
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
@@ -75,10 +75,10 @@ export const createProber = (parts: {
       boundWhole()
       const onPassed = (ms: number): void =>
         watch.within(Math.max(graceMs, 3 * ms), () => {
-          sockets.cut()
+          sockets.closeAll()
           boundWhole()
         })
-      const result = await askAll({
+      const result = await probeAllProtocols({
         judge,
         keys,
         options,
@@ -94,7 +94,7 @@ export const createProber = (parts: {
         : result
     } catch (error) {
       signal.throwIfAborted()
-      if (error instanceof ProbeFailure) return deadBy(error, null)
+      if (error instanceof ProbeFailure) return failedCheckResult(error, null)
       throw error
     } finally {
       watch.stop()

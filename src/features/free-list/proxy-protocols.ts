@@ -1,11 +1,11 @@
 import type { KeyObject } from 'node:crypto'
 import { type Socket, isIP } from 'node:net'
 import { type TLSSocket, connect as connectTls } from 'node:tls'
-import { type HeaderLine, type JudgeKeys, type Seen, readAnswer } from './judge.ts'
+import { type HeaderLine, type JudgeKeys, type JudgeObservation, readAnswer } from './judge.ts'
 import { type CheckOptions, ProbeFailure } from './probe-port.ts'
 
 /** Beyond it nothing is read: an answer of the judge has some hundred bytes. */
-export const mostBytes = 16_384
+export const maxResponseBytes = 16_384
 
 const headEnd = '\r\n\r\n'
 
@@ -103,7 +103,7 @@ export const createWire = (socket: Socket): Wire => {
         bytes = Buffer.alloc(0)
         return value
       }
-      if (bytes.length > mostBytes) throw new ProbeFailure('bad_response', 'the answer is too long')
+      if (bytes.length > maxResponseBytes) throw new ProbeFailure('bad_response', 'the answer is too long')
       if (ended) throw new ProbeFailure('bad_response', 'it ended the connection before its answer was whole')
       await new Promise<void>((resolve) => {
         wake = resolve
@@ -129,7 +129,7 @@ export const createWire = (socket: Socket): Wire => {
 }
 
 /** Where proxies are asked to go. */
-export type JudgePlace = {
+export type JudgeTarget = {
   /** What plain requests and CONNECT name: a host name or an address. */
   readonly host: string
   /** The IPv4 address that SOCKS is given. */
@@ -150,7 +150,7 @@ const browserLines: readonly HeaderLine[] = [
 ]
 
 /** The header lines of a request to the judge. */
-export const linesTo = ({ host }: JudgePlace, port: number, implied: number): readonly HeaderLine[] => [
+export const judgeRequestHeaders = ({ host }: JudgeTarget, port: number, implied: number): readonly HeaderLine[] => [
   ['Host', port === implied ? hostText(host) : `${hostText(host)}:${port}`],
   ...browserLines,
   ['Connection', 'close'],
@@ -174,7 +174,7 @@ const askJudge = async (
   wire: Wire,
   request: { readonly target: string; readonly lines: readonly HeaderLine[]; readonly nonce: string },
   key: KeyObject,
-): Promise<Seen> => {
+): Promise<JudgeObservation> => {
   wire.send(headText(`GET ${request.target} HTTP/1.1`, request.lines))
   const seen = readAnswer(key, request.nonce, await wire.take(bodyOf))
   if (seen === null) throw new ProbeFailure('bad_response', 'what came back is not what the judge said')
@@ -184,21 +184,21 @@ const askJudge = async (
 /** A plain request: by the whole URL to a proxy, by the path over a tunnel. */
 export const getPlain = (
   wire: Wire,
-  judge: JudgePlace,
+  judge: JudgeTarget,
   {
     nonce,
     keys,
     proxied,
     login,
   }: { nonce: string; keys: JudgeKeys; proxied: boolean; login?: Login | undefined },
-): Promise<Seen> => {
-  const lines = linesTo(judge, judge.httpPort, 80)
+): Promise<JudgeObservation> => {
+  const lines = judgeRequestHeaders(judge, judge.httpPort, 80)
   const target = proxied ? `http://${lines[0]![1]}/${nonce}` : `/${nonce}`
   return askJudge(wire, { target, lines: proxied ? [...lines, ...basic(login)] : lines, nonce }, keys.answers)
 }
 
 /** Opens a tunnel to the judge's TLS port by CONNECT. */
-export const openByConnect = async (wire: Wire, judge: JudgePlace, login: Login): Promise<void> => {
+export const openByConnect = async (wire: Wire, judge: JudgeTarget, login: Login): Promise<void> => {
   const authority = `${hostText(judge.host)}:${judge.tlsPort}`
   wire.send(headText(`CONNECT ${authority} HTTP/1.1`, [['Host', authority], ...basic(login)]))
   const { status } = await wire.take(headOf)
@@ -213,7 +213,7 @@ const ipBytes = (ip: string): readonly number[] => ip.split('.').map(Number)
 /** RFC 1928 and 1929. */
 export const openBySocks5 = async (
   wire: Wire,
-  judge: JudgePlace,
+  judge: JudgeTarget,
   port: number,
   login: Login,
 ): Promise<void> => {
@@ -240,7 +240,7 @@ export const openBySocks5 = async (
 /** SOCKS4: a user id in place of a login, and no names. */
 export const openBySocks4 = async (
   wire: Wire,
-  judge: JudgePlace,
+  judge: JudgeTarget,
   port: number,
   login: Login,
 ): Promise<void> => {
@@ -262,7 +262,7 @@ export class Intercepted extends ProbeFailure {
 /** TLS over a tunnel, with the judge and nobody else. @throws Intercepted, ProbeFailure */
 export const secured = (
   socket: Socket,
-  judge: JudgePlace,
+  judge: JudgeTarget,
   { client, tls: { publicKey } }: JudgeKeys,
 ): Promise<{ readonly wire: Wire; readonly socket: TLSSocket }> =>
   new Promise((resolve, reject) => {
@@ -287,5 +287,5 @@ export const secured = (
   })
 
 /** A request over such TLS. */
-export const getSecured = (wire: Wire, judge: JudgePlace, nonce: string, keys: JudgeKeys): Promise<Seen> =>
-  askJudge(wire, { target: `/${nonce}`, lines: linesTo(judge, judge.tlsPort, 443), nonce }, keys.answers)
+export const getSecured = (wire: Wire, judge: JudgeTarget, nonce: string, keys: JudgeKeys): Promise<JudgeObservation> =>
+  askJudge(wire, { target: `/${nonce}`, lines: judgeRequestHeaders(judge, judge.tlsPort, 443), nonce }, keys.answers)

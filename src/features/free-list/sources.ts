@@ -18,7 +18,7 @@ export type Source = {
   readonly everyMinutes: number
 }
 
-const mostSources = 1_000
+const maxSources = 1_000
 
 /** Ids of the sandbox's feeds begin with it. */
 export const sandboxPrefix = 'sandbox-'
@@ -51,7 +51,7 @@ const Entry = z
 const File = z.strictObject({
   sources: z
     .array(Entry)
-    .max(mostSources, `at most ${mostSources} sources`)
+    .max(maxSources, `at most ${maxSources} sources`)
     .refine((all) => new Set(all.map(({ id }) => id)).size === all.length, 'ids that differ'),
 })
 
@@ -138,7 +138,7 @@ export type SourceState = {
 
 export type SourceStore = {
   read(): Promise<ReadonlyMap<string, SourceState>>
-  keep(
+  save(
     state: Omit<SourceState, 'nextAt' | 'readAt'> & { readonly nextMs: number; readonly readMs: number },
   ): Promise<void>
 }
@@ -152,7 +152,7 @@ export const createSourceStore = (pool: pg.Pool): SourceStore => ({
     )
     return new Map(rows.map((row) => [row.sourceId, row]))
   },
-  keep: async (state) => {
+  save: async (state) => {
     await pool.query(
       `insert into work.proxy_sources
          (source_id, etag, last_modified, next_at, read_at, outcome, problem, failures, candidates, refused, unreadable, added)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { IpData } from '../free-list/ip-data.ts'
 import type { PageRow } from './network-reads.ts'
 
@@ -20,7 +20,7 @@ export type Census = {
   readonly byAsn: ReadonlyMap<number, CountedNetwork>
 }
 
-export type CensusTaker = {
+export type CensusReader = {
   /**
    * The last census; one that is older than a minute is taken anew meanwhile.
    * Rejects with overloaded while the first one takes long.
@@ -34,7 +34,7 @@ const pageRows = 2_000
 /** After each page: a million endpoints take half a minute, of which other work has nine tenths. */
 const pauseMs = 40
 /** Who asks for the first census waits so long for it. */
-const patienceMs = 5_000
+const maxWaitMs = 5_000
 /** So many endpoints of a network say where it is. */
 const located = 20
 
@@ -52,13 +52,13 @@ const mostFrequent = (values: readonly (string | null)[]): string | null => {
 }
 
 /** Counts the endpoints of each network, in pages of the whole record, when somebody asks. */
-export const createCensusTaker = (deps: {
+export const createCensusReader = (deps: {
   readonly readPage: (after: PageRow | null, rows: number) => Promise<readonly PageRow[]>
   readonly data: IpData
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
-}): CensusTaker => {
+}): CensusReader => {
   const { readPage, data, clock, monotonicMs, logger } = deps
   const stopping = new AbortController()
   let held: { readonly census: Census; readonly takenMs: number } | null = null
@@ -110,10 +110,10 @@ export const createCensusTaker = (deps: {
 
   const first = async (): Promise<Census> => {
     const over = new AbortController()
-    const late = sleep(patienceMs, null, { signal: over.signal }).catch(() => null)
+    const late = sleep(maxWaitMs, null, { signal: over.signal }).catch(() => null)
     try {
       const census = await Promise.race([renew(), late])
-      if (census === null) throw refuseUntil('overloaded', 'the networks are being counted', 10)
+      if (census === null) throw refuseWithRetryAfter('overloaded', 'the networks are being counted', 10)
       return census
     } finally {
       over.abort()

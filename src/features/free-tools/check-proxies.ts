@@ -1,18 +1,18 @@
 import { isIP } from 'node:net'
-import { type Place, type Protocol, placeText } from '../../domain/free-list/endpoint.ts'
+import { type SocketAddress, type Protocol, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RateLimiter } from '../../platform/http/rate-limit.ts'
 import { type Resolve, TargetRefused, parseTarget } from '../../platform/outgoing/target.ts'
 import { createTally } from '../../platform/work/tally.ts'
 import { type CandidateRefusal, type CandidateRules, candidateRefusal } from '../free-list/endpoint-candidates.ts'
-import { type IpData, nothingKnown } from '../free-list/ip-data.ts'
+import { type IpData, emptyIpFacts } from '../free-list/ip-data.ts'
 import { type Check, CheckUnavailable } from '../free-list/probe-port.ts'
-import { type ProxyCheckResult, notFound, toldOf } from './check-result.ts'
+import { type ProxyCheckResult, hostNotFoundResult, toCheckResult } from './check-result.ts'
 import { type WrittenProxy, proxyForms, readProxy } from './proxy-text.ts'
 
 /** Where a proxy is dialled: an address that was looked at, never a name. Null: its name has no address. */
-export type PinnedPlace = Place | null
+export type ResolvedAddress = SocketAddress | null
 
 const reasons: Readonly<Record<CandidateRefusal, string>> = {
   private_address: 'it has a private or reserved address',
@@ -49,11 +49,11 @@ const checkName = (host: string, shown: string): void => {
  * @param shown what the refusal calls it, without a password
  * @throws invalid_parameter
  */
-export const pin = async (
+export const resolveProxyHost = async (
   { host, port }: WrittenProxy,
   shown: string,
   deps: { readonly resolve: Resolve; readonly rules: CandidateRules },
-): Promise<PinnedPlace> => {
+): Promise<ResolvedAddress> => {
   checkName(host, shown)
   const addresses = await addressesOf(host, deps.resolve)
   for (const ip of addresses) {
@@ -68,7 +68,7 @@ export const maxProxies = 20
 export const defaultTimeoutMs = 10_000
 export const timeoutBounds = { min: 1_000, max: 20_000 } as const
 
-export type Order = {
+export type CheckOrder = {
   /** As people write them, at most `maxProxies`. */
   readonly proxies: readonly string[]
   /** Left out: all, or the one that a proxy's scheme names. */
@@ -88,11 +88,11 @@ export type Finding = { readonly index: number; readonly result: ProxyCheckResul
  * proxy; who stops taking them ends the checks.
  * Rejects with rate_limited, invalid_parameter or overloaded.
  */
-export type CheckProxies = (order: Order) => Promise<AsyncGenerator<Finding, void>>
+export type CheckProxies = (order: CheckOrder) => Promise<AsyncGenerator<Finding, void>>
 
-type Job = { readonly written: WrittenProxy; readonly place: PinnedPlace; readonly shown: string }
+type Job = { readonly written: WrittenProxy; readonly place: ResolvedAddress; readonly shown: string }
 
-const shownOf = ({ host, port }: WrittenProxy): string => placeText({ ip: host, port })
+const shownOf = ({ host, port }: WrittenProxy): string => socketAddressText({ ip: host, port })
 
 const readAll = (texts: readonly string[]): readonly WrittenProxy[] =>
   texts.map((text, at) => {
@@ -121,7 +121,7 @@ export const createCheckProxies = (deps: {
   readonly rules: () => Promise<CandidateRules>
   readonly resolve: Resolve
   readonly data: IpData
-  readonly seats: Seats
+  readonly slots: CheckSlots
   /** A token a proxy; null: no limit. */
   readonly limiter: { readonly take: RateLimiter['take']; readonly burst: number } | null
   readonly clock: Clock
@@ -129,19 +129,19 @@ export const createCheckProxies = (deps: {
   const { check, data, limiter, clock } = deps
 
   /** @returns what gives back one seat */
-  const admit = ({ caller, proxies: { length } }: Order): (() => void) => {
+  const admit = ({ caller, proxies: { length } }: CheckOrder): (() => void) => {
     const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
-    if (waitS > 0) throw refuseUntil('rate_limited', `${length} checks are more than you may have now`, waitS)
-    const seats = deps.seats.take(caller, length)
+    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `${length} checks are more than you may have now`, waitS)
+    const seats = deps.slots.take(caller, length)
     if (seats === 'of caller')
-      throw refuseUntil('rate_limited', 'as many checks of yours run as may; await some', 1)
-    if (seats === 'of all') throw refuseUntil('overloaded', 'as many checks run as may', 1)
+      throw refuseWithRetryAfter('rate_limited', 'as many checks of yours run as may; await some', 1)
+    if (seats === 'of all') throw refuseWithRetryAfter('overloaded', 'as many checks run as may', 1)
     return seats
   }
 
-  const one = async ({ written, place, shown }: Job, order: Order, signal: AbortSignal) => {
+  const one = async ({ written, place, shown }: Job, order: CheckOrder, signal: AbortSignal) => {
     const checkedAt = isoTime(clock())
-    if (place === null) return notFound(shown, checkedAt)
+    if (place === null) return hostNotFoundResult(shown, checkedAt)
     const { protocols = written.protocol === null ? undefined : [written.protocol] } = order
     const found = await check(
       place,
@@ -152,7 +152,7 @@ export const createCheckProxies = (deps: {
       },
       signal,
     )
-    return toldOf(shown, found, found.exitIp === null ? nothingKnown : await data.of(found.exitIp), checkedAt)
+    return toCheckResult(shown, found, found.exitIp === null ? emptyIpFacts : await data.of(found.exitIp), checkedAt)
   }
 
   return async (order) => {
@@ -164,7 +164,7 @@ export const createCheckProxies = (deps: {
       const jobs = await Promise.all(
         writtens.map(async (written) => {
           const shown = shownOf(written)
-          return { written, shown, place: await pin(written, shown, looking) }
+          return { written, shown, place: await resolveProxyHost(written, shown, looking) }
         }),
       )
       const stopping = new AbortController()
@@ -184,7 +184,7 @@ export const createCheckProxies = (deps: {
           yield* asTheyCome(running)
         } catch (error) {
           if (error instanceof CheckUnavailable)
-            throw refuseUntil('overloaded', `checks cannot be made now: ${error.message}`, 5)
+            throw refuseWithRetryAfter('overloaded', `checks cannot be made now: ${error.message}`, 5)
           throw error
         } finally {
           stopping.abort()
@@ -199,13 +199,13 @@ export const createCheckProxies = (deps: {
 }
 
 /** Bounds how many checks run at once, in all and for one caller. */
-export type Seats = {
+export type CheckSlots = {
   /** Gives one of them back, once for each; or says whose are all taken. */
   take(subject: string, count: number): (() => void) | 'of caller' | 'of all'
   readonly taken: () => number
 }
 
-export const createSeats = (limits: { readonly total: number; readonly perCaller: number }): Seats => {
+export const createCheckSlots = (limits: { readonly total: number; readonly perCaller: number }): CheckSlots => {
   const byCaller = createTally<string>()
   let taken = 0
   return {

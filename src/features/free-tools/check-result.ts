@@ -4,7 +4,7 @@ import type { IpFacts } from '../free-list/ip-data.ts'
 import type { CheckResult } from '../free-list/probe-port.ts'
 
 /** What a caller is told when a check fails: the faults of checks, and that the name of the proxy leads nowhere. */
-export const toldErrors = [...checkErrors, 'host_not_found'] as const
+export const publicErrors = [...checkErrors, 'host_not_found'] as const
 
 export const ProxyCheckResult = z
   .object({
@@ -23,7 +23,7 @@ export const ProxyCheckResult = z
       .meta({ description: 'It put a certificate of its own in place of the true one.' }),
     latency_ms: z.int().nullable().meta({ description: 'Of a whole request by its quickest protocol.' }),
     connect_ms: z.int().nullable(),
-    error: z.enum(toldErrors).nullable().meta({ description: 'Null when it is alive.' }),
+    error: z.enum(publicErrors).nullable().meta({ description: 'Null when it is alive.' }),
     detail: z.string().nullable().meta({ description: 'The same for people.' }),
     checked_at: z.string().meta({ format: 'date-time' }),
   })
@@ -50,7 +50,7 @@ export const resultExample: ProxyCheckResult = {
 }
 
 /** @param facts of the address that its requests come out of */
-export const toldOf = (
+export const toCheckResult = (
   proxy: string,
   found: CheckResult,
   facts: IpFacts,
@@ -73,7 +73,7 @@ export const toldOf = (
   checked_at: checkedAt,
 })
 
-export const notFound = (proxy: string, checkedAt: string): ProxyCheckResult => ({
+export const hostNotFoundResult = (proxy: string, checkedAt: string): ProxyCheckResult => ({
   proxy,
   alive: false,
   protocols: [],
@@ -105,7 +105,7 @@ export const CheckSummary = z
 
 export type CheckSummary = z.output<typeof CheckSummary>
 
-const mostNetworks = 5
+const maxNetworks = 5
 
 /** How often each value comes, the most frequent first. */
 const counted = (values: readonly (string | null)[], most = values.length): Record<string, number> => {
@@ -123,7 +123,7 @@ export const summaryOf = (results: readonly ProxyCheckResult[]): CheckSummary =>
     anonymity: counted(alive.map((result) => result.anonymity)),
     networks: counted(
       alive.map((result) => result.asn_org),
-      mostNetworks,
+      maxNetworks,
     ),
   }
 }

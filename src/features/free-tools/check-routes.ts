@@ -5,7 +5,7 @@ import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError, errorBody } from '../../platform/http/errors.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { type CheckProxies, type Finding, type Order, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
+import { type CheckProxies, type Finding, type CheckOrder, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, resultExample, summaryOf } from './check-result.ts'
 import { maxProxyText, proxyForms } from './proxy-text.ts'
 
@@ -82,7 +82,7 @@ export const freeProxyCheckRoutes = ({
 }: {
   readonly checkProxies: CheckProxies
 }): readonly Route[] => {
-  const all = async (order: Order): Promise<readonly Finding[]> => {
+  const all = async (order: CheckOrder): Promise<readonly Finding[]> => {
     const findings: Finding[] = []
     for await (const finding of await checkProxies(order)) findings.push(finding)
     return findings
@@ -102,13 +102,13 @@ export const freeProxyCheckRoutes = ({
       examples: { query: { proxy: resultExample.proxy } },
       responses: { 200: { description: 'What came of it.', body: ProxyCheckResult, example: resultExample } },
       errors: [],
-      handler: async ({ query: { proxy, protocol, timeout_ms }, address, gone }) => {
+      handler: async ({ query: { proxy, protocol, timeout_ms }, address, clientGone }) => {
         const [finding] = await all({
           proxies: [proxy],
           ...(protocol === undefined ? {} : { protocols: [protocol] }),
           timeoutMs: timeout_ms,
           caller: addressSubject(address),
-          signal: gone(),
+          signal: clientGone(),
         })
         return { status: 200, body: finding!.result }
       },
@@ -147,7 +147,7 @@ export const freeProxyCheckRoutes = ({
       handler: async ({
         body: { proxies, protocols: wanted, timeout_ms },
         address,
-        gone,
+        clientGone,
         headers,
         requestId,
       }) => {
@@ -156,7 +156,7 @@ export const freeProxyCheckRoutes = ({
           protocols: wanted,
           timeoutMs: timeout_ms,
           caller: addressSubject(address),
-          signal: gone(),
+          signal: clientGone(),
         }
         if (wantsEvents(headers.accept))
           return { status: 200, text: Readable.from(asEvents(await checkProxies(order), requestId)) }

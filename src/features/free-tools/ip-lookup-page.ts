@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { addressSubject } from '../../platform/http/client-address.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -59,7 +59,7 @@ ${attributionLine()}`,
       return refusedView(view(asked, nothing, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'))
     try {
       const waitS = (await deps.limit?.take(addressSubject(browser.address))) ?? 0
-      if (waitS > 0) throw refuseUntil('rate_limited', 'too many look-ups; wait a moment', waitS)
+      if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many look-ups; wait a moment', waitS)
       return show(view(asked, factsOf(await deps.lookUp(asked === '' ? browser.address : asked)), null))
     } catch (error) {
       const { text, status } = refusalOf(error)

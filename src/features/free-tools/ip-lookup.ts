@@ -6,7 +6,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
-import { type IpData, type IpFacts, nothingKnown } from '../free-list/ip-data.ts'
+import { type IpData, type IpFacts, emptyIpFacts } from '../free-list/ip-data.ts'
 import { attribution } from '../free-list/ip-tables.ts'
 import type { LiveList } from '../free-list/live-list.ts'
 
@@ -109,7 +109,7 @@ export const createLookUp = (deps: {
     const reserved = !isAllowedAddress(ip, { allowLoopback: false })
     const nowMs = clock()
     const [facts, live, endpoints] = await Promise.all([
-      reserved && !isSandboxAddress(ip) ? nothingKnown : data.of(ip),
+      reserved && !isSandboxAddress(ip) ? emptyIpFacts : data.of(ip),
       list.current(),
       readAddress(ip, nowMs),
     ])

@@ -85,9 +85,9 @@ export const mcpRoutes = (
       responses,
       errors: [],
       handler: async (request) => {
-        const { raw, address, gone, headers } = request
+        const { raw, address, clientGone, headers } = request
         if (!isOwnOrigin(headers.origin, deps.publicUrl())) return { status: 403, text: forbidden }
-        const signal = gone()
+        const signal = clientGone()
         const handler = handlerFor({ address, gone: signal })
         const asked = new Request(new URL(mcpPath, deps.publicUrl()), {
           method: 'POST',

@@ -6,7 +6,7 @@ import { filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts
 import { countText, timeText } from '../../platform/ui/text.ts'
 import { attributionLine, countryText, networkPath, proxyColumns, warning } from '../free-list/free-proxy-pages.ts'
 import type { Network, NetworkRecord } from './network-record.ts'
-import { type Networks, type Rank, asnOf, byLife, mostRows } from './rank-networks.ts'
+import { type Networks, type Rank, asnOf, compareByLiveProxies, maxNetworkRows } from './rank-networks.ts'
 
 const root = '/networks'
 const pageRows = 100
@@ -30,7 +30,7 @@ const list = async (networks: Networks, note: string | null, { query }: Visit) =
   const before = query.get('before')
   const after = rankOf(before)
   const { networks: all, countedAt } = await networks.all(country)
-  const left = after === null ? all : all.filter((network) => byLife(network, after) > 0)
+  const left = after === null ? all : all.filter((network) => compareByLiveProxies(network, after) > 0)
   const { rows, next } = pagedOf(left, rankText, pageRows)
   const title = `Networks with public proxies${country === undefined ? '' : ` in ${countryText(country)}`}`
   const asked: Readonly<Record<string, string>> = country === undefined ? {} : { country }
@@ -108,7 +108,7 @@ const othersOf = async (
 
 const bodyOf = (record: NetworkRecord, more: Awaited<ReturnType<typeof othersOf>>) => {
   const { counts, live, not_answering: quiet, never_answered: never, note } = record
-  const first = (count: number): string => (count > mostRows ? `, the first ${mostRows}` : '')
+  const first = (count: number): string => (count > maxNetworkRows ? `, the first ${maxNetworkRows}` : '')
   return html`${note === null ? null : html`<p class="said warn" role="status">${note}.</p>`}
 <dl class="facts">
 <dt>Live</dt><dd>${countText(counts.live, 'proxy', 'proxies')}</dd>

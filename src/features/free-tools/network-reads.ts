@@ -4,7 +4,7 @@ import type { EndpointState } from '../../domain/free-list/endpoint.ts'
 type Range = { readonly first: string; readonly last: string }
 
 /** An endpoint that does not answer now, as its network shows it. */
-export type QuietRow = {
+export type UnresponsiveRow = {
   readonly ip: string
   readonly port: number
   readonly checks: number
@@ -19,9 +19,9 @@ export type RecordOfRanges = {
   readonly notAnswering: number
   readonly neverAnswered: number
   /** Those that answered last come first. */
-  readonly quiet: readonly QuietRow[]
+  readonly quiet: readonly UnresponsiveRow[]
   /** Those that were checked last come first. */
-  readonly never: readonly QuietRow[]
+  readonly never: readonly UnresponsiveRow[]
 }
 
 /** Each range is one look into the primary key; the aggregate keeps the planner from reading the whole table for it. */
@@ -43,7 +43,7 @@ export const readRanges = async (
     values: [firsts, lasts],
   })
   const listed = (state: EndpointState, newest: 'last_answered' | 'last_checked') =>
-    pool.query<QuietRow>({
+    pool.query<UnresponsiveRow>({
       name: `free-proxies-of-network-${state}`,
       text: `select host(ip) as ip, port, checks, successes, last_checked, last_answered ${inRanges}
         where state = '${state}' order by ${newest} desc, ip, port limit $3`,

@@ -4,7 +4,7 @@ import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { filterFields } from '../free-list/list-entry.ts'
 import { NetworkPage, NetworkRecord, pageExample, recordExample } from './network-record.ts'
-import { type Networks, asnOf, mostRows } from './rank-networks.ts'
+import { type Networks, asnOf, maxNetworkRows } from './rank-networks.ts'
 
 const asnParam = z
   .string()
@@ -51,7 +51,7 @@ export const networkRoutes = (deps: {
       path: '/api/networks/{asn}',
       operationId: 'getFreeNetwork',
       summary: 'The proxies of a network, live and former',
-      description: `The live proxies of a network, the endpoints that answered once and do not now, and the addresses that never answered. Each list has at most ${mostRows} rows, the most recently active first; the counts are whole. Nothing leaves this record: all of it is checked again for ever, and an endpoint that answers is listed again by itself. Needs no key.`,
+      description: `The live proxies of a network, the endpoints that answered once and do not now, and the addresses that never answered. Each list has at most ${maxNetworkRows} rows, the most recently active first; the counts are whole. Nothing leaves this record: all of it is checked again for ever, and an endpoint that answers is listed again by itself. Needs no key.`,
       tag: 'Free tools',
       access: 'public',
       writes: false,

@@ -1,6 +1,6 @@
 import { addressSubject } from '../../platform/http/client-address.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, problemsOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type Visit, openPage, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
@@ -54,7 +54,7 @@ export const proxyCheckerPages = (deps: {
   /** The path of the island that shows results as they come. */
   readonly checksScript: string
 }): readonly ConsolePage[] => {
-  const view = (typed: Typed, problems: Problems, results: Html) => ({
+  const view = (typed: FormInput, problems: Problems, results: Html) => ({
     title: 'Proxy checker',
     indexed: {
       path: '/proxy-checker',
@@ -81,7 +81,7 @@ ${attributionLine()}`,
     ],
   })
 
-  const check = async ({ browser }: Visit, typed: Typed) => {
+  const check = async ({ browser }: Visit, typed: FormInput) => {
     const proxies = typed
       .text('proxies')
       .split(/\s+/)
@@ -113,7 +113,7 @@ ${attributionLine()}`,
       name: 'showProxyChecker',
       summary: 'Checks whether proxies work',
       nav: { label: 'Proxy checker', group: 'For everybody' },
-      show: async () => show(view(untyped, {}, nothing)),
+      show: async () => show(view(emptyFormInput, {}, nothing)),
       act: { run: check },
     }),
   ]

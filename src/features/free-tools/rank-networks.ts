@@ -1,15 +1,15 @@
 import { LRUCache } from 'lru-cache'
-import { placeText } from '../../domain/free-list/endpoint.ts'
+import { socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AnnouncedNetwork, IpData, IpFacts } from '../free-list/ip-data.ts'
 import type { ListEntry } from '../free-list/list-entry.ts'
 import type { LiveList, Snapshot } from '../free-list/live-list.ts'
-import type { CensusTaker } from './census.ts'
-import type { QuietRow, RecordOfRanges } from './network-reads.ts'
+import type { CensusReader } from './census.ts'
+import type { UnresponsiveRow, RecordOfRanges } from './network-reads.ts'
 import type { Network, NetworkRecord } from './network-record.ts'
 
 /** Rows of each list. */
-export const mostRows = 200
+export const maxNetworkRows = 200
 const largestAsn = 4_294_967_295
 
 /** The number of `7922` or `AS7922`; null for anything else. */
@@ -54,12 +54,12 @@ const noteOf = (asn: number, live: number, notAnswering: number): string | null 
 export type Rank = Pick<Network, 'live' | 'not_answering' | 'never_answered' | 'asn'>
 
 /** Those with most live proxies come first. */
-export const byLife = (a: Rank, b: Rank): number =>
+export const compareByLiveProxies = (a: Rank, b: Rank): number =>
   b.live - a.live || b.not_answering - a.not_answering || b.never_answered - a.never_answered || a.asn - b.asn
 
 export const createNetworks = (deps: {
   readonly list: LiveList
-  readonly census: CensusTaker
+  readonly census: CensusReader
   readonly data: IpData
   readonly readRanges: (ranges: AnnouncedNetwork['ranges'], most: number) => Promise<RecordOfRanges>
   readonly monotonicMs: MonotonicClock
@@ -82,14 +82,14 @@ export const createNetworks = (deps: {
   const recordOf = ({ asn, ranges }: AnnouncedNetwork): Promise<RecordOfRanges> => {
     const before = kept.get(asn)
     if (before !== undefined && monotonicMs() - before.atMs < keptMs) return before.read
-    const read = readRanges(ranges, mostRows)
+    const read = readRanges(ranges, maxNetworkRows)
     kept.set(asn, { atMs: monotonicMs(), read })
     read.catch(() => kept.delete(asn))
     return read
   }
 
-  const quietRow = async (row: QuietRow) => ({
-    endpoint: placeText(row),
+  const quietRow = async (row: UnresponsiveRow) => ({
+    endpoint: socketAddressText(row),
     location: locationOf(await data.of(row.ip)),
     last_answered: dateOf(row.last_answered ?? row.last_checked),
     answered: `${row.successes} / ${row.checks}`,
@@ -134,7 +134,7 @@ export const createNetworks = (deps: {
               network.live + network.not_answering + network.never_answered > 0 &&
               (country === undefined || network.country_code === country),
           )
-          .sort(byLife),
+          .sort(compareByLiveProxies),
       }
     },
     one: async (asn) => {
@@ -154,10 +154,10 @@ export const createNetworks = (deps: {
           retesting: notAnswering,
           never_answered: neverAnswered,
         },
-        live: live.slice(0, mostRows),
+        live: live.slice(0, maxNetworkRows),
         not_answering: await Promise.all(quiet.map(quietRow)),
         never_answered: never.map((row) => ({
-          address: placeText(row),
+          address: socketAddressText(row),
           tests: row.checks,
           last_tested: dateOf(row.last_checked),
         })),

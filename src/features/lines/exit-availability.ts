@@ -1,7 +1,7 @@
 import type { FoundPlan } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Generate } from '../../domain/catalog/product.ts'
-import { type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -9,10 +9,10 @@ import type { ExitIndex } from '../exits/candidates.ts'
 import type { ExitHealth } from '../exits/exit-health.ts'
 
 const isNowhere = (targeting: Targeting): boolean =>
-  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anywhere)
+  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)
 
 /** What the lines of a plan may ask for, and where they can go out now. */
-export const createReach = (deps: {
+export const createExitAvailability = (deps: {
   readonly catalog: { current(): Catalog }
   readonly exits: {
     readonly index: () => ExitIndex
@@ -23,7 +23,7 @@ export const createReach = (deps: {
 }) => {
   const { catalog, exits } = deps
 
-  const soldOf = (
+  const sellableTargetingOf = (
     plan: Pick<FoundPlan, 'product_id'>,
   ): { readonly generate: Generate; readonly family: Family | null } => {
     const product = catalog.current().resolve(plan.product_id)
@@ -33,7 +33,7 @@ export const createReach = (deps: {
   }
 
   /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
-  const refuseNowhere = async (targeting: Targeting, family: Family | null): Promise<void> => {
+  const refuseUnavailable = async (targeting: Targeting, family: Family | null): Promise<void> => {
     await exits.recent()
     const index = exits.index()
     const unknown = index.unknownPlace(targeting)
@@ -43,7 +43,7 @@ export const createReach = (deps: {
       index.fitting(wanted, { udp: wanted.udp, family }).some(({ exitId }) => exits.health.isAlive(exitId))
     const { country, strict, udp } = targeting
     if (lives(targeting)) return
-    const ofCountry = { ...anywhere, country }
+    const ofCountry = { ...anyTargeting, country }
     if (country !== null && !lives(ofCountry))
       throw refuse(
         'invalid_targeting',
@@ -58,5 +58,5 @@ export const createReach = (deps: {
       )
   }
 
-  return { soldOf, refuseNowhere }
+  return { sellableTargetingOf, refuseUnavailable }
 }

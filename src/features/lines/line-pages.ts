@@ -3,15 +3,15 @@ import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Choice, type Problems, type Typed, fieldOf, problemsOf, selectOf, untyped } from '../../platform/ui/form.ts'
+import { type Choice, type Problems, type FormInput, fieldOf, problemsOf, selectOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
-import { type AccountVisit, type ConsolePage, type Outcome, accountPage, refusedView, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, refusedView, show } from '../../platform/ui/page.ts'
 import { countText } from '../../platform/ui/text.ts'
 import { type PlanFinder, backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
 import { type OwnPlan, planStatus } from '../plans/plan-record.ts'
 import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
-import { type LinesAsked, linesText } from './line-service.ts'
+import { type LineInput, linesText } from './line-service.ts'
 import type { TargetingInput } from './targeting-input.ts'
 
 type PickerText = (name: string) => string
@@ -27,7 +27,7 @@ const chosenOf = (places: readonly Named[], text: string): string =>
   places.some(({ code }) => code === text) ? text : ''
 
 /** What was chosen of a place, as line generation takes it. */
-export const placeIn = (text: PickerText): TargetingInput => {
+export const readLocationFields = (text: PickerText): TargetingInput => {
   const asn = text('asn')
   return {
     ...(text('country') !== '' && { country: text('country') }),
@@ -42,7 +42,7 @@ export const placeIn = (text: PickerText): TargetingInput => {
  * Fields that choose where lines go out, as far as the product sells it and exits are there now: a country first, then what is
  * in it. They stand in a form with `data-asks`, which asks for the lists of another country.
  */
-export const placePickers = async (
+export const locationPickers = async (
   deps: PlanPagesDeps,
   { productOf }: PlanFinder,
   plan: OwnPlan,
@@ -53,7 +53,7 @@ export const placePickers = async (
   const product = productOf(plan)
   const sold = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
   if (!sold.has('country')) return html``
-  const all = deps.places(product?.family ?? null)
+  const all = deps.locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
   const inside = all.get(country)
   const countries = [...all.values()]
@@ -106,13 +106,13 @@ const shownFormats: readonly LineFormat[] = lineFormats.filter((format) => forma
 type Text = (name: string) => string
 
 /** What is asked for with the fields as they are; `problems` are those that cannot be read. */
-const askedIn = (text: Text): { readonly asked: LinesAsked; readonly problems: Problems } => {
+const parseLineForm = (text: Text): { readonly asked: LineInput; readonly problems: Problems } => {
   const count = wholeOf(text('count') === '' ? usualCount : text('count'))
   const stickyMinutes = wholeOf(text('sticky') === '' ? '0' : text('sticky'))
   const protocol = wordIn(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
   const format = wordIn(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
   return {
-    asked: { ...placeIn(text), count, stickyMinutes, protocol, format },
+    asked: { ...readLocationFields(text), count, stickyMinutes, protocol, format },
     problems: {
       ...((count === undefined || count < 1) && { count: 'Type a whole number, 1 or more.' }),
       ...(stickyMinutes === undefined && { sticky: 'Type whole minutes, 0 or more.' }),
@@ -134,7 +134,7 @@ export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = finder
 
   /** One line as it would be generated, in a command to try it with. */
-  const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LinesAsked): Promise<Html> => {
+  const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
     try {
@@ -154,7 +154,7 @@ export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   ) => {
     const product = productOf(plan)
     const most = product && 'generate' in product ? product.generate.maxCount : 0
-    const { asked, problems: unread } = askedIn(text)
+    const { asked, problems: unread } = parseLineForm(text)
     const status = planStatus(plan, visit.nowMs)
     const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = asked
     const body = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined))
@@ -168,10 +168,10 @@ export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
 <live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-asks novalidate>
-${await placePickers(deps, finder, plan, text, problems)}
-${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, untyped, problems)}
+${await locationPickers(deps, finder, plan, text, problems)}
+${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
-${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, untyped, problems)}
+${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, emptyFormInput, problems)}
 ${selectOf({ name: 'format', label: 'Format', value: format, choices: shownFormats.map((value) => ({ value, label: value })) }, problems)}
 <section id="live-preview" data-live aria-live="polite" aria-label="One of them, to try"><h2>One of them, to try</h2>
 ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...asked, count, stickyMinutes })}</section>
@@ -184,9 +184,9 @@ ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : a
     }
   }
 
-  const generate = async (visit: AccountVisit, typed: Typed): Promise<Outcome> => {
+  const generate = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
     const plan = await planOf(visit)
-    const { asked, problems } = askedIn(typed.text)
+    const { asked, problems } = parseLineForm(typed.text)
     if (Object.keys(problems).length > 0)
       return refusedView(await view(visit, plan, typed.text, { problems }))
     try {

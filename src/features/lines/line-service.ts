@@ -3,13 +3,13 @@ import { maxWrittenBytes } from '../../domain/exits/username.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Gateway, OwnPlan } from '../plans/plan-record.ts'
-import { createReach } from './exit-availability.ts'
+import { createExitAvailability } from './exit-availability.ts'
 import { type JsonLine, type LineFormat, type LineProtocol, generateLines, isLineTemplate, nameBytes, templateMarks } from './generate-lines.ts'
 import { type LineSets, maxSets } from './line-sets.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
 
 /** What lines are asked for; what is left out is as the operation of the API says. */
-export type LinesAsked = TargetingInput & {
+export type LineInput = TargetingInput & {
   readonly count?: number | undefined
   readonly stickyMinutes?: number | undefined
   readonly protocol?: LineProtocol | undefined
@@ -34,17 +34,17 @@ export const linesText = ({ lines }: Pick<GeneratedLines, 'lines'>): string =>
  * Generates lines of a plan: nothing is charged, and nothing is kept but lists that are too long for a username.
  * @throws ApiError invalid_count, invalid_sticky, invalid_targeting, invalid_exclude, invalid_udp, invalid_body
  */
-export type LineDesk = (plan: OwnPlan, asked: LinesAsked) => Promise<GeneratedLines>
+export type LineService = (plan: OwnPlan, asked: LineInput) => Promise<GeneratedLines>
 
-export const createLineDesk = (
-  deps: Parameters<typeof createReach>[0] & {
+export const createLineService = (
+  deps: Parameters<typeof createExitAvailability>[0] & {
     readonly credentials: Credentials
     readonly gateway: Gateway
     readonly sets: LineSets
   },
-): LineDesk => {
+): LineService => {
   const { credentials, gateway, sets } = deps
-  const { soldOf, refuseNowhere } = createReach(deps)
+  const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
 
   return async (plan, asked) => {
     const {
@@ -55,7 +55,7 @@ export const createLineDesk = (
       protocol = asked.udp === true ? 'socks5' : 'http',
       ...input
     } = asked
-    const { generate, family } = soldOf(plan)
+    const { generate, family } = sellableTargetingOf(plan)
     if (count > generate.maxCount)
       throw refuse(
         'invalid_count',
@@ -68,7 +68,7 @@ export const createLineDesk = (
       throw refuse('invalid_body', 'template and the format custom go together')
     if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))
       throw refuse('invalid_body', `template may hold ${templateMarks} and no other braces or line breaks`)
-    await refuseNowhere(targeting, family)
+    await refuseUnavailable(targeting, family)
     const planId = plan.plan_id
     const credential = credentials.of(planId, plan.generation)
     const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes

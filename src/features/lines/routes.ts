@@ -11,7 +11,7 @@ import { maxReleased, releaseSessions } from '../exits/sticky-sessions.ts'
 import { type Gateway, PlanRecord, connectionOf, createOwnPlan, planExample } from '../plans/plan-record.ts'
 import { rotatePlanPassword } from '../plans/routes.ts'
 import { lineFormats, lineProtocols, templateMarks } from './generate-lines.ts'
-import { type LineDesk, linesText } from './line-service.ts'
+import { type LineService, linesText } from './line-service.ts'
 import { targetingCodes, targetingFields } from './targeting-input.ts'
 
 const maxLines = 5_000
@@ -58,7 +58,7 @@ export const lineRoutes = (deps: {
   readonly runner: CommandRunner
   readonly credentials: Credentials
   readonly gateway: Gateway
-  readonly lines: LineDesk
+  readonly lines: LineService
   readonly clock: Clock
 }): readonly Route[] => {
   const { pool, runner, credentials, gateway, clock } = deps

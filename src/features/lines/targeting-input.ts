@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Targeting, isPlace, maxAsn, maxExcluded, slugOf, systems, targetingProblem } from '../../domain/exits/exit-targeting.ts'
+import { type Targeting, isLocation, maxAsn, maxExcluded, slugOf, systems, targetingProblem } from '../../domain/exits/exit-targeting.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -91,7 +91,7 @@ const countryOf = (text: string, field: 'country' | 'excludeCountries'): string 
 /** A place by its code; its name, such as `Los Angeles`, reads as the same. */
 const placeOf = (text: string, field: keyof TargetingInput): string => {
   const code = slugOf(text)
-  if (isPlace(code)) return code
+  if (isLocation(code)) return code
   throw refuse(targetingCodes[field], `${field} must be a code of the geo lists such as los_angeles`)
 }
 
@@ -145,7 +145,7 @@ export const targetingOf = (input: TargetingInput, sold: readonly string[]): Tar
 }
 
 /** The request that says this targeting, with what it says alone. */
-export const inputOf = ({
+export const toTargetingInput = ({
   country,
   state,
   city,

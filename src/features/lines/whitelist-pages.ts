@@ -1,22 +1,22 @@
 import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, fieldOf, hiddenOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, hiddenOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
 import { backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
 import type { OwnPlan } from '../plans/plan-record.ts'
-import { placeIn, placePickers } from './line-pages.ts'
-import { inputOf } from './targeting-input.ts'
+import { readLocationFields, locationPickers } from './line-pages.ts'
+import { toTargetingInput } from './targeting-input.ts'
 import { type WhitelistEntry, maxWhitelist, networkForm } from './whitelist.ts'
 
 const maxLabel = 64
 
 /** Where connections of an entry go out, in the words of line generation. */
 const placeText = ({ targeting }: WhitelistEntry): string => {
-  const words = Object.entries(targeting === null ? {} : inputOf(targeting))
+  const words = Object.entries(targeting === null ? {} : toTargetingInput(targeting))
   return words.length === 0 ? 'anywhere' : words.map(([name, value]) => `${name} ${value}`).join(', ')
 }
 
@@ -66,9 +66,9 @@ ${tableOf({
 <h2>Add one</h2>
 ${problemsOf(problems)}
 <live-parts><form method="post" action="${path}" class="stack" data-asks novalidate>
-${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. You come from ${address} now.`, required: true, maxlength: 64, value: text('cidr') }, untyped, problems)}
-${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, untyped, problems)}
-${await placePickers(deps, finder, plan, text, problems)}
+${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. You come from ${address} now.`, required: true, maxlength: 64, value: text('cidr') }, emptyFormInput, problems)}
+${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, emptyFormInput, problems)}
+${await locationPickers(deps, finder, plan, text, problems)}
 <label class="choice"><input type="checkbox" name="move" value="yes"${text('move') === 'yes' ? { html: ' checked' } : null}> <span>Take it from another plan of mine</span></label>
 <div class="acts"><button class="first">Add</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,
@@ -81,7 +81,7 @@ ${await placePickers(deps, finder, plan, text, problems)}
     }
   }
 
-  const change = async (visit: AccountVisit, typed: Typed) => {
+  const change = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
     const path = planPath(plan.plan_id, '/whitelist')
     const removed = typed.text('remove')
@@ -95,7 +95,7 @@ ${await placePickers(deps, finder, plan, text, problems)}
       ...(label.length > maxLabel && { label: `A label has at most ${maxLabel} characters.` }),
     }
     if (Object.keys(problems).length > 0) return refusedView(await view(visit, plan, typed.text, problems))
-    const place = placeIn(typed.text)
+    const place = readLocationFields(typed.text)
     try {
       await deps.addToWhitelist(plan, visit.account.accountId, {
         entries: [

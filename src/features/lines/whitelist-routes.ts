@@ -6,7 +6,7 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.t
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createOwnPlan, planExample } from '../plans/plan-record.ts'
-import { inputOf, targetingCodes, targetingFields } from './targeting-input.ts'
+import { toTargetingInput, targetingCodes, targetingFields } from './targeting-input.ts'
 import { type AddToWhitelist, type Whitelist, type WhitelistEntry as Entry, maxWhitelist, maxWhitelistedAtOnce, networkForm } from './whitelist.ts'
 
 const params = z.object({ id: z.string() })
@@ -41,7 +41,7 @@ const entryCodes = Object.fromEntries(
 
 const shown = (entry: Entry): z.infer<typeof WhitelistEntry> => ({
   ...entry,
-  targeting: entry.targeting && inputOf(entry.targeting),
+  targeting: entry.targeting && toTargetingInput(entry.targeting),
 })
 
 /** Who may use a plan without credentials, and where such connections go out. */

@@ -6,7 +6,7 @@ import { type AccountId, type PlanId, newId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import type { OwnPlan } from '../plans/plan-record.ts'
-import { createReach } from './exit-availability.ts'
+import { createExitAvailability } from './exit-availability.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
 
 /** Entries of one account, over all of its plans. */
@@ -15,7 +15,7 @@ export const maxWhitelist = 150
 export const maxWhitelistedAtOnce = 10
 
 /** The widest networks: 256 addresses of IPv4, one customer's of IPv6. */
-export const widest = { ipv4: 24, ipv6: 64 } as const
+export const minPrefixLength = { ipv4: 24, ipv6: 64 } as const
 
 export type WhitelistEntry = {
   readonly id: string
@@ -32,7 +32,7 @@ export type WhitelistEntry = {
 export type NewEntry = Pick<WhitelistEntry, 'cidr' | 'label' | 'targeting'>
 
 /** What a whitelist takes, for refusals. */
-export const networkForm = `a public address or network, at most a /${widest.ipv4} of IPv4 or a /${widest.ipv6} of IPv6`
+export const networkForm = `a public address or network, at most a /${minPrefixLength.ipv4} of IPv4 or a /${minPrefixLength.ipv6} of IPv6`
 
 /**
  * The one text of a network: `203.0.113.7` is `203.0.113.7/32`. Null for what is none, is wider than a /24 (IPv6: /64), has
@@ -46,7 +46,7 @@ export const networkOf = (text: string, allowLoopback: boolean): string | null =
   if (kind === 'ipv4' && !ipaddr.IPv4.isValidFourPartDecimal(address)) return null
   const full = kind === 'ipv4' ? 32 : 128
   const prefix = bits === undefined ? full : /^\d{1,3}$/.test(bits) ? Number(bits) : -1
-  if (prefix < widest[kind] || prefix > full) return null
+  if (prefix < minPrefixLength[kind] || prefix > full) return null
   if (!isAllowedAddress(parsed.toString(), { allowLoopback })) return null
   const cidr = `${parsed.toString()}/${prefix}`
   const network =
@@ -208,21 +208,21 @@ export type AddToWhitelist = (
 ) => Promise<readonly WhitelistEntry[]>
 
 export const createAddToWhitelist = (
-  deps: Parameters<typeof createReach>[0] & {
+  deps: Parameters<typeof createExitAvailability>[0] & {
     readonly whitelist: Whitelist
     /** Whether loopback addresses may be on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
     readonly allowLoopback: boolean
   },
 ): AddToWhitelist => {
-  const { soldOf, refuseNowhere } = createReach(deps)
+  const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
   return async (found, accountId, asked) => {
-    const { generate, family } = soldOf(found)
+    const { generate, family } = sellableTargetingOf(found)
     const entries = new Map<string, NewEntry>()
     for (const [at, { cidr: text, label = '', targeting: wanted }] of asked.entries.entries()) {
       const cidr = networkOf(text, deps.allowLoopback)
       if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
       const targeting = wanted === undefined ? null : targetingOf(wanted, generate.targeting)
-      if (targeting !== null) await refuseNowhere(targeting, family)
+      if (targeting !== null) await refuseUnavailable(targeting, family)
       entries.set(cidr, { cidr, label, targeting })
     }
     const plan = { planId: found.plan_id, accountId }

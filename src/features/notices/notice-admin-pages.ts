@@ -5,7 +5,7 @@ import { type Audience, type NoticeKind, audiences, noticeKinds } from '../../do
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { type NoticeId, deriveId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, selectOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, selectOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -71,7 +71,7 @@ const wordIn = <const Word extends string>(words: readonly Word[], text: string)
   words.find((word) => word === text)
 
 /** What was typed, as a notice; `problems` are fields that cannot be read. */
-const draftOf = (typed: Typed): { readonly draft: NoticeDraft; readonly problems: Problems } => {
+const draftOf = (typed: FormInput): { readonly draft: NoticeDraft; readonly problems: Problems } => {
   const { text } = typed
   const orNull = (name: string): string | null => (text(name) === '' ? null : text(name))
   const expiresAt = instantOf(text('expiresAt'))
@@ -115,7 +115,7 @@ ${draft.linkHref === null ? nothing : html`<p><a href="${draft.linkHref}" rel="n
 
 const newView = async (
   visit: PersonVisit,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
   preview: Html | null,
 ): Promise<View> => ({
@@ -136,7 +136,7 @@ ${fieldOf({ name: 'linkLabel', label: 'Words of the link', maxlength: 64 }, type
   same: ['npx farebox notices publish --kind INFO --audience ALL --title "…" --body "…"'],
 })
 
-const write = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const write = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const { draft, problems: unread } = draftOf(typed)
   const problems: Problems = {
     ...unread,
@@ -200,7 +200,7 @@ export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] 
       name: 'writeNotice',
       summary: 'Writes a notice, with a preview and how many will see it',
       confirmed: true,
-      show: async (visit) => show(await newView(visit, untyped, {}, null)),
+      show: async (visit) => show(await newView(visit, emptyFormInput, {}, null)),
       act: { once: true, run: (visit, typed) => write(deps, visit, typed) },
     }),
     personPage({

@@ -5,7 +5,7 @@ import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type NoticeId, deriveId, newId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { readText, refuseUnmade } from '../../platform/cli/options.ts'
+import { readText, requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { type NoticeResult, createNotices } from './notice-service.ts'
 import { noticeFields } from './routes.ts'
@@ -89,7 +89,7 @@ const publish = async (context: CliContext, options: PublishOptions): Promise<Cl
 }
 
 const list = async ({ pool, clock }: CliContext, options: { readonly all?: boolean }): Promise<CliOutput> => {
-  await refuseUnmade(pool, 'read.notices')
+  await requireReadTable(pool, 'read.notices')
   const { rows } = await pool.query<NoticeRow>(
     `select * from read.notices where $1::boolean or expires_at is null or expires_at > $2::timestamptz
       order by published_at desc, notice_id desc`,

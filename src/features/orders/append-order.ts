@@ -5,17 +5,17 @@ import { type OrderDraft, type PlacementAnswer, decidePlacement } from '../../do
 import type { Order } from '../../domain/orders/fold.ts'
 import type { CommandDecision, Fold } from '../../kernel/decider.ts'
 import type { Actor, DomainEvent } from '../../kernel/event.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import { type OrderId, heldPlanId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
-import type { UnderKey } from '../../platform/http/idempotency.ts'
+import type { IdempotentResult } from '../../platform/http/idempotency.ts'
 import { type Payer, actorOfPayer, capCentsOf } from './payer.ts'
 
 /** What stands after an order was asked for. */
-export type Placed = UnderKey & {
+export type PlacedOrder = IdempotentResult & {
   readonly order: Order
   /** What an order that awaits its payment waits for; left out for any other. */
   readonly invoice?: AwaitedInvoice | null
@@ -25,7 +25,7 @@ export type Placed = UnderKey & {
  * A stream that is decided with the order, such as that of the subscription whose period it pays. What it says lands
  * with the order; null turns the order away, and nothing is written.
  */
-export type Beside<State> = {
+export type CompanionAppend<State> = {
   readonly stream: StreamName
   // biome-ignore lint/suspicious/noExplicitAny: it is handed its own stream's events only
   readonly fold: Fold<State, any>
@@ -33,8 +33,8 @@ export type Beside<State> = {
 }
 
 /** The stream beside the order turned it away. */
-export class OrderTurnedAway extends Error {
-  override readonly name = 'OrderTurnedAway'
+export class OrderRejected extends Error {
+  override readonly name = 'OrderRejected'
 }
 
 export type OrderRequest = {
@@ -47,7 +47,7 @@ export type OrderRequest = {
   /** Left out: the caller's key or session. */
   readonly actor?: Actor
   // biome-ignore lint/suspicious/noExplicitAny: its state is between it and its fold
-  readonly beside?: Beside<any>
+  readonly companion?: CompanionAppend<any>
   /** Makes the relation to the customer: called before an invoice is opened for one who may be new. */
   readonly relate?: () => Promise<void>
   /** What a retry under the same key must ask for again (src/market/orders/fingerprint.ts). */
@@ -57,7 +57,7 @@ export type OrderRequest = {
 }
 
 /** A request with what its key comes to. */
-export type Asked = {
+export type KeyedOrderRequest = {
   readonly request: OrderRequest
   readonly orderId: OrderId
   /** The client's, or the one that the server made. */
@@ -73,7 +73,7 @@ export const keyConflict = (): ApiError =>
   )
 
 /** The answer for an order that stood under the key before. */
-export const standing = ({ idempotencyKey }: Asked, order: Order): Placed => ({
+export const answerForExistingOrder = ({ idempotencyKey }: KeyedOrderRequest, order: Order): PlacedOrder => ({
   order,
   replayed: true,
   idempotencyKey,
@@ -84,13 +84,13 @@ export const standing = ({ idempotencyKey }: Asked, order: Order): Placed => ({
  * `place` pays at once, `look` decides the same and writes nothing, `pay-awaited` pays an order that awaits its payment
  * by what is there.
  */
-export type AttemptMode = 'place' | 'look' | 'pay-awaited'
+export type AppendMode = 'place' | 'dry-run' | 'pay-awaited'
 
 /** Asks the log for an order, on the plan that is held where its product tops one up. */
-export type Attempt = (
+export type AppendOrder = (
   request: OrderRequest,
   draft: OrderDraft,
-  mode?: AttemptMode,
+  mode?: AppendMode,
 ) => Promise<
   CommandOutcome<PlacementAnswer> & { /** As it was asked for: with its plan. */ readonly draft: OrderDraft }
 >
@@ -99,43 +99,43 @@ export type Attempt = (
 const maxHeldPlans = 100_000
 const maxPlansAProduct = 1_000
 
-export const createAttempt = (deps: { readonly log: EventLog; readonly runner: CommandRunner }): Attempt => {
+export const createAppendOrder = (deps: { readonly log: EventLog; readonly runner: CommandRunner }): AppendOrder => {
   const { log, runner } = deps
   // An old key's order is found by the conflict on its stream. Without atomic items the debit, which the wallet forgets
   // after seven days, would have landed a second time by then.
   const orderAssumed = log.atomicItems === true ? ({ assume: 'absent' } as const) : {}
-  const heldPlans = new LRUCache<string, number>(growingTo(maxHeldPlans))
+  const heldPlans = new LRUCache<string, number>(growingCacheOptions(maxHeldPlans))
 
-  const ask = async (request: OrderRequest, draft: OrderDraft, mode: AttemptMode) => {
+  const ask = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
     const { accountId } = request.caller
     const streams = orderStreams(draft)
-    const { beside } = request
+    const { companion } = request
     const placement = { draft, capCents: capCentsOf(request.caller), payAwaited: mode === 'pay-awaited' }
     const { answer, position } = await runner.run({
       name: `place-${draft.kind}`,
       streams: {
         ...streams,
         order: { ...streams.order, ...orderAssumed },
-        ...(beside && { beside: { stream: beside.stream, fold: beside.fold } }),
+        ...(companion && { companion: { stream: companion.stream, fold: companion.fold } }),
       },
       decide: (states, { nowMs }): CommandDecision<PlacementAnswer | { readonly kind: 'turned_away' }> => {
         const decision = decidePlacement(states, placement, nowMs)
-        if (mode === 'look') return { appends: [], answer: decision.answer }
-        if (!beside || decision.answer.kind !== 'placed') return decision
-        const events = beside.decide(states.beside, decision.answer.order)
+        if (mode === 'dry-run') return { appends: [], answer: decision.answer }
+        if (!companion || decision.answer.kind !== 'placed') return decision
+        const events = companion.decide(states.companion, decision.answer.order)
         if (events === null) return { appends: [], answer: { kind: 'turned_away' } }
-        return { ...decision, appends: [...decision.appends, { stream: beside.stream, events }] }
+        return { ...decision, appends: [...decision.appends, { stream: companion.stream, events }] }
       },
       correlationId: request.requestId,
       actor: actorOf(request),
       account: accountId,
     })
-    if (answer.kind === 'turned_away') throw new OrderTurnedAway(`${draft.orderId} was turned away`)
+    if (answer.kind === 'turned_away') throw new OrderRejected(`${draft.orderId} was turned away`)
     return { answer, position, draft }
   }
 
   /** Asks on the held plan; when that has run out, on the next one. */
-  const askOnHeldPlan = async (request: OrderRequest, draft: OrderDraft, mode: AttemptMode) => {
+  const askOnHeldPlan = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
     const { accountId, customerId, productId } = draft
     const held = JSON.stringify([accountId, customerId, productId])
     for (let n = heldPlans.get(held) ?? 0; n < maxPlansAProduct; n += 1) {

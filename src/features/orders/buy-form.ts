@@ -7,15 +7,15 @@ import { type Html, html } from '../../platform/ui/html.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import { payerOf } from './payer.ts'
-import type { Buy } from './place-order.ts'
+import type { PlaceOrder } from './place-order.ts'
 
 /** A purchase for the account itself; `path` is the page that it comes from, so that no call of the API is the same. */
 export const purchaseOf = (
   visit: AccountVisit,
   key: string,
   productId: string,
-  body: Parameters<Buy>[0]['body'],
-): Parameters<Buy>[0] => ({
+  body: Parameters<PlaceOrder>[0]['body'],
+): Parameters<PlaceOrder>[0] => ({
   caller: payerOf(visit),
   scope: wholeAccount(visit.account.accountId),
   requestId: visit.requestId,
@@ -59,7 +59,7 @@ export const topUpLink = (missingCents: number): Html =>
 export const refusedPurchase = (
   error: unknown,
   quotedCents: number,
-): { readonly said: Html; readonly status: 400 | 409 | 429 } => {
+): { readonly message: Html; readonly status: 400 | 409 | 429 } => {
   const { text: problem, status } = refusalOf(error)
   const { code, extra = {} } = error as ApiError
   const figure = (name: string): number => Number(extra[name])
@@ -69,6 +69,6 @@ export const refusedPurchase = (
       : code === 'price_changed'
         ? html`The price is ${dollarText(figure('amountCents'))} now, not ${dollarText(quotedCents)}. Below is the new quote.`
         : html`${problem}`
-  const said = html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
-  return { said, status: code === 'insufficient_balance' ? 409 : status }
+  const message = html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
+  return { message, status: code === 'insufficient_balance' ? 409 : status }
 }

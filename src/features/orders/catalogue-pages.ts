@@ -1,6 +1,6 @@
 import { createAvailableMicros } from '../../../projections/balances.ts'
 import type { CustomerDeps } from '../../app/console-pages.ts'
-import { type StockCount, freeIn, orderableCountries } from '../../domain/catalog/availability.ts'
+import { type StockCount, freeCount, orderableCountries } from '../../domain/catalog/availability.ts'
 import { countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
 import type { Quote } from '../../domain/catalog/pricing.ts'
 import { type Product, isDedicated } from '../../domain/catalog/product.ts'
@@ -8,7 +8,7 @@ import { numberOf } from '../../domain/catalog/targeting.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Choice, type Problems, type Typed, fieldOf, problemOfRefusal, problemsOf, selectOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import { type Choice, type Problems, type FormInput, fieldOf, problemOfRefusal, problemsOf, selectOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
@@ -18,11 +18,11 @@ import { createQuotes } from '../catalog/quotes.ts'
 import { productView, quoteView } from '../catalog/views.ts'
 import { chargeOf, payForm, purchaseOf, refusedPurchase } from './buy-form.ts'
 import { payerOf } from './payer.ts'
-import { createBuy } from './place-order.ts'
+import { createPlaceOrder } from './place-order.ts'
 import { prepareOrder } from './prepare-order.ts'
 
 /** What is asked of a product, as the texts of the API's price query. */
-type Asked = { readonly quantity: string } & Readonly<Record<string, string>>
+type OrderFormValues = { readonly quantity: string } & Readonly<Record<string, string>>
 
 const familyNames: Readonly<Record<Product['family'], string>> = {
   residential: 'Residential',
@@ -37,7 +37,7 @@ const daysText = (days: number): string => countText(days, 'day')
 /** How many can be sold in a country: of the pool that has most. */
 const freeOf = (product: Product, counts: readonly StockCount[], country: string): number =>
   isDedicated(product)
-    ? Math.max(0, ...ratesIn(product, country).map(({ target }) => freeIn(counts, target)))
+    ? Math.max(0, ...ratesIn(product, country).map(({ target }) => freeCount(counts, target)))
     : 0
 
 /** The first of what may be chosen where the text is none of it. */
@@ -45,7 +45,7 @@ const oneOf = (choices: readonly string[], text: string, usual = ''): string =>
   choices.includes(text) ? text : choices.includes(usual) ? usual : (choices[0] ?? '')
 
 /** What was asked for, with what is usual in the place of what cannot be chosen; a quantity stays as it was typed. */
-const askedOf = (product: Product, counts: readonly StockCount[], text: (name: string) => string): Asked => {
+const parseOrderForm = (product: Product, counts: readonly StockCount[], text: (name: string) => string): OrderFormValues => {
   const quantity = text('quantity') === '' ? String(product.minQuantity) : text('quantity')
   if (!isDedicated(product)) return { quantity }
   const stocked = orderableCountries(product, counts)
@@ -86,7 +86,7 @@ const distinct = <Value extends string | number>(values: readonly (Value | null)
 ]
 
 /** The fields that choose what is quoted. */
-const fields = (product: Product, counts: readonly StockCount[], asked: Asked, problems: Problems): Html => {
+const fields = (product: Product, counts: readonly StockCount[], asked: OrderFormValues, problems: Problems): Html => {
   const quantity = fieldOf(
     {
       name: 'quantity',
@@ -96,7 +96,7 @@ const fields = (product: Product, counts: readonly StockCount[], asked: Asked, p
       maxlength: 9,
       value: asked.quantity,
     },
-    untyped,
+    emptyFormInput,
     problems,
   )
   if (!isDedicated(product)) return quantity
@@ -171,7 +171,7 @@ export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const { catalog, stock } = deps
   const { quoteOf, stockOf } = createQuotes(deps)
   const availableMicros = createAvailableMicros(deps.db)
-  const buy = createBuy(deps)
+  const buy = createPlaceOrder(deps)
 
   const list = async ({ account }: AccountVisit) => {
     await deps.reads.settledHere(account.accountId, 0)
@@ -234,7 +234,7 @@ export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
     const { available } = quoteView(product, figures, counts)
     const { quantity, target } = figures
     if (!available)
-      return html`<p>${product.state === 'active' && target !== null ? `${countText(freeIn(counts, target), 'address is', 'addresses are')} free there, fewer than these.` : 'It cannot be ordered now.'}</p>`
+      return html`<p>${product.state === 'active' && target !== null ? `${countText(freeCount(counts, target), 'address is', 'addresses are')} free there, fewer than these.` : 'It cannot be ordered now.'}</p>`
     const meta = target === null ? {} : metaOf(target)
     return payForm(visit, {
       cents,
@@ -274,7 +274,7 @@ ${await orderForm(visit, product, figures, counts)}`
   ) => {
     const asking = { caller: payerOf(visit), after: null }
     const counts = await stockOf(product, asking)
-    const asked = askedOf(product, counts, text)
+    const asked = parseOrderForm(product, counts, text)
     const quoted = await quoteOf(product, asked, asking).then(
       ({ figures }) => ({ figures, problems: {} as Problems }),
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
@@ -320,10 +320,10 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
     body: html`<div class="empty"><p>It is not sold any more.</p>${successorId === null ? null : html`<p><a href="/console/catalogue/${successorId}">What is sold in its place</a></p>`}</div>`,
   })
 
-  const order = async (visit: AccountVisit, typed: Typed) => {
+  const order = async (visit: AccountVisit, typed: FormInput) => {
     const product = productOf(visit)
     if (product.state === 'retired') return refusedView(retiredView(product), 409)
-    const expected = wholeCentsOf(typed.text('expected'))
+    const expected = parseWholeCents(typed.text('expected'))
     const meta = Object.fromEntries(
       ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
         .filter((name) => typed.text(name) !== '')
@@ -343,8 +343,8 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
       const { orderId } = placed.order.details
       return goTo(`/console/orders/${orderId}`, placed.replayed ? 'It was ordered before.' : 'Ordered.')
     } catch (error) {
-      const { said, status } = refusedPurchase(error, expected)
-      return refusedView((await view(visit, product, typed.text, said)).view, status)
+      const { message, status } = refusedPurchase(error, expected)
+      return refusedView((await view(visit, product, typed.text, message)).view, status)
     }
   }
 

@@ -12,11 +12,11 @@ import { type StreamName, ledgerStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type Poller, handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { type Poller, handlerGraceMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { readOrder, withRefundEvidence } from './refund-order.ts'
 
 /** Where the debit of an order stands, when its order stream may not exist yet. */
-export type DebitPlace = { readonly accountId: AccountId; readonly revision: number }
+export type DebitRef = { readonly accountId: AccountId; readonly revision: number }
 
 /** An order at its end; `position` is that of the last event which brought it there, null when it stood there before. */
 export type Completed = { readonly order: Order; readonly position: number | null }
@@ -25,7 +25,7 @@ export type Completed = { readonly order: Order; readonly position: number | nul
  * Brings a paid order to its end and returns it; null when nothing of it is found. Safe to call at any time and any
  * number of times. Rejects as the command runner does.
  */
-export type CompleteOrder = (orderId: OrderId, debit: DebitPlace | null) => Promise<Completed | null>
+export type CompleteOrder = (orderId: OrderId, debit: DebitRef | null) => Promise<Completed | null>
 
 type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: number }
 
@@ -43,7 +43,7 @@ export const createCompletion = (deps: {
   }
 
   /** The whole order from its own stream, else from the debit that carries it. */
-  const paidOrder = async (orderId: OrderId, debit: DebitPlace | null): Promise<PaidOrder | null> => {
+  const paidOrder = async (orderId: OrderId, debit: DebitRef | null): Promise<PaidOrder | null> => {
     const standing = await readOrder(log, orderId)
     // The balance is in the order already and is not looked at again.
     if (standing?.paid) return { order: standing.details, availableAfterMicros: 0 }
@@ -93,7 +93,7 @@ export const startCompletionReactor = (deps: {
     name: 'open-orders',
     read: `select distinct on (order_id) order_id, account_id, debit_revision
              from read.open_orders where opened_at <= $1::timestamptz order by order_id, step desc`,
-    values: () => [isoTime(clock() - handlersTimeMs)],
+    values: () => [isoTime(clock() - handlerGraceMs)],
     key: { order_id: 'text' },
     limit: 100,
     work: async ({ order_id: orderId, account_id: accountId, debit_revision: revision }) => {

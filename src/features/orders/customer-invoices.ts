@@ -17,16 +17,16 @@ import type { PayPage } from './order-errors.ts'
 import { readOrder } from './refund-order.ts'
 
 /** An order with the open invoice that it waits for. */
-export type Invoiced = PayPage & {
+export type InvoicedOrder = PayPage & {
   /** As it is by now: its payment may have been quicker. */
   readonly order: Order
   /** Of several requests under one key at once, the one that made the order; false where it stood already. */
-  readonly made: boolean
+  readonly created: boolean
   readonly position: number | null
 }
 
 /** How an awaited order stands when it is asked for again. */
-export type Looked = {
+export type AwaitedOrderStatus = {
   readonly order: Order
   /** The invoice that can still be paid; null when it closed. */
   readonly open: PayPage | null
@@ -35,7 +35,7 @@ export type Looked = {
 }
 
 /** The pay pages of orders: what `src/market/orders/service.ts` needs of deposits. */
-export type HostedOrders = {
+export type CustomerInvoices = {
   /** Whether a gateway is live that takes this rail: the service's own, or (a customer's order) the reseller's. */
   takes(rail: Rail, reseller: AccountId | null): Promise<boolean>
   /** The rails that have a live gateway of the service. */
@@ -50,9 +50,9 @@ export type HostedOrders = {
     amountCents: number,
     cause: Cause,
     relate?: () => Promise<void>,
-  ): Promise<Invoiced>
+  ): Promise<InvoicedOrder>
   /** Asks the provider for a payment that nobody told of yet, and looks how the order stands then. */
-  look(order: Order, cause: Cause): Promise<Looked>
+  statusOf(order: Order, cause: Cause): Promise<AwaitedOrderStatus>
 }
 
 /** What an invoice comes to: whole cents, raised to the rail's floor; null above the maximum of one invoice. */
@@ -68,7 +68,7 @@ export const invoiceOf = (deposit: Deposit, payUrl: string | null, nowMs: number
   return { chargeCents: details.amountCents, payUrl: payable ? payUrl : null }
 }
 
-export const createHostedOrders = (deps: {
+export const createCustomerInvoices = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly deposits: Deposits
@@ -76,7 +76,7 @@ export const createHostedOrders = (deps: {
   /** Where a payer lands: the reseller's own place for its customers, else the service's. */
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   readonly clock: Clock
-}): HostedOrders => {
+}): CustomerInvoices => {
   const { log, runner, deposits, gateways, returnUrlOf, clock } = deps
 
   /** Notes on the order's stream that it waits for the invoice. */
@@ -132,7 +132,7 @@ export const createHostedOrders = (deps: {
       }
     },
 
-    look: async (order, cause) => {
+    statusOf: async (order, cause) => {
       if (!order.awaiting) throw new Error(`order ${order.details.orderId} awaits no payment`)
       const depositId = order.awaiting.depositId as DepositId
       const deposit = await deposits.settle(depositId, cause).catch((error) => {

@@ -4,14 +4,14 @@ import { type Order, decidedRefundCents } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
 import type { Role } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { amountText, centsOf, dollarText, idText, timeText } from '../../platform/ui/text.ts'
-import { explainThing } from '../finance/explain.ts'
+import { amountText, parseCents, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import { explainResource } from '../finance/explain.ts'
 import { chainOf, linkedText } from '../finance/trail-pages.ts'
 import { isReference, proposalPath } from '../wallet/wallet-service.ts'
 import { orderState } from './order-state.ts'
@@ -72,7 +72,7 @@ const shownOrder = async (deps: OperatorDeps, visit: PersonVisit) => {
   const { details } = order
   const { orderId } = details
   const { roles } = visit.visitor
-  const found = await explainThing(deps, orderId, { head: await deps.journalHead(), limit: events })
+  const found = await explainResource(deps, orderId, { head: await deps.journalHead(), limit: events })
   const fact = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   const linked = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
@@ -109,7 +109,7 @@ const maxRentals = 100
 const refundView = async (
   deps: OperatorDeps,
   visit: PersonVisit,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
 ): Promise<View> => {
   const order = await orderOf(deps, visit)
@@ -148,11 +148,11 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: 'Kept with the ref
   }
 }
 
-const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const order = await orderOf(deps, visit)
   const { orderId } = order.details
   const amount = typed.text('amount')
-  const cents = amount === '' ? null : centsOf(amount, order.details.amountCents)
+  const cents = amount === '' ? null : parseCents(amount, order.details.amountCents)
   const ticked = [...new Set(typed.all('rentals'))]
   const reference = typed.text('reference')
   const kept: readonly string[] = keptRentals(order)
@@ -228,7 +228,7 @@ export const orderPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     summary: 'Gives an order, an amount of it or some of its rentals back',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(await refundView(deps, visit, untyped, {})),
+    show: async (visit) => show(await refundView(deps, visit, emptyFormInput, {})),
     act: { once: true, run: (visit, typed) => refund(deps, visit, typed) },
   }),
 ]

@@ -8,15 +8,15 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type AccountId, type DepositId, type OrderId, type ProxyId, newId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { refuseUnmade } from '../../platform/cli/options.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createAccounts } from '../accounts/account-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
-import { readPages } from '../deposits/deposit-urls.ts'
+import { readDepositUrls } from '../deposits/deposit-urls.ts'
 import { readDeposit } from '../deposits/settle-deposit.ts'
 import { createMeter } from '../plans/meter-traffic.ts'
-import { approvalNeeded, approvalRefusal, reference } from '../wallet/wallet-commands.ts'
+import { approvalNeeded, approvalRefusal, parseReference } from '../wallet/wallet-commands.ts'
 import { invoiceOf } from './customer-invoices.ts'
 import { orderRecord } from './order-record.ts'
 import { readOrder, refundIdOf, refundOrder } from './refund-order.ts'
@@ -33,7 +33,7 @@ const list = async (context: CliContext, options: Options): Promise<CliOutput> =
   const { account, status, limit, offset } = options
   if (!(await createAccounts(context).read(account, context)))
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
-  await refuseUnmade(pool, 'read.orders')
+  await requireReadTable(pool, 'read.orders')
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   const { orders, total } = await listOrders(
     db,
@@ -98,7 +98,7 @@ const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) 
   const { runner, pool, clock } = context
   const depositId = awaiting.depositId as DepositId
   const deposit = await readDeposit(runner, depositId, context)
-  const pages = await readPages(pool, depositId)
+  const pages = await readDepositUrls(pool, depositId)
   return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
 }
 
@@ -217,7 +217,7 @@ export const registerOrders = (program: Command, cli: Cli): void => {
     .option(
       '--reference <text>',
       'what it is for, kept with the refund; the same reference is refunded once',
-      reference,
+      parseReference,
     )
     .addHelpText('after', refundHelp)
     .action(

@@ -1,7 +1,7 @@
 import type { PlacementRefusal } from '../../domain/orders/decide-placement.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 
-const arbiterMessages = {
+const allocationRefusalMessages = {
   out_of_stock: 'fewer addresses are free than were ordered',
   rental_ended: 'one of these rentals has ended and cannot be extended',
   too_far_ahead: 'a rental ends at most ten years from now; other extensions of it were placed meanwhile',
@@ -49,7 +49,7 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
         },
       )
     case 'refused_by_arbiter': {
-      const message = arbiterMessages[refusal.reason]
+      const message = allocationRefusalMessages[refusal.reason]
       if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)
       if (refusal.reason === 'too_far_ahead') return refuse('invalid_period', message)
       if (refusal.free === undefined) return refuse('out_of_stock', message)

@@ -1,8 +1,8 @@
 import type { OrderStatus } from '../../domain/orders/fold.ts'
 import type { Html } from '../../platform/ui/html.ts'
-import { type Look, stateText } from '../../platform/ui/text.ts'
+import { type BadgeTone, stateText } from '../../platform/ui/text.ts'
 
-const orderLooks: Readonly<Record<OrderStatus, readonly [string, Look]>> = {
+const orderBadges: Readonly<Record<OrderStatus, readonly [string, BadgeTone]>> = {
   awaiting_payment: ['awaits payment', 'warn'],
   processing: ['processing', 'warn'],
   completed: ['completed', 'good'],
@@ -11,4 +11,4 @@ const orderLooks: Readonly<Record<OrderStatus, readonly [string, Look]>> = {
   canceled: ['canceled', 'off'],
 }
 
-export const orderState = (status: OrderStatus): Html => stateText(...orderLooks[status])
+export const orderState = (status: OrderStatus): Html => stateText(...orderBadges[status])

@@ -3,55 +3,55 @@ import type { Order } from '../../domain/orders/fold.ts'
 import { orderedBy } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { RequireOrderable } from '../catalog/quotes.ts'
-import { type Asked, type Attempt, type Placed, actorOf, keyConflict, standing } from './append-order.ts'
-import { type HostedOrders, type Looked, chargeOf } from './customer-invoices.ts'
+import { type KeyedOrderRequest, type AppendOrder, type PlacedOrder, actorOf, keyConflict, answerForExistingOrder } from './append-order.ts'
+import { type CustomerInvoices, type AwaitedOrderStatus, chargeOf } from './customer-invoices.ts'
 import { refuseForPlacement } from './order-errors.ts'
 
 /** Orders that are paid on a pay page: one's own on a rail, and customers' that are short of credit. */
 export type PayPages = {
   /** An own order on a rail: it awaits the payment of the whole amount. */
-  invoiceOwn(asked: Asked, draft: OrderDraft): Promise<Placed>
+  invoiceOwn(asked: KeyedOrderRequest, draft: OrderDraft): Promise<PlacedOrder>
   /**
    * A customer's order that was refused: with a live rail for what its credit misses, it awaits that.
    * @throws ApiError the refusal, with the pay page where there is one
    */
-  refused(asked: Asked, draft: OrderDraft, refusal: PlacementRefusal): Promise<Placed>
+  refused(asked: KeyedOrderRequest, draft: OrderDraft, refusal: PlacementRefusal): Promise<PlacedOrder>
   /**
    * An order under its own key that awaits its payment, looked at again: paid by now, still open, or invoiced anew.
    * @param fresh The order at today's price, for the case that its invoice closed; throws what refuses it
    */
-  again(asked: Asked, order: Order, fresh: () => OrderDraft): Promise<Placed>
+  again(asked: KeyedOrderRequest, order: Order, fresh: () => OrderDraft): Promise<PlacedOrder>
 }
 
-const causeOf = ({ request }: Asked) => ({ actor: actorOf(request), correlationId: request.requestId })
+const causeOf = ({ request }: KeyedOrderRequest) => ({ actor: actorOf(request), correlationId: request.requestId })
 
 export const createPayPages = (deps: {
-  readonly hosted: HostedOrders
-  readonly attempt: Attempt
+  readonly customerInvoices: CustomerInvoices
+  readonly attempt: AppendOrder
   readonly requireOrderable: RequireOrderable
   /** Completes an order whose debit stands at this revision. */
-  readonly finish: (asked: Asked, debitRevision: number) => Promise<Placed>
+  readonly finish: (asked: KeyedOrderRequest, debitRevision: number) => Promise<PlacedOrder>
 }): PayPages => {
-  const { hosted, attempt, requireOrderable, finish } = deps
+  const { customerInvoices, attempt, requireOrderable, finish } = deps
 
   const refused: PayPages['refused'] = async (asked, draft, refusal) => {
     const { method, customerId, accountId } = draft
     const short = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
     if (short === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
-    const payable = chargeOf(method, short) !== null && (await hosted.takes(method, accountId))
+    const payable = chargeOf(method, short) !== null && (await customerInvoices.takes(method, accountId))
     if (!payable) throw refuseForPlacement(refusal)
     const { relate } = asked.request
-    const { order, position, made: _, ...page } = await hosted.invoice(draft, short, causeOf(asked), relate)
+    const { order, position, created: _, ...page } = await customerInvoices.invoice(draft, short, causeOf(asked), relate)
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
-    return { ...standing(asked, order), position }
+    return { ...answerForExistingOrder(asked, order), position }
   }
 
   /** What is there by now may pay it: other payments, an operator's credit, the reseller's own wallet. */
   const payAwaited = async (
-    asked: Asked,
-    { order, open }: Looked,
+    asked: KeyedOrderRequest,
+    { order, open }: AwaitedOrderStatus,
     fresh: () => OrderDraft,
-  ): Promise<Placed> => {
+  ): Promise<PlacedOrder> => {
     const { caller } = asked.request
     // The price is frozen for the life of the invoice, and for the day that a payment waits for the reseller's wallet.
     const frozen = open !== null || (order.awaiting?.heldUntil ?? null) !== null
@@ -63,12 +63,12 @@ export const createPayPages = (deps: {
     switch (answer.kind) {
       case 'placed':
       case 'known':
-        return { ...standing(asked, answer.order), position }
-      case 'unfinished':
+        return { ...answerForExistingOrder(asked, answer.order), position }
+      case 'partially-appended':
         return finish(asked, answer.debitRevision)
       case 'conflict':
         throw keyConflict()
-      case 'forgotten':
+      case 'expired-key':
         throw new Error(`${asked.orderId} awaits its payment and was fulfilled before`)
       case 'refused': {
         const short = answer.refusal.code === 'customer_credit_insufficient'
@@ -81,31 +81,31 @@ export const createPayPages = (deps: {
   }
 
   const again: PayPages['again'] = async (asked, order, fresh) => {
-    const looked = await hosted.look(order, causeOf(asked))
+    const looked = await customerInvoices.statusOf(order, causeOf(asked))
     const settled = looked.order.status !== 'awaiting_payment' || looked.order.details.customerId === null
     if (!settled) return payAwaited(asked, looked, fresh)
-    return { ...standing(asked, looked.order), invoice: looked.invoice }
+    return { ...answerForExistingOrder(asked, looked.order), invoice: looked.invoice }
   }
 
   return {
     refused,
     again,
     invoiceOwn: async (asked, draft) => {
-      const { answer, draft: payable } = await attempt(asked.request, draft, 'look')
+      const { answer, draft: payable } = await attempt(asked.request, draft, 'dry-run')
       switch (answer.kind) {
         case 'conflict':
           throw keyConflict()
         case 'known':
           return answer.order.status === 'awaiting_payment'
             ? again(asked, answer.order, () => draft)
-            : standing(asked, answer.order)
-        case 'unfinished':
+            : answerForExistingOrder(asked, answer.order)
+        case 'partially-appended':
           return finish(asked, answer.debitRevision)
         case 'refused':
           // The pay page brings the money.
           if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)
           break
-        case 'forgotten':
+        case 'expired-key':
           throw new Error(`${asked.orderId} was fulfilled, but neither its debit nor its order is known`)
         case 'placed':
           break
@@ -116,10 +116,10 @@ export const createPayPages = (deps: {
       if (method === 'wallet') throw new Error('a wallet has no pay page')
       if (chargeOf(method, amountCents) === null)
         throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
-      const invoiced = await hosted.invoice(payable, amountCents, causeOf(asked))
-      const { order, made, position, payUrl, chargeCents } = invoiced
+      const invoiced = await customerInvoices.invoice(payable, amountCents, causeOf(asked))
+      const { order, created, position, payUrl, chargeCents } = invoiced
       const { idempotencyKey } = asked
-      return { order, replayed: !made, idempotencyKey, position, invoice: { payUrl, chargeCents } }
+      return { order, replayed: !created, idempotencyKey, position, invoice: { payUrl, chargeCents } }
     },
   }
 }

@@ -4,7 +4,7 @@ import type { Product } from '../../domain/catalog/product.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import type { Order } from '../../domain/orders/fold.ts'
 import type { OrderMethod } from '../../domain/shared/order-terms.ts'
-import { fingerprintOf } from '../../kernel/digest.ts'
+import { requestFingerprint } from '../../kernel/digest.ts'
 import { type AccountId, newId, orderIdOf } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { orderStream } from '../../kernel/streams.ts'
@@ -14,9 +14,9 @@ import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest } from '../../platform/http/route.ts'
 import type { Customers } from '../accounts/customer-service.ts'
 import { createRequireOrderable } from '../catalog/quotes.ts'
-import { type Asked, type OrderRequest, type Placed, createAttempt, keyConflict, standing } from './append-order.ts'
+import { type KeyedOrderRequest, type OrderRequest, type PlacedOrder, createAppendOrder, keyConflict, answerForExistingOrder } from './append-order.ts'
 import type { CompleteOrder } from './complete-orders.ts'
-import type { HostedOrders } from './customer-invoices.ts'
+import type { CustomerInvoices } from './customer-invoices.ts'
 import { refuseForPlacement } from './order-errors.ts'
 import { createPayPages } from './pay-urls.ts'
 import type { Payer } from './payer.ts'
@@ -43,15 +43,15 @@ export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'custom
  * @param prepare what is bought and for how much; it throws the refusals
  * @throws ApiError as `OrderService.submit`
  */
-export type Buy = (purchase: Purchase, prepare: (buyer: Buyer) => Promise<Prepared>) => Promise<Placed>
+export type PlaceOrder = (purchase: Purchase, prepare: (buyer: Buyer) => Promise<Prepared>) => Promise<PlacedOrder>
 
-export const createBuy =
+export const createPlaceOrder =
   (deps: {
     readonly orders: OrderService
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
     readonly customers: Pick<Customers, 'ensure'>
-  }): Buy =>
+  }): PlaceOrder =>
   async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
     const { orders, catalog, termsOf, customers } = deps
     const { customerId } = scope
@@ -64,7 +64,7 @@ export const createBuy =
       relate,
       requestId,
       idempotencyKey,
-      fingerprint: fingerprintOf({ method: 'POST', path, productId, body, customerId }),
+      fingerprint: requestFingerprint({ method: 'POST', path, productId, body, customerId }),
       prepare: async (orderId) =>
         prepare({
           orderId,
@@ -82,10 +82,10 @@ export const createBuy =
     return placed
   }
 
-export type { Beside } from './append-order.ts'
+export type { CompanionAppend } from './append-order.ts'
 export type { OrderRequest } from './append-order.ts'
-export { OrderTurnedAway } from './append-order.ts'
-export type { Placed } from './append-order.ts'
+export { OrderRejected } from './append-order.ts'
+export type { PlacedOrder } from './append-order.ts'
 
 export type OrderService = {
   /** Whether an order of the account stands under the key. */
@@ -97,9 +97,9 @@ export type OrderService = {
    * catalogue did since.
    * @throws ApiError: what `prepare` refuses, idempotency_conflict, out_of_stock, product_unavailable (an expired
    * plan), spend_cap_reached, insufficient_balance, customer_credit_insufficient, invalid_amount,
-   * deposits_not_available, gateway_unavailable; CommandOverload; OrderTurnedAway
+   * deposits_not_available, gateway_unavailable; CommandOverload; OrderRejected
    */
-  submit(request: OrderRequest): Promise<Placed>
+  submit(request: OrderRequest): Promise<PlacedOrder>
 }
 
 export const createOrderService = (deps: {
@@ -107,41 +107,41 @@ export const createOrderService = (deps: {
   readonly runner: CommandRunner
   readonly complete: CompleteOrder
   /** Null where nothing but wallets and credit pays. */
-  readonly hosted: HostedOrders | null
+  readonly customerInvoices: CustomerInvoices | null
 }): OrderService => {
-  const { log, runner, complete, hosted } = deps
-  const attempt = createAttempt(deps)
+  const { log, runner, complete, customerInvoices } = deps
+  const attempt = createAppendOrder(deps)
 
-  const finish = async (asked: Asked, debitRevision: number): Promise<Placed> => {
+  const finish = async (asked: KeyedOrderRequest, debitRevision: number): Promise<PlacedOrder> => {
     const { accountId } = asked.request.caller
     const completed = await complete(asked.orderId, { accountId, revision: debitRevision })
     if (!completed) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
     const { order, position } = completed
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
     // Several requests may find the same debit without its order: the one that completed it made the order.
-    return { ...standing(asked, order), replayed: position === null, position }
+    return { ...answerForExistingOrder(asked, order), replayed: position === null, position }
   }
   const requireOrderable = createRequireOrderable(runner)
-  const payPages = hosted && createPayPages({ hosted, attempt, requireOrderable, finish })
+  const payPages = customerInvoices && createPayPages({ customerInvoices, attempt, requireOrderable, finish })
 
-  const replay = async (asked: Asked, order: Order, fresh: () => OrderDraft): Promise<Placed> => {
+  const replay = async (asked: KeyedOrderRequest, order: Order, fresh: () => OrderDraft): Promise<PlacedOrder> => {
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
     return order.status === 'awaiting_payment' && payPages
       ? payPages.again(asked, order, fresh)
-      : standing(asked, order)
+      : answerForExistingOrder(asked, order)
   }
 
   /** What stood already and was only read: the position of its last event. */
-  const placedAt = async (placed: Placed): Promise<Placed> => {
+  const placedAt = async (placed: PlacedOrder): Promise<PlacedOrder> => {
     if (placed.position !== null) return placed
     const last = await log.lastOf(orderStream(placed.order.details.orderId))
     return { ...placed, position: last?.position ?? null }
   }
 
-  const submit = async (request: OrderRequest): Promise<Placed> => {
+  const submit = async (request: OrderRequest): Promise<PlacedOrder> => {
     const idempotencyKey = request.idempotencyKey ?? newId('auto')
     const orderId = request.orderId ?? orderIdOf(request.caller.accountId, idempotencyKey)
-    const asked: Asked = { request, orderId, idempotencyKey }
+    const asked: KeyedOrderRequest = { request, orderId, idempotencyKey }
     let draft: OrderDraft
     try {
       draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
@@ -164,9 +164,9 @@ export const createOrderService = (deps: {
         return replay(asked, answer.order, () => draft)
       case 'conflict':
         throw keyConflict()
-      case 'unfinished':
+      case 'partially-appended':
         return finish(asked, answer.debitRevision)
-      case 'forgotten':
+      case 'expired-key':
         throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
       case 'refused':
         if (payPages) return payPages.refused(asked, tried, answer.refusal)
@@ -183,7 +183,7 @@ export const createOrderService = (deps: {
       (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
 
     payableBy: async (method) =>
-      method === 'wallet' || hosted === null ? ['wallet'] : ['wallet', ...(await hosted.liveRails())],
+      method === 'wallet' || customerInvoices === null ? ['wallet'] : ['wallet', ...(await customerInvoices.liveRails())],
 
     submit: async (request) => placedAt(await submit(request)),
   }

@@ -1,5 +1,5 @@
 import { type LiveStock, lineInStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, type Wanted, orderable, productOfOrder } from '../../domain/catalog/catalog.ts'
+import { type Catalog, type RateRequest, orderable, productOfOrder } from '../../domain/catalog/catalog.ts'
 import { type Quote, type ResellerTerms, quantityOf, quote, saleOf } from '../../domain/catalog/pricing.ts'
 import { type Product, isDedicated } from '../../domain/catalog/product.ts'
 import { parseMeta, parseTargeting } from '../../domain/catalog/targeting.ts'
@@ -7,7 +7,7 @@ import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import { type OrderDetails, type OrderMethod, type Target, orderedBy } from '../../domain/shared/order-terms.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { accepted } from '../catalog/views.ts'
+import { requireAccepted } from '../catalog/views.ts'
 import type { Payer } from './payer.ts'
 
 /** Everything of an order but what names the request. */
@@ -94,22 +94,22 @@ export const prepareOrder = async (
   },
   stock: LiveStock,
 ): Promise<Prepared> => {
-  const product = accepted(productOfOrder(buyer.catalog, asked.productId))
+  const product = requireAccepted(productOfOrder(buyer.catalog, asked.productId))
   const terms = buyer.termsOf(product)
   refuseUnsellable(product, buyer.customerId, terms)
   const { quantity } = asked
   // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
-  accepted(quantityOf(product, quantity))
-  const wanted = accepted(parseMeta(product, asked.meta))
+  requireAccepted(quantityOf(product, quantity))
+  const wanted = requireAccepted(parseMeta(product, asked.meta))
   const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
-  const figures = accepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
+  const figures = requireAccepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
   // A top-up product's plan is named by the service, which knows which of them is held.
   const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
   return draftOf(buyer, product, { figures, terms }, { kind: 'order', planId, proxyIds: [] })
 }
 
-const isOpen = (wanted: Wanted): boolean =>
+const isOpen = (wanted: RateRequest): boolean =>
   wanted.carrierId === null || wanted.service === null || wanted.rotationMinutes === null
 
 /** A top-up of a plan that the caller holds. @throws ApiError as `prepareOrder`; invalid_body for a plan that is bought anew */
@@ -118,14 +118,14 @@ export const prepareTopUp = (
   plan: { readonly planId: PlanId; readonly productId: string },
   quantity: number,
 ): Prepared => {
-  const product = accepted(productOfOrder(buyer.catalog, plan.productId))
+  const product = requireAccepted(productOfOrder(buyer.catalog, plan.productId))
   if (product.renewal !== 'topup')
     throw refuse(
       'invalid_body',
       `a plan of ${product.id} is not topped up; buy a fresh one with POST /api/v1/orders`,
     )
   const terms = buyer.termsOf(product)
-  const figures = accepted(quote(product, { quantity, wanted: null, terms }))
+  const figures = requireAccepted(quote(product, { quantity, wanted: null, terms }))
   return draftOf(buyer, product, { figures, terms }, { kind: 'topup', planId: plan.planId, proxyIds: [] })
 }
 
@@ -142,14 +142,14 @@ export type RentalsToExtend = {
 export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodDays: number): Prepared => {
   const product = buyer.catalog.resolve(rentals.productId)
   if (!product) throw new Error(`rentals of ${rentals.productId}, which the catalogue does not know`)
-  accepted(orderable(product))
+  requireAccepted(orderable(product))
   const { country, carrierId, service, rotationMinutes } = rentals.line
   const fields = {
     country,
     period_days: periodDays,
     ...(carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
   }
-  const wanted = accepted(parseTargeting(product, fields))
+  const wanted = requireAccepted(parseTargeting(product, fields))
   if (rentals.extendableDays !== undefined && periodDays > rentals.extendableDays)
     throw refuse(
       'invalid_period',
@@ -162,7 +162,7 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
       `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
     )
   const terms = buyer.termsOf(product)
-  const figures = accepted(quote(product, { quantity, wanted, terms, minQuantity: 1 }))
+  const figures = requireAccepted(quote(product, { quantity, wanted, terms, minQuantity: 1 }))
   const { proxyIds } = rentals
   return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
 }

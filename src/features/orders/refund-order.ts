@@ -1,9 +1,9 @@
-import { type ProposedRefund, fourEyesRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type FourEyesAnswer, decideApproval, decideFourEyes, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
+import { type ProposedRefund, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, type ApprovalAnswer, decideApproval, decideWithApproval, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import { orderStreams } from '../../domain/orders/allocation-owner.ts'
 import type { RefundDecided } from '../../domain/orders/events.ts'
-import { type NeedsEvidence, type RefundEvidence, keepsMoney } from '../../domain/orders/extended-rentals.ts'
+import { type NeedsEvidence, type RefundEvidence, hasUnrefundedAmount } from '../../domain/orders/extended-rentals.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
 import { type RefundAnswer, type RefundRequest, decideRefund } from '../../domain/orders/refunds.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
@@ -34,7 +34,7 @@ const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): 
 /** An extension that its own stream does not know yet was paid a moment ago. */
 const isPaid = async (log: EventLog, orderId: string): Promise<boolean> => {
   const order = await readOrder(log, orderId as OrderId)
-  return order === null || keepsMoney(order)
+  return order === null || hasUnrefundedAmount(order)
 }
 
 /**
@@ -66,17 +66,17 @@ export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
 /** `four_eyes`: proposed, and nothing moved. `not_approved`: why the approval of a proposal is refused. */
-export type AskedRefund =
+export type RefundOutcome =
   | RefundAnswer
-  | { readonly kind: 'four_eyes'; readonly answer: FourEyesAnswer }
+  | { readonly kind: 'four_eyes'; readonly answer: ApprovalAnswer }
   | { readonly kind: 'not_approved'; readonly refusal: ApprovalRefusal }
 
-type Outcome = RefundAnswer | NeedsEvidence | FourEyesAnswer | Refused<ApprovalRefusal>
+type Outcome = RefundAnswer | NeedsEvidence | ApprovalAnswer | Refused<ApprovalRefusal>
 
 const named = ({
   appends,
   answer,
-}: CommandDecision<Outcome>): CommandDecision<AskedRefund | NeedsEvidence> => {
+}: CommandDecision<Outcome>): CommandDecision<RefundOutcome | NeedsEvidence> => {
   if ('kind' in answer) return { appends, answer }
   return answer.outcome === 'refused'
     ? { appends, answer: { kind: 'not_approved', refusal: answer.refusal } }
@@ -96,14 +96,14 @@ const refundIn =
   }
 
 /** The request that a proposal was made of. */
-export const requestIn = ({ asked, amountCents, proxyIds, reference }: ProposedRefund): RefundRequest => {
+export const refundRequestOf = ({ asked, amountCents, proxyIds, reference }: ProposedRefund): RefundRequest => {
   if (asked === 'whole') return { kind: 'whole', reference }
   if (asked === 'cents') return { kind: 'cents', cents: amountCents, reference }
   return { kind: 'proxies', proxyIds: proxyIds as readonly ProxyId[], reference }
 }
 
 /** The same command again is the same proposal, and whoever approves it reads what it is for. */
-const referenceNeeded: CommandDecision<AskedRefund> = {
+const referenceNeeded: CommandDecision<RefundOutcome> = {
   appends: [],
   answer: {
     kind: 'refused',
@@ -131,7 +131,7 @@ export const refundOrder = async (
     /** It was proposed by another operator: this one approves it. */
     readonly approving?: boolean
   },
-): Promise<AskedRefund | null> => {
+): Promise<RefundOutcome | null> => {
   const { orderId, refundId, actor, correlationId, approving = false } = refund
   const unasked = actor.kind === 'system' && refund.request.kind === 'whole'
   const request: RefundRequest = unasked ? { kind: 'whole', unasked } : refund.request
@@ -150,13 +150,13 @@ export const refundOrder = async (
       name: 'refund-order',
       streams: {
         ...streams,
-        fourEyes: fourEyesRef,
+        fourEyes: approvalLimitsRef,
         proposal: proposalRef(proposalIdOf({ kind: 'refund', refundId })),
       },
-      decide: (states, { nowMs }): CommandDecision<AskedRefund | NeedsEvidence> => {
+      decide: (states, { nowMs }): CommandDecision<RefundOutcome | NeedsEvidence> => {
         const carryOut = () => decideRefund(states, refundId, request, nowMs, evidence)
         if (approving) return named(decideApproval(states.proposal, moment(nowMs), carryOut, whatOf))
-        const decision = named(decideFourEyes(states, moment(nowMs), carryOut(), whatOf))
+        const decision = named(decideWithApproval(states, moment(nowMs), carryOut(), whatOf))
         const isProposed = decision.answer.kind === 'four_eyes'
         return isProposed && request.reference === undefined ? referenceNeeded : decision
       },

@@ -13,14 +13,14 @@ import { orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteError, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/customer-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
 import { OrderRecord, orderExample, orderRecord } from './order-record.ts'
-import { type OrderService, createBuy } from './place-order.ts'
+import { type OrderService, createPlaceOrder } from './place-order.ts'
 import { prepareOrder } from './prepare-order.ts'
 
 /** Fields of a body that are checked as a whole order's are (docs/http-api.md, "Orders"). */
@@ -76,7 +76,7 @@ export const orderRoutes = (deps: {
   readonly clock: Clock
 }): readonly Route[] => {
   const { orders, catalog, stock, reads, db, pool, clock } = deps
-  const buy = createBuy(deps)
+  const buy = createPlaceOrder(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -119,7 +119,7 @@ export const orderRoutes = (deps: {
           expected_amount_cents: 500,
         },
       },
-      responses: responsesUnderKey(OrderRecord, orderExample, {
+      responses: idempotentResponses(OrderRecord, orderExample, {
         made: 'The order: paid and delivered, or with the page where it is to be paid.',
         stood: 'The order that stands under this Idempotency-Key, as it is now.',
       }),
@@ -143,7 +143,7 @@ export const orderRoutes = (deps: {
           return prepareOrder(buyer, { productId, quantity, meta }, stock)
         })
         const { order, invoice = null } = placed
-        return answerUnderKey(
+        return idempotentAnswer(
           placed,
           orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
         )

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
@@ -33,7 +33,7 @@ export type Inbox = {
   sweep(): Promise<void>
 }
 
-const keptDays = 30
+const retentionDays = 30
 /** Rows of one statement, so that it never holds anything up for long. */
 const sweptAtOnce = 1_000
 
@@ -53,7 +53,7 @@ export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
         name: 'sweep-callbacks',
         text: `delete from work.gateway_inbox where ctid in (
                  select ctid from work.gateway_inbox
-                  where finished_at < $1::timestamptz - make_interval(days => ${keptDays}) limit ${sweptAtOnce})`,
+                  where finished_at < $1::timestamptz - make_interval(days => ${retentionDays}) limit ${sweptAtOnce})`,
         values: [isoTime(clock())],
       })
       if ((rowCount ?? 0) < sweptAtOnce) return
@@ -140,7 +140,7 @@ export const callbackRoutes = (deps: {
         }
         // Only what is signed counts: nobody else can use a reseller's share up.
         const waitS = live.owner === null ? 0 : byReseller.take(live.gatewayId)
-        if (waitS > 0) throw refuseUntil('rate_limited', 'too many callbacks of this gateway', waitS)
+        if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many callbacks of this gateway', waitS)
         const { eventId, reference } = verdict.callback
         if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
           deps.stored()

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Provider, type Rail, railNames, resellerRails, routeOf } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { MasterKey } from '../../platform/vault/keys.ts'
@@ -79,7 +79,7 @@ export const createGateways = (deps: {
   const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
   const own = serviceGateways(config, sandboxUrl)
   // Being made or made, so that one gateway has one adapter: what it may have under way is counted there.
-  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingTo(maxAdapters))
+  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingCacheOptions(maxAdapters))
 
   const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
     const known = adapters.get(gatewayId)

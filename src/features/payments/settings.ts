@@ -96,7 +96,7 @@ export type PaymentConfig = {
   readonly gateways: readonly GatewayCredentials[]
   /** Whether stand-ins may run here, were they needed: never beside a real credential. */
   readonly sandbox: { readonly port: number | null; readonly url: string | null } | null
-  readonly depositLookMs: number
+  readonly depositPollMs: number
 }
 
 /** The settings of each provider, by the field of its credentials. */
@@ -203,6 +203,6 @@ export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig =>
     merchantName: values.FAREBOX_MERCHANT_NAME,
     gateways,
     sandbox: wanted ? { port: values.FAREBOX_SANDBOX_PORT ?? null, url } : null,
-    depositLookMs: values.FAREBOX_DEPOSIT_LOOK_MS,
+    depositPollMs: values.FAREBOX_DEPOSIT_LOOK_MS,
   }
 }

@@ -5,10 +5,10 @@ import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from '..
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { type PlanState, planFold } from '../../domain/plans/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { decided, foldedOn } from '../../kernel/decider.ts'
+import { decided, applyDecided } from '../../kernel/decider.ts'
 import type { Actor } from '../../kernel/event.ts'
 import { type AccountId, type PlanId, newId } from '../../kernel/ids.ts'
-import { recall } from '../../kernel/recent-ids.ts'
+import { findRemembered } from '../../kernel/recent-ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
@@ -125,7 +125,7 @@ export const createMeter = (deps: {
       { stream: planStream(planId), fold: planFold },
       (before, { nowMs }) => {
         const events = decide(before, nowMs)
-        const state = foldedOn(planFold, before, events, nowMs)
+        const state = applyDecided(planFold, before, events, nowMs)
         return { ...decided(...events), state, alarms: alarmsOf(state, nowMs) }
       },
     )
@@ -184,7 +184,7 @@ export const createMeter = (deps: {
       const { state } = await look(planId)
       if (!state.plan) return { metered: false, reason: 'unknown_plan' }
       // Release 0.1.0 kept the names of reports in the log.
-      if (recall(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
+      if (findRemembered(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
       const answer = await report({
         reporter: `${planId}/${reportId}`,
         sequence: 1,
@@ -213,7 +213,7 @@ export const createMeter = (deps: {
 
 /** A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds. */
 const intervalMs = 500
-const forgetEveryMs = 60 * 60 * 1000
+const cleanupIntervalMs = 60 * 60 * 1000
 
 /**
  * Writes counted traffic to the log when it is due, also what a process counted that died before it could. Several
@@ -228,7 +228,7 @@ export const startTrafficSweep = (deps: {
   let forgotAtMs = Number.NEGATIVE_INFINITY
   const work = async (): Promise<void> => {
     await meter.sweep()
-    if (clock() - forgotAtMs < forgetEveryMs) return
+    if (clock() - forgotAtMs < cleanupIntervalMs) return
     forgotAtMs = clock()
     await meter.forget()
   }

@@ -8,7 +8,7 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
 import { createMeter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
 
@@ -29,7 +29,7 @@ const factsOf = async (
 
 const gigabytes = (gb: number | null): string => (gb === null ? '-' : `${gb} GB`)
 
-const plans: Listed<PlanFacts> = {
+const plans: ListedResource<PlanFacts> = {
   name: 'plans',
   one: 'plan',
   exampleId: 'pln_…',
@@ -79,7 +79,7 @@ const plans: Listed<PlanFacts> = {
 }
 
 /** `plans list|show`; passwords are not shown. */
-export const registerPlanList = (command: Command, cli: Cli): void => registerListed(command, cli, plans)
+export const registerPlanList = (command: Command, cli: Cli): void => registerListCommands(command, cli, plans)
 
 type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
 

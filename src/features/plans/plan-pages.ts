@@ -2,19 +2,19 @@ import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projection
 import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { type Look, afterOf, afterText, bytesText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type BadgeTone, afterOf, afterText, bytesText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { type OwnPlan, createOwnPlan, planStatus } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
-const planLooks: Readonly<Record<PlanStatus, Look>> = { active: 'good', depleted: 'bad', expired: 'off' }
+const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = { active: 'good', depleted: 'bad', expired: 'off' }
 
 export const planState = (status: PlanStatus, low: boolean): Html =>
-  status === 'active' && low ? stateText('low', 'warn') : stateText(status, planLooks[status])
+  status === 'active' && low ? stateText('low', 'warn') : stateText(status, planBadges[status])
 
 /** What is left of a plan, as a figure and as a bar. */
 export const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan): Html => {
@@ -114,7 +114,7 @@ export const onePlanPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
     return html`<a class="button first" href="${path('/lines')}">Lines</a> <a class="button" href="${path('/whitelist')}">Whitelist</a> ${again}`
   }
 
-  const view = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+  const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const plan = await planOf(visit)
     const { nowMs, query } = visit
     const usage = await usageOf(deps.pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
@@ -148,7 +148,7 @@ ${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', 
     }
   }
 
-  const label = async (visit: AccountVisit, typed: Typed) => {
+  const label = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
     const text = typed.text('label')
     if (text.length > maxLabelLength || /\p{Cc}/u.test(text)) {
@@ -164,7 +164,7 @@ ${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', 
       path: '/console/plans/{id}',
       name: 'showPlan',
       summary: 'One plan with its usage',
-      show: async (visit) => show(await view(visit, untyped, {})),
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
       act: { run: label },
     }),
   ]

@@ -3,16 +3,16 @@ import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { type Problems, type Typed, fieldOf, problemOfRefusal, problemsOf, untyped, wholeCentsOf } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemOfRefusal, problemsOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
-import { refuseUnnamedHolder } from '../accounts/customer-service.ts'
+import { requireHolderNamed } from '../accounts/customer-service.ts'
 import { createQuotes } from '../catalog/quotes.ts'
 import { chargeOf, payForm, purchaseOf, refusedPurchase } from '../orders/buy-form.ts'
 import { payerOf } from '../orders/payer.ts'
-import { createBuy } from '../orders/place-order.ts'
+import { createPlaceOrder } from '../orders/place-order.ts'
 import { prepareTopUp } from '../orders/prepare-order.ts'
 import { backToPlan, createPlanFinder, leftOf, planCall, planPath } from './plan-pages.ts'
 import type { OwnPlan } from './plan-record.ts'
@@ -22,7 +22,7 @@ export const planTopUpPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = createPlanFinder(deps)
   const { quoteOf } = createQuotes(deps)
   const availableMicros = createAvailableMicros(deps.db)
-  const buy = createBuy(deps)
+  const buy = createPlaceOrder(deps)
 
   /** The product of a plan that the account itself can top up; null for any other. */
   const toppedUp = (plan: OwnPlan): Product | null => {
@@ -61,7 +61,7 @@ export const planTopUpPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
         acts: backToPlan(plan),
         body: html`${refused}<p>Left: ${leftOf(plan)}</p>
 <live-parts class="cards"><form method="get" action="${action}" class="card stack" data-asks novalidate>
-${fieldOf({ name: 'quantity', label: `Add, ${product.unit}`, hint: `${product.minQuantity} to ${product.maxQuantity}.`, inputmode: 'numeric', maxlength: 9, value: quantity }, untyped, named)}
+${fieldOf({ name: 'quantity', label: `Add, ${product.unit}`, hint: `${product.minQuantity} to ${product.maxQuantity}.`, inputmode: 'numeric', maxlength: 9, value: quantity }, emptyFormInput, named)}
 <div class="acts"><button>Quote</button></div>
 </form>
 <section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
@@ -83,18 +83,18 @@ ${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { qua
     }
   }
 
-  const topUp = async (visit: AccountVisit, typed: Typed) => {
+  const topUp = async (visit: AccountVisit, typed: FormInput) => {
     const plan = await planOf(visit)
     const product = toppedUp(plan)
     if (product === null) return refusedView(notHere(plan), 409)
     const { text } = typed
-    const expected = wholeCentsOf(text('expected'))
+    const expected = parseWholeCents(text('expected'))
     if (expected === undefined) return refusedView((await view(visit, plan, product, { text })).view)
     const quantity = numberOf(text('quantity')) as number
     const body = { quantity, expected_amount_cents: expected }
     try {
       const placed = await buy(purchaseOf(visit, typed.key, product.id, body), async (buyer) => {
-        refuseUnnamedHolder(plan.customer_id, buyer.customerId, 'the plan')
+        requireHolderNamed(plan.customer_id, buyer.customerId, 'the plan')
         return prepareTopUp(buyer, { planId: plan.plan_id, productId: product.id }, quantity)
       })
       return goTo(
@@ -102,8 +102,8 @@ ${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { qua
         `${placed.replayed ? 'It was topped up before' : 'Topped up'}: order ${placed.order.details.orderId}.`,
       )
     } catch (error) {
-      const { said, status } = refusedPurchase(error, expected)
-      return refusedView((await view(visit, plan, product, { text, refused: said })).view, status)
+      const { message, status } = refusedPurchase(error, expected)
+      return refusedView((await view(visit, plan, product, { text, refused: message })).view, status)
     }
   }
 

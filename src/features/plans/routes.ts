@@ -11,16 +11,16 @@ import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { Caller } from '../../platform/http/auth.ts'
-import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { type Customers, refuseUnnamedHolder } from '../accounts/customer-service.ts'
+import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
-import { type OrderService, createBuy } from '../orders/place-order.ts'
+import { type OrderService, createPlaceOrder } from '../orders/place-order.ts'
 import { prepareTopUp } from '../orders/prepare-order.ts'
 import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
 import { type Gateway, PlanRecord, createOwnPlan, planExample, planRecord } from './plan-record.ts'
@@ -82,7 +82,7 @@ export const planRoutes = (deps: {
   readonly clock: Clock
 }): readonly Route[] => {
   const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
-  const buy = createBuy(deps)
+  const buy = createPlaceOrder(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
     const refs = await customerRefs(
@@ -202,7 +202,7 @@ export const planRoutes = (deps: {
       }),
       codes: { body: { quantity: 'invalid_quantity', method: { value: 'unsupported_method' } } },
       examples: { ...examples, body: { quantity: 5 } },
-      responses: responsesUnderKey(
+      responses: idempotentResponses(
         OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
         topUpExample,
         {
@@ -224,11 +224,11 @@ export const planRoutes = (deps: {
         const planId = plan_id as PlanId
         const path = `/api/v1/plans/${planId}/topup`
         const placed = await buy({ ...request, path, productId }, async (buyer) => {
-          refuseUnnamedHolder(customer_id, buyer.customerId, 'the plan')
+          requireHolderNamed(customer_id, buyer.customerId, 'the plan')
           return prepareTopUp(buyer, { planId, productId }, body.quantity)
         })
         const { order, invoice = null, position } = placed
-        return answerUnderKey(placed, {
+        return idempotentAnswer(placed, {
           ...orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
           plan: await recordOf(caller, await planOf(scope, planId, position)),
         })

@@ -41,7 +41,7 @@ export type Settled = {
 }
 
 /** How long a reporter's last sequence is remembered, so that its batches are counted once. */
-const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
+const reporterRetentionMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
@@ -152,10 +152,10 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
     })
   },
 
-  /** Forgets reporters that have been silent for `reportersKeptMs`. */
+  /** Forgets reporters that have been silent for `reporterRetentionMs`. */
   forget: async (nowMs: number): Promise<void> => {
     await pool.query('delete from work.traffic_reporters where reported_at < $1::timestamptz', [
-      iso(nowMs - reportersKeptMs),
+      iso(nowMs - reporterRetentionMs),
     ])
   },
 })

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { type Alarms, alarmsOf } from '../../domain/plans/decide.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { TrafficBatch, createTrafficCounters } from './traffic-counters.ts'
 
@@ -83,7 +83,7 @@ export const createTrafficReports = (deps: {
   readonly clock: Clock
 }): TrafficReports => {
   const { counters, clock } = deps
-  const counted = new LRUCache<PlanId, true>(growingTo(maxKnownPlans))
+  const counted = new LRUCache<PlanId, true>(growingCacheOptions(maxKnownPlans))
 
   const begin: TrafficReports['begin'] = async (planIds) => {
     const fresh = planIds.filter((planId) => !counted.has(planId))

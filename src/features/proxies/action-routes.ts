@@ -12,7 +12,7 @@ import type { ProxyChecks } from './check-proxy.ts'
 import { createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample } from './proxy-record.ts'
 import { type ReplaceAddress, maxComment } from './replace-address.ts'
-import { type Rotating, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
+import { type RotationState, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
 
 const CheckRecord = z
   .object({
@@ -173,7 +173,7 @@ export const proxyRotateRoutes = (deps: {
       handler: async ({ params: { id, token } }) => {
         const nowMs = clock()
         const { rows } = isTokenOf(id, token)
-          ? await pool.query<Rotating>(
+          ? await pool.query<RotationState>(
               `select rotation_minutes, released_at is not null or expires_at <= $2::timestamptz as over
                  from read.proxies where proxy_id = $1::text`,
               [id, isoTime(nowMs)],

@@ -9,7 +9,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { createOwnProxy } from './find-proxy.ts'
+import { createFindOwnProxy } from './find-proxy.ts'
 import { type GatewayPlace, proxyStatus } from './proxy-record.ts'
 
 /** The way into a rental: where it is dialled, and what signs in. */
@@ -151,7 +151,7 @@ export const createProxyChecks = (deps: {
     const knowsSandbox = endpoint === null || endpoint.host === addressesHost
     return sandbox && knowsSandbox ? new URL(`http://${whoamiHost}/ip`) : null
   }
-  const proxyOf = createOwnProxy(deps)
+  const proxyOf = createFindOwnProxy(deps)
   const limiter = createRateLimiter(checks, monotonicMs)
   return {
     take: (accountId) => limiter.take(accountId, costOfOne),

@@ -5,13 +5,13 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, choicesOf, hiddenOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, hiddenOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { payerOf } from '../orders/payer.ts'
-import { type Extending, type Kept, maxExtended } from './extend-rentals.ts'
+import { type RentalExtension, type RentalSelection, maxExtended } from './extend-rentals.ts'
 
 export const root = '/console/addresses'
 
@@ -19,7 +19,7 @@ export type ExtendDeps = {
   readonly db: ProxyQueries
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Catalog }
-  readonly extending: Extending
+  readonly extending: RentalExtension
   /** The rental of the path. @throws not_found */
   readonly ownRow: (visit: AccountVisit) => Promise<FoundProxy>
 }
@@ -36,7 +36,7 @@ type Target = {
   readonly title: string
   readonly about: Html
   readonly rows: readonly FoundProxy[]
-  readonly kept: Kept
+  readonly selection: RentalSelection
   /** `kept`, as the API has it. */
   readonly asked: string
   readonly path: string
@@ -52,7 +52,7 @@ export const extendPages = (deps: ExtendDeps): readonly ConsolePage[] => {
       title: `Extend ${row.ip}`,
       about: html`<p>The rental ends ${timeText(row.expires_at)}, and goes on from there. The wallet pays.</p>`,
       rows: [row],
-      kept: { proxyIds: [row.proxy_id] },
+      selection: { proxyIds: [row.proxy_id] },
       asked: `"proxy_ids":["${row.proxy_id}"]`,
       path: `${back}/extend`,
       back,
@@ -84,7 +84,7 @@ ${tableOf({
   ],
 })}`,
       rows,
-      kept: { orderId },
+      selection: { orderId },
       asked: `"order_id":"${orderId}"`,
       path: `${back}/extend`,
       back,
@@ -92,7 +92,7 @@ ${tableOf({
   }
 
   /** Each period that the rentals may be kept for, with its price now. */
-  const offersOf = async (visit: AccountVisit, { rows: [row], kept }: Target): Promise<readonly Offer[]> => {
+  const offersOf = async (visit: AccountVisit, { rows: [row], selection }: Target): Promise<readonly Offer[]> => {
     const product = row && deps.catalog.current().resolve(row.product_id)
     if (!row || !product || !isDedicated(product)) return []
     const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
@@ -100,7 +100,7 @@ ${tableOf({
     const offers: Offer[] = []
     for (const days of periods)
       try {
-        const { amountCents } = await deps.extending.quote(asked, kept, days)
+        const { amountCents } = await deps.extending.quote(asked, selection, days)
         offers.push({ days, amountCents })
       } catch (error) {
         // A period that this line is not sold for, or that ends too far ahead.
@@ -109,7 +109,7 @@ ${tableOf({
     return offers
   }
 
-  const view = async (visit: AccountVisit, target: Target, typed: Typed, problems: Problems) => {
+  const view = async (visit: AccountVisit, target: Target, typed: FormInput, problems: Problems) => {
     const { title, about, asked, path, back } = target
     let offers: readonly Offer[] = []
     let refused: Problems = {}
@@ -153,11 +153,11 @@ ${choicesOf(
     }
   }
 
-  const extend = async (visit: AccountVisit, target: Target, typed: Typed) => {
+  const extend = async (visit: AccountVisit, target: Target, typed: FormInput) => {
     const days = typed.text('days')
     const price = typed.text(`price-${days}`)
     if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
-      return refusedView(await view(visit, target, untyped, { days: 'Choose for how long.' }))
+      return refusedView(await view(visit, target, emptyFormInput, { days: 'Choose for how long.' }))
     try {
       const { order } = await deps.extending.extend(
         {
@@ -170,7 +170,7 @@ ${choicesOf(
           // What was shown is what is paid, or nothing is.
           body: { expected_amount_cents: Number(price), period_days: Number(days) },
         },
-        target.kept,
+        target.selection,
         Number(days),
         null,
       )
@@ -182,7 +182,7 @@ ${choicesOf(
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error
       const { text, status } = refusalOf(error)
-      return refusedView(await view(visit, target, untyped, { form: text }), status)
+      return refusedView(await view(visit, target, emptyFormInput, { form: text }), status)
     }
   }
 
@@ -196,7 +196,7 @@ ${choicesOf(
       path,
       name,
       summary,
-      show: async (visit) => show(await view(visit, await targetOf(visit), untyped, {})),
+      show: async (visit) => show(await view(visit, await targetOf(visit), emptyFormInput, {})),
       act: { once: true, run: async (visit, typed) => extend(visit, await targetOf(visit), typed) },
     })
 

@@ -6,9 +6,9 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { type Customers, refuseUnnamedHolder } from '../accounts/customer-service.ts'
-import type { Placed } from '../orders/append-order.ts'
-import { type OrderService, type Purchase, createBuy } from '../orders/place-order.ts'
+import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
+import type { PlacedOrder } from '../orders/append-order.ts'
+import { type OrderService, type Purchase, createPlaceOrder } from '../orders/place-order.ts'
 import { type Buyer, type Prepared, type RentalsToExtend, prepareExtension } from '../orders/prepare-order.ts'
 import { proxyStatus } from './proxy-record.ts'
 
@@ -45,7 +45,7 @@ export const rentalsToExtend = (
       'not_found',
       missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
     )
-  for (const row of rows) refuseUnnamedHolder(row.customer_id, customerId, row.proxy_id)
+  for (const row of rows) requireHolderNamed(row.customer_id, customerId, row.proxy_id)
   if (rows.length > maxExtended)
     throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
   const ended = rows.find((row) => !runs(row))
@@ -75,28 +75,28 @@ export const rentalsToExtend = (
 }
 
 /** Which rentals to keep: these, or all of an order that still run. */
-export type Kept = { readonly proxyIds: readonly string[] } | { readonly orderId: string }
+export type RentalSelection = { readonly proxyIds: readonly string[] } | { readonly orderId: string }
 
-export type Extending = {
+export type RentalExtension = {
   /**
    * Keeps rentals within the purchase's scope for another period, and pays for it.
    * @throws ApiError: what `rentalsToExtend`, `prepareExtension` and `OrderService.submit` refuse
    */
   extend(
     purchase: Omit<Purchase, 'productId'>,
-    kept: Kept,
+    selection: RentalSelection,
     periodDays: number,
     after: number | null,
-  ): Promise<Placed>
+  ): Promise<PlacedOrder>
   /** What that would cost, without an order. @throws ApiError: what `rentalsToExtend` and `prepareExtension` refuse */
   quote(
     asked: Pick<Purchase, 'caller' | 'scope'>,
-    kept: Kept,
+    selection: RentalSelection,
     periodDays: number,
   ): Promise<Pick<Prepared, 'amountCents'>>
 }
 
-export const createExtending = (deps: {
+export const createRentalExtension = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
@@ -104,30 +104,30 @@ export const createExtending = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
   readonly clock: Clock
-}): Extending => {
+}): RentalExtension => {
   const { catalog, termsOf, reads, db, clock } = deps
-  const buy = createBuy(deps)
+  const buy = createPlaceOrder(deps)
 
   const prepare = async (
     buyer: Buyer,
     scope: Purchase['scope'],
-    kept: Kept,
+    selection: RentalSelection,
     periodDays: number,
   ): Promise<Prepared> => {
-    const asked = 'proxyIds' in kept ? [...new Set(kept.proxyIds)] : null
-    const filter = asked === null ? kept : { proxyIds: asked }
+    const asked = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
+    const filter = asked === null ? selection : { proxyIds: asked }
     const rows = await findProxies(db, scope, filter, clock(), maxExtended + 1)
     const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
     return prepareExtension(buyer, rentals, periodDays)
   }
 
   return {
-    extend: (purchase, kept, periodDays, after) =>
+    extend: (purchase, selection, periodDays, after) =>
       buy({ ...purchase, productId: '' }, async (buyer) => {
         await reads.settled(purchase.caller.accountId, after ?? 0)
-        return prepare(buyer, purchase.scope, kept, periodDays)
+        return prepare(buyer, purchase.scope, selection, periodDays)
       }),
-    quote: ({ caller, scope }, kept, periodDays) =>
+    quote: ({ caller, scope }, selection, periodDays) =>
       prepare(
         {
           orderId: 'ord_' as Buyer['orderId'],
@@ -140,7 +140,7 @@ export const createExtending = (deps: {
           catalog: catalog.current(),
         },
         scope,
-        kept,
+        selection,
         periodDays,
       ),
   }

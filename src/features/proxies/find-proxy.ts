@@ -14,7 +14,7 @@ import { proxySecrets } from './rotate-password.ts'
  * Reads a rental within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
  * absent rental and a foreign one alike.
  */
-export const createOwnProxy =
+export const createFindOwnProxy =
   (deps: { readonly reads: Pick<Reads, 'settled'>; readonly db: ProxyQueries; readonly clock: Clock }) =>
   async (scope: Scope, proxyId: string, after: number | null): Promise<FoundProxy> => {
     await deps.reads.settled(scope.accountId, after ?? 0)

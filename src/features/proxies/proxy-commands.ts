@@ -8,7 +8,7 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
 import { type ProxyFacts, proxyFacts } from './proxy-record.ts'
 import { type Replacement, readReplacements } from './replace-address.ts'
 
@@ -50,7 +50,7 @@ const factsOf = async (
   }))
 }
 
-const proxies: Listed<ListedProxy> = {
+const proxies: ListedResource<ListedProxy> = {
   name: 'proxies',
   one: 'proxy',
   exampleId: 'prx_…',
@@ -107,7 +107,7 @@ const proxies: Listed<ListedProxy> = {
 
 /** `proxies list|show`; passwords are not shown. */
 export const registerProxies = (program: Command, cli: Cli): void =>
-  registerListed(
+  registerListCommands(
     program.command('proxies').description('list rented addresses and look at them, without passwords'),
     cli,
     proxies,

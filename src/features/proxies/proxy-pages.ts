@@ -7,10 +7,10 @@ import { isCountry } from '../../kernel/countries.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable } from '../../kernel/json-text.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemsOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
@@ -20,8 +20,8 @@ import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
 import { extendPages, root } from './extend-pages.ts'
-import type { Extending } from './extend-rentals.ts'
-import { createOwnProxy, createProxyRecords } from './find-proxy.ts'
+import type { RentalExtension } from './extend-rentals.ts'
+import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, type ProxyRecord, proxyLine } from './proxy-record.ts'
 import { type ReplaceAddress, maxComment, readReplacements } from './replace-address.ts'
 import { rotateNow } from './rotate-password.ts'
@@ -33,7 +33,7 @@ export type AddressPagesDeps = {
   readonly reads: Pick<Reads, 'settled'>
   readonly catalog: { current(): Catalog }
   readonly credentials: Credentials
-  readonly extending: Extending
+  readonly extending: RentalExtension
   readonly replace: ReplaceAddress
   readonly checks: ProxyChecks
   readonly gateway: GatewayPlace
@@ -43,12 +43,12 @@ export type AddressPagesDeps = {
 
 const families = ['isp', 'mobile', 'ipv4', 'ipv6'] as const
 
-const looks: Readonly<Record<ProxyStatus, 'good' | 'warn' | 'off'>> = {
+const proxyBadges: Readonly<Record<ProxyStatus, 'good' | 'warn' | 'off'>> = {
   active: 'good',
   expiring: 'warn',
   expired: 'off',
 }
-const addressState = (status: ProxyStatus): Html => stateText(status, looks[status])
+const addressState = (status: ProxyStatus): Html => stateText(status, proxyBadges[status])
 
 const reasonWords: Readonly<Record<ReplaceReason, string>> = {
   not_working: 'It does not work',
@@ -72,7 +72,7 @@ const checkedView = ({ success, exitIp, elapsedMs, message, checkedAt }: Checked
 /** The dedicated addresses of an account. */
 export const addressPages = (deps: AddressPagesDeps): readonly ConsolePage[] => {
   const records = createProxyRecords(deps)
-  const proxyOf = createOwnProxy(deps)
+  const proxyOf = createFindOwnProxy(deps)
 
   const ownRow = ({ account, params }: AccountVisit) =>
     proxyOf(wholeAccount(account.accountId), params.id ?? '', null)
@@ -162,7 +162,7 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
   const labelForm = (
     visit: AccountVisit,
     { proxyId, label }: ProxyRecord,
-    typed: Typed,
+    typed: FormInput,
     problems: Problems,
   ) =>
     html`<form method="post" action="${root}/${proxyId}" class="stack" novalidate>
@@ -202,11 +202,11 @@ ${tableOf({
   const oneView = async (
     visit: AccountVisit,
     {
-      typed = untyped,
+      typed = emptyFormInput,
       problems = {},
       checked = null,
     }: {
-      readonly typed?: Typed
+      readonly typed?: FormInput
       readonly problems?: Problems
       readonly checked?: Checked | null
     } = {},
@@ -251,7 +251,7 @@ ${await history(proxy)}`,
     }
   }
 
-  const label = async (visit: AccountVisit, typed: Typed) => {
+  const label = async (visit: AccountVisit, typed: FormInput) => {
     const row = await ownRow(visit)
     const text = typed.text('label')
     if (text.length > maxLabelLength || /\p{Cc}/u.test(text)) {
@@ -265,7 +265,7 @@ ${await history(proxy)}`,
   const check = async (visit: AccountVisit) => {
     const { accountId } = visit.account
     const waitS = deps.checks.take(accountId)
-    if (waitS > 0) throw refuseUntil('rate_limited', 'at most five checks a minute; wait a little', waitS)
+    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'at most five checks a minute; wait a little', waitS)
     const checked = await deps.checks.check(wholeAccount(accountId), visit.params.id ?? '', null)
     return show(await oneView(visit, { checked }))
   }
@@ -278,7 +278,7 @@ ${await history(proxy)}`,
     return goTo(`${root}/${row.proxy_id}`, 'New connections go out through another exit.')
   }
 
-  const actOnOne = async (visit: AccountVisit, typed: Typed) => {
+  const actOnOne = async (visit: AccountVisit, typed: FormInput) => {
     // What is not this account's is absent, whatever was asked for.
     await ownRow(visit)
     try {
@@ -298,7 +298,7 @@ ${await history(proxy)}`,
     }
   }
 
-  const replaceView = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+  const replaceView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const { proxyId, ip } = await ownRecord(visit)
     return {
       title: `Replace ${ip}`,
@@ -326,7 +326,7 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
     }
   }
 
-  const replace = async (visit: AccountVisit, typed: Typed) => {
+  const replace = async (visit: AccountVisit, typed: FormInput) => {
     const reason = wordIn(replaceReasons, typed.text('reason'))
     const comment = typed.text('comment')
     const problems: Problems = {
@@ -376,7 +376,7 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
       path: '/console/addresses/{id}/replace',
       name: 'replaceAddress',
       summary: 'Gives a rental another address',
-      show: async (visit) => show(await replaceView(visit, untyped, {})),
+      show: async (visit) => show(await replaceView(visit, emptyFormInput, {})),
       act: { once: true, run: replace },
     }),
     ...extendPages({ ...deps, ownRow }),

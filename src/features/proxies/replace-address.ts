@@ -12,7 +12,7 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createOwnProxy } from './find-proxy.ts'
+import { createFindOwnProxy } from './find-proxy.ts'
 
 /** Characters of what a renter says of an address at most. */
 export const maxComment = 500
@@ -61,7 +61,7 @@ export const createReplaceAddress = (deps: {
   readonly clock: Clock
 }): ReplaceAddress => {
   const { runner, pool } = deps
-  const proxyOf = createOwnProxy(deps)
+  const proxyOf = createFindOwnProxy(deps)
   return async ({ scope, proxyId, reason, comment, idempotencyKey }, cause, after) => {
     const { accountId } = scope
     if (reason === 'custom' && comment === undefined)

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { FoundProxy } from '../../../projections/proxies.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyRecord } from './proxy-record.ts'
 
@@ -22,7 +22,7 @@ export const proxySecrets = (
 }
 
 /** Turns a rental to its next exit, in all gateways within a second. @returns 0, or the milliseconds to wait first */
-export const turn = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
+export const rotateExit = async (pool: pg.Pool, proxyId: string, nowMs: number): Promise<number> => {
   const { rowCount } = await pool.query({
     name: 'turn-rental',
     text: `insert into work.rental_turns as turned (proxy_id, turns, turned_at) values ($1::text, 1, $2::timestamptz)
@@ -39,17 +39,17 @@ export const turn = async (pool: pg.Pool, proxyId: string, nowMs: number): Promi
 }
 
 /** What a rental says of its rotation: `over`, once it has ended. */
-export type Rotating = { readonly rotation_minutes: number | null; readonly over: boolean }
+export type RotationState = { readonly rotation_minutes: number | null; readonly over: boolean }
 
 /** Gives a mobile line that rotates by link another exit. @throws ApiError not_found, rental_ended, rate_limited */
 export const rotateNow = async (
   pool: pg.Pool,
   proxyId: string,
-  row: Rotating | null,
+  row: RotationState | null,
   nowMs: number,
 ): Promise<void> => {
   if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
   if (row.over) throw refuse('rental_ended', `the rental of ${proxyId} has ended: it rotates no more`)
-  const waitMs = await turn(pool, proxyId, nowMs)
-  if (waitMs > 0) throw refuseUntil('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
+  const waitMs = await rotateExit(pool, proxyId, nowMs)
+  if (waitMs > 0) throw refuseWithRetryAfter('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
 }

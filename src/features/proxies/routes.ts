@@ -5,7 +5,7 @@ import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { countryQuery, inRange, instantQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -14,8 +14,8 @@ import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
 import type { OrderService } from '../orders/place-order.ts'
 import { chargeErrors, guardField } from '../orders/routes.ts'
-import { type Extending, maxExtended } from './extend-rentals.ts'
-import { createOwnProxy, createProxyRecords } from './find-proxy.ts'
+import { type RentalExtension, maxExtended } from './extend-rentals.ts'
+import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
 
 /** What a page was asked for with, as a query string has it. */
@@ -63,7 +63,7 @@ const Extension = z.strictObject({
 /** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
 export const proxyRoutes = (deps: {
   readonly orders: Pick<OrderService, 'known'>
-  readonly extending: Pick<Extending, 'extend'>
+  readonly extending: Pick<RentalExtension, 'extend'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
@@ -75,7 +75,7 @@ export const proxyRoutes = (deps: {
 }): readonly Route[] => {
   const { orders, extending, catalog, reads, db, pool, clock } = deps
   const records = createProxyRecords(deps)
-  const proxyOf = createOwnProxy(deps)
+  const proxyOf = createFindOwnProxy(deps)
 
   return [
     route({
@@ -206,7 +206,7 @@ export const proxyRoutes = (deps: {
       body: Extension,
       codes: { body: { period_days: 'invalid_period' } },
       examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
-      responses: responsesUnderKey(
+      responses: idempotentResponses(
         OrderRecord,
         { ...orderExample, kind: 'extension' },
         {
@@ -230,9 +230,9 @@ export const proxyRoutes = (deps: {
         const { proxy_ids: proxyIds, order_id: orderId } = body
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
-        const kept = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
-        const placed = await extending.extend({ ...request, path: extendPath }, kept, body.period_days, after)
-        return answerUnderKey(
+        const selection = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
+        const placed = await extending.extend({ ...request, path: extendPath }, selection, body.period_days, after)
+        return idempotentAnswer(
           placed,
           orderRecord({ ...placed.order, customer: customerRef }, caller.reseller),
         )

@@ -3,7 +3,7 @@ import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
 import type { LineKind, StatementLine } from './statement-format.ts'
 
 /** Whose account of the journal a statement is held against, and for which time. */
-export type Against = {
+export type ComparisonScope = {
   readonly book: string
   readonly account: string
   /** Positions of the log: what was booked after `after`, up to and including `to`. */
@@ -250,7 +250,7 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** Once, when every line is there. */
-    async compare({ book, account, range, head, from, before }: Against): Promise<void> {
+    async compare({ book, account, range, head, from, before }: ComparisonScope): Promise<void> {
       await client.query('analyze statement_lines')
       await client.query(entries, [book, account, range.after, range.to, head])
       await client.query(classes, [from, before])
@@ -310,7 +310,7 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** What is to be posted and what of it the books have, as of a position that the journal has passed. */
-    async postable({ book, account }: Pick<Against, 'book' | 'account'>, head: number): Promise<Postable> {
+    async postable({ book, account }: Pick<ComparisonScope, 'book' | 'account'>, head: number): Promise<Postable> {
       type Row = {
         lines: number
         fee: string

@@ -73,7 +73,7 @@ export const plainDecimal = ({ digits, scale }: Decimal): string => {
 }
 
 /** The largest amount that is read, either sign: a hundred times what a wallet may hold. */
-const mostMicros = 900_000_000_000_000_000n
+const maxMicros = 900_000_000_000_000_000n
 
 /** @param columns where each column stands, by `headingKey` */
 export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: CsvRecord): Cells => {
@@ -109,7 +109,7 @@ export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: C
     micros: (column, round = exactMicros) => {
       const micros = round(decimal(column))
       if (micros === null) throw problem(column, `${amountForm}, with six decimals at most`)
-      if (micros > mostMicros || micros < -mostMicros)
+      if (micros > maxMicros || micros < -maxMicros)
         throw problem(column, 'an amount is less than 900,000,000,000')
       return micros
     },

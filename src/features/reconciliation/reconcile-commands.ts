@@ -8,15 +8,15 @@ import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import { bookForms } from '../finance/book-accounts.ts'
-import { bringBooksUp, momentAction, momentOption, openReader } from '../finance/command-input.ts'
+import { catchUpBooks, momentAction, momentOption, openReader } from '../finance/command-input.ts'
 import { readGatewayNames } from '../finance/gateway-names.ts'
 import type { Moment } from '../finance/moment.ts'
-import { endsBeforeItBegins } from '../finance/reader.ts'
+import { isReversedRange } from '../finance/reader.ts'
 import { btcpay } from './btcpay-statement.ts'
 import { type Separator, separators } from './csv-cells.ts'
 import { nowpayments } from './nowpayments-statement.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
-import { type Post, type StatementFile, StatementRefused, postLines, reconcile } from './reconcile.ts'
+import { type PostLines, type StatementFile, StatementRefused, postLines, reconcile } from './reconcile.ts'
 import { type ColumnRole, type LineKind, type StatementFormat, columnRoles, declaredFormat, lineKinds, missingOf } from './statement-format.ts'
 import { stripe } from './stripe-statement.ts'
 
@@ -118,7 +118,7 @@ const instantOf = (moment: Moment | undefined): string | null =>
   moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
 
 /** Posts into the service's book. @throws CliMisuse where nothing can be posted */
-const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): Post => {
+const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): PostLines => {
   if (book !== serviceBook)
     throw new CliMisuse(
       `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
@@ -130,13 +130,13 @@ const poster = (context: CliContext, { gateway, column }: Given, { book }: Found
   return async (lines) => {
     const posted = await postLines(context.runner, lines, context)
     const bar = createProgressBar(process.stderr)
-    return { posted, head: await bringBooksUp({ ...context, decode: createCodec().decode }, bar) }
+    return { posted, head: await catchUpBooks({ ...context, decode: createCodec().decode }, bar) }
   }
 }
 
 const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
   const { gateway, from, to, most } = given
-  if (endsBeforeItBegins(given)) throw new CliMisuse('--from must not be after --to')
+  if (isReversedRange(given)) throw new CliMisuse('--from must not be after --to')
   const { head, reader } = await openReader(context)
   const found = await findGateway(context.pool, given)
   const format = await formatOf(context, given, found)

@@ -1,4 +1,4 @@
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { table } from '../../platform/cli/output.ts'
@@ -6,7 +6,7 @@ import { type ClassSum, type Difference, type DifferenceClass, type OwnLine, dif
 import type { Reconciliation } from './reconcile.ts'
 
 /** What a reconciliation was asked of, and the account's own figures over the same time. */
-export type Asked = {
+export type ReconciliationScope = {
   readonly gateway: string
   readonly book: string
   readonly account: string
@@ -64,7 +64,7 @@ const totalsThere = (sums: readonly ClassSum[]) => {
 
 const asText = (micros: bigint | null): string | null => (micros === null ? null : String(micros))
 
-export const reconciliationJson = (asked: Asked, found: Reconciliation) => ({
+export const reconciliationJson = (asked: ReconciliationScope, found: Reconciliation) => ({
   gateway: asked.gateway,
   book: asked.book,
   account: asked.account,
@@ -205,7 +205,7 @@ const ownText = (own: readonly OwnLine[], write: Writer): string =>
     { title: 'line', value: ({ file, line }) => `${file}:${line}` },
   ])
 
-const everyAmount = (asked: Asked, found: Reconciliation): readonly bigint[] => [
+const everyAmount = (asked: ReconciliationScope, found: Reconciliation): readonly bigint[] => [
   asked.openingMicros,
   asked.closingMicros,
   bookedMicros(found),
@@ -224,14 +224,14 @@ const postingText = ({ postable, posted }: Reconciliation): readonly string[] =>
   const now = posted === null ? '' : `, ${posted.booked} of them booked now`
   const rest = before < lines && posted === null ? '; --post books the rest' : ''
   return [
-    `fees and payouts: ${counted(lines, 'line')} to book, ${before} in the books${now}${rest}`,
+    `fees and payouts: ${pluralize(lines, 'line')} to book, ${before} in the books${now}${rest}`,
     ...(otherwise === 0
       ? []
-      : [`${counted(otherwise, 'line')} of them stand in the books with another amount`]),
+      : [`${pluralize(otherwise, 'line')} of them stand in the books with another amount`]),
   ]
 }
 
-export const reconciliationText = (asked: Asked, found: Reconciliation): string => {
+export const reconciliationText = (asked: ReconciliationScope, found: Reconciliation): string => {
   const write = amountWriter(everyAmount(asked, found))
   const { account, book, from, before, openingMicros, closingMicros } = asked
   const time = from === null && before === null ? '' : `, from ${from ?? 'the start'} to ${before ?? 'now'}`
@@ -245,14 +245,14 @@ export const reconciliationText = (asked: Asked, found: Reconciliation): string 
   )
   return [
     `${account} in the book ${book}${time}, US dollars`,
-    ...found.files.map(({ file, report, lines }) => `${file}: ${report}, ${counted(lines, 'line')}`),
+    ...found.files.map(({ file, report, lines }) => `${file}: ${report}, ${pluralize(lines, 'line')}`),
     '',
     sumsText(found, write),
     '',
     ...totals,
     ...found.coins.map(
       ({ currency, lines, amount }) =>
-        `there ${currency.toUpperCase()}: ${amount} in ${counted(lines, 'payment')}`,
+        `there ${currency.toUpperCase()}: ${amount} in ${pluralize(lines, 'payment')}`,
     ),
     `of these lines the books have USD: ${write(bookedMicros(found))}`,
     ...postingText(found),
@@ -266,7 +266,7 @@ export const reconciliationText = (asked: Asked, found: Reconciliation): string 
       : [
           `${differencesText(found.differences, write)}${more(found.differences.length, all)}`,
           '',
-          `${counted(all, 'difference')}`,
+          `${pluralize(all, 'difference')}`,
         ]),
   ].join('\n')
 }

@@ -4,12 +4,12 @@ import type { Cause } from '../../kernel/event.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
-import { type Against, type ClassSum, type Difference, type DifferenceClass, type OwnLine, type Postable, createComparison, differenceClasses } from './compare.ts'
+import { type ComparisonScope, type ClassSum, type Difference, type DifferenceClass, type OwnLine, type Postable, createComparison, differenceClasses } from './compare.ts'
 import { FileProblem, cellsOf, csvRecords, headingKey } from './csv-cells.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
 /** How many lines were booked now, were booked before, or stand in the books with other amounts and were left. */
-export type Posted = { readonly booked: number; readonly standing: number; readonly other: number }
+export type PostingCounts = { readonly booked: number; readonly standing: number; readonly other: number }
 
 /** Lines that are decided at once: the runner writes what comes together in one append. */
 const atOnce = 50
@@ -19,7 +19,7 @@ export const postLines = async (
   runner: CommandRunner,
   lines: AsyncIterable<StatementBooking>,
   cause: Cause,
-): Promise<Posted> => {
+): Promise<PostingCounts> => {
   const counts: Record<StatementAnswer['became'], number> = { booked: 0, standing: 0, other: 0 }
   const post = async (line: StatementBooking): Promise<void> => {
     const stream = { stream: streamOfLine(line), fold: statementFold }
@@ -122,18 +122,18 @@ export type Reconciliation = {
   readonly own: readonly OwnLine[]
   readonly postable: Postable
   /** What this run posted; null when it was not asked to. */
-  readonly posted: Posted | null
+  readonly posted: PostingCounts | null
   /** The position of the log that the journal was read up to. */
   readonly head: number
 }
 
 /** `most` of each class of differences, and of fees and payouts, are listed; all are counted. */
-export type Asking = { readonly gateway: string; readonly most: number; readonly post: Post | null }
+export type ReconcileOptions = { readonly gateway: string; readonly most: number; readonly post: PostLines | null }
 
 /** Posts lines, and gives the position up to which the journal has them. */
-export type Post = (
+export type PostLines = (
   lines: AsyncIterable<StatementBooking>,
-) => Promise<{ readonly posted: Posted; readonly head: number }>
+) => Promise<{ readonly posted: PostingCounts; readonly head: number }>
 
 /** Lines that go to Postgres at once. */
 const batchSize = 1_000
@@ -159,8 +159,8 @@ export const reconcile = async (
   pool: pg.Pool,
   files: readonly StatementFile[],
   { format, separator }: { readonly format: StatementFormat; readonly separator: string },
-  against: Against,
-  { gateway, most, post }: Asking,
+  against: ComparisonScope,
+  { gateway, most, post }: ReconcileOptions,
 ): Promise<Reconciliation> => {
   const session = await openSession(pool, 'farebox reconcile', 0)
   try {

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { CustomerAdjustmentReason } from '../../domain/ledger/manual-movements.ts'
-import { ownIdForm, ownIdOf } from '../../kernel/external-id.ts'
+import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
@@ -8,8 +8,8 @@ import { CliMisuse, type CliOutput, dollars } from '../../platform/cli/output.ts
 import { createAccounts } from '../accounts/account-service.ts'
 import { createCustomers } from '../accounts/customer-service.ts'
 import { type CustomerRecord, findCustomer, listCustomers } from '../accounts/customer-vault.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
-import { approvalNeeded, gateway, reference, refusalOf, signedCents } from '../wallet/wallet-commands.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
+import { approvalNeeded, parseGatewayName, parseReference, refusalOf, parseSignedCents } from '../wallet/wallet-commands.ts'
 import { createWallets, maxCents } from '../wallet/wallet-service.ts'
 
 /** The account, which must be a reseller: no other has customers. @throws CliMisuse */
@@ -45,7 +45,7 @@ const withMoney = async (
   })
 }
 
-const customers: Listed<Shown> = {
+const customers: ListedResource<Shown> = {
   name: 'customers',
   one: 'customer',
   exampleId: 'cus_…',
@@ -81,7 +81,7 @@ const customers: Listed<Shown> = {
 
 /** `customers list|show` */
 export const registerCustomerList = (command: Command, cli: Cli): void =>
-  registerListed(command, cli, customers)
+  registerListCommands(command, cli, customers)
 
 const reasons = [
   'payment',
@@ -97,9 +97,9 @@ const oneReason = (text: string): CustomerAdjustmentReason => {
 }
 
 const ownId = (text: string): string => {
-  const id = ownIdOf(text)
+  const id = parseExternalId(text)
   if (id !== null) return id
-  throw new InvalidArgumentError(`It must be ${ownIdForm}.`)
+  throw new InvalidArgumentError(`It must be ${externalIdForm}.`)
 }
 
 type Named = { readonly customer?: string; readonly id?: string }
@@ -200,7 +200,7 @@ export const registerCustomers = (program: Command, cli: Cli): void => {
       .requiredOption(
         '--reference <text>',
         'what it is for, once for each customer: it stands in the log for ever, name no person',
-        reference,
+        parseReference,
       )
 
   movement('credit', 'credit what a customer paid its reseller outside of any gateway')
@@ -211,12 +211,12 @@ export const registerCustomers = (program: Command, cli: Cli): void => {
       ),
     )
   movement('adjust', 'correct the credit of a customer up or down; what a chargeback misses is owed')
-    .requiredOption('--cents <n>', 'whole cents, below 0 to take', signedCents)
+    .requiredOption('--cents <n>', 'whole cents, below 0 to take', parseSignedCents)
     .option('--reason <reason>', reasons.join(', '), oneReason, 'correction')
     .option(
       '--gateway <name>',
       "the reseller's gateway that a chargeback takes the money from, e.g. stripe",
-      gateway,
+      parseGatewayName,
     )
     .action(cli.action(move))
 }

@@ -9,7 +9,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type Send, publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { type Outcome, exponentialBackoff } from '../../platform/work/standard-queue.ts'
 import { changeCustomer, findCustomer } from '../accounts/customer-vault.ts'
 import { type ResellerCredentials, readTerms } from './gateway-credentials.ts'
 import { type Message, collectMessages, messageQueue } from './message-queue.ts'
@@ -124,7 +124,7 @@ export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): R
     queue: messageQueue,
     atOnce: { total: 64, each: 4 },
     longestMs: 30_000,
-    schedule: doubling(1_000, 3_600_000),
+    schedule: exponentialBackoff(1_000, 3_600_000),
     maxAttempts: 32,
     pollMs,
     fill: async () => {

@@ -1,9 +1,9 @@
 import { ordersAfter } from '../../../projections/orders.ts'
 import type { ResellerPagesDeps } from '../../app/console-pages.ts'
-import { ownIdForm, ownIdOf } from '../../kernel/external-id.ts'
+import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
@@ -30,7 +30,7 @@ const list = async (deps: ResellerPagesDeps, { account, query }: AccountVisit) =
   const wanted = (query.get('ref') ?? '').trim()
   const before = query.get('before')
   await deps.reads.settled(accountId)
-  const ref = wanted === '' ? null : ownIdOf(wanted)
+  const ref = wanted === '' ? null : parseExternalId(wanted)
   const only =
     ref === null ? null : await findCustomer(deps.pool, accountId, deps.customers.idOf(accountId, ref))
   const found =
@@ -50,7 +50,7 @@ ${tableOf({
   rows,
   empty:
     wanted !== ''
-      ? html`<p>${ref === null ? `An own id is ${ownIdForm}.` : 'You have no customer with this id.'} <a href="${root}">Show all</a></p>`
+      ? html`<p>${ref === null ? `An own id is ${externalIdForm}.` : 'You have no customer with this id.'} <a href="${root}">Show all</a></p>`
       : html`<p>${before === null ? 'The first deposit or order for a customer makes it.' : 'Nothing is older.'}</p>`,
   columns: [
     {
@@ -74,7 +74,7 @@ ${pagerOf(root, {}, { before, next: page.next })}`,
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
-const one = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: Typed, problems: Problems) => {
+const one = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormInput, problems: Problems) => {
   const { account, params, query, nowMs } = visit
   const { accountId } = account
   await deps.reads.settled(accountId)
@@ -127,7 +127,7 @@ ${fieldOf({ name: 'chat', label: 'Chat of your bot', hint: 'Where your messaging
   }
 }
 
-const change = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: Typed) => {
+const change = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormInput) => {
   const { account, params } = visit
   const { customerId } = await customerIn(deps, account, params.id ?? '')
   const [label, chat] = [typed.text('label'), typed.text('chat')]
@@ -162,7 +162,7 @@ export const resellerCustomerPages = (deps: ResellerPagesDeps): readonly Console
     name: 'showCustomer',
     summary: 'One customer of a reseller with its orders',
     for: ['reseller'],
-    show: async (visit) => show(await one(deps, visit, untyped, {})),
+    show: async (visit) => show(await one(deps, visit, emptyFormInput, {})),
     act: { run: (visit, typed) => change(deps, visit, typed) },
   }),
 ]

@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import { ownIdForm, ownIdOf } from '../../kernel/external-id.ts'
+import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import type { Caller } from '../../platform/http/auth.ts'
@@ -43,8 +43,8 @@ export const resellerCustomerRoutes = (deps: {
   /** @throws invalid_customer_id: what is no id, or not the customer that the request is limited to */
   const onlyOf = ({ accountId, customerId }: Scope, asked: string | undefined): CustomerId | null => {
     if (asked === undefined) return customerId
-    const ref = ownIdOf(asked)
-    if (ref === null) throw refuse('invalid_customer_id', `customer must be ${ownIdForm}`)
+    const ref = parseExternalId(asked)
+    if (ref === null) throw refuse('invalid_customer_id', `customer must be ${externalIdForm}`)
     const only = customers.idOf(accountId, ref)
     if (customerId !== null && customerId !== only)
       throw refuse('invalid_customer_id', 'customer names another customer than the rest of the request')

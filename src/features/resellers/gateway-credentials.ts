@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
-import { type BotRef, type GatewayRef, type Terms, plainSettings } from '../../domain/resellers/fold.ts'
+import { type BotRef, type GatewayRef, type Terms, emptyTerms } from '../../domain/resellers/fold.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { type Vault, commitmentOf } from '../../platform/vault/seal.ts'
 import type { ResellerGateways, StoredGateway } from '../payments/gateways.ts'
@@ -164,7 +164,7 @@ export const readTerms = async (pool: pg.Pool, reseller: AccountId): Promise<Ter
     text: 'select terms from read.reseller_terms where reseller_id = $1::text',
     values: [reseller],
   })
-  return rows[0]?.terms ?? plainSettings
+  return rows[0]?.terms ?? emptyTerms
 }
 
 /** The gateways of resellers: which one is a rail's stands in their terms, what signs in to it in the vault. */

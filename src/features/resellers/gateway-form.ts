@@ -1,7 +1,7 @@
 import type { Provider } from '../../domain/payments/payments.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Field, type Problems, type Typed, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { type Field, type Problems, type FormInput, choicesOf, fieldOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
 
@@ -87,7 +87,7 @@ export const providerForms: Readonly<
 export const gatewayFields = (
   provider: Provider,
   sandboxed: boolean,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
 ): Html => html`${
   sandboxed
@@ -127,10 +127,10 @@ ${providerForms[provider].fields.map(({ name, label, hint, secret: hidden }) =>
 )}`
 
 /** The credentials that were typed, or what is wrong beside each field: never what stands in it. */
-export const gatewayAsked = (
+export const parseGatewayForm = (
   provider: Provider,
   sandboxed: boolean,
-  typed: Typed,
+  typed: FormInput,
 ): { readonly credentials: GatewayCredentials } | { readonly problems: Problems } => {
   const { fields } = providerForms[provider]
   if (sandboxed && typed.text('with') === 'sandbox') {

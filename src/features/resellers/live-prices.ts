@@ -2,16 +2,16 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
 import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
-import { type ResellerTerms, type TermsOf, plainTerms, retailKey } from '../../domain/catalog/pricing.ts'
-import { type Terms, plainSettings } from '../../domain/resellers/fold.ts'
+import { type ResellerTerms, type TermsOf, defaultResellerTerms, retailKey } from '../../domain/catalog/pricing.ts'
+import { type Terms, emptyTerms } from '../../domain/resellers/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { type Core, type Projecting, tablesMade } from '../../platform/feature/core.ts'
-import { type Live, createLive } from '../../platform/projections/live.ts'
+import { type Core, type Projecting, waitForReadTables } from '../../platform/feature/core.ts'
+import { type LiveRows, createLiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 import { type LiveCatalog, createLiveCatalog } from '../catalog/live-catalog.ts'
 
 /** All resellers' terms in memory: neither a quote nor an order waits for a query. */
-export type LiveTerms = Pick<Live<unknown>, 'refresh' | 'start' | 'stop'> & {
+export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & {
   /** What a reseller pays and asks for a product; null for a key that is no reseller's. */
   readonly termsOf: TermsOf
   /** A reseller's settings, as of the last load. */
@@ -92,10 +92,10 @@ export const createLiveTerms = (deps: {
     termsOf: (caller, product) => {
       if (!caller.reseller) return null
       const kept = resellers.get(caller.accountId)
-      return kept === undefined ? plainTerms : (kept.byProduct.get(product.id) ?? kept.other)
+      return kept === undefined ? defaultResellerTerms : (kept.byProduct.get(product.id) ?? kept.other)
     },
-    settingsOf: (reseller) => resellers.get(reseller)?.settings ?? plainSettings,
-    ...createLive({ name: 'terms of resellers', watch, load, logger }),
+    settingsOf: (reseller) => resellers.get(reseller)?.settings ?? emptyTerms,
+    ...createLiveRows({ name: 'terms of resellers', watch, load, logger }),
   }
 }
 
@@ -125,7 +125,7 @@ export const createLivePrices = (
     terms,
     // The terms come first: while there is no catalogue, nobody is quoted a price without them.
     start: async (stopping) => {
-      if (!(await tablesMade({ progress }, stopping))) return
+      if (!(await waitForReadTables({ progress }, stopping))) return
       await terms.start()
       await catalog.start()
     },

@@ -150,23 +150,23 @@ const registerSet = (reseller: Command, cli: Cli): void => {
     .command('set')
     .description('change what a reseller pays, asks and shows; what is left out stays')
     .requiredOption('--account <id>', 'the reseller')
-    .option('--discount <percent>', 'off the list price, 0 to 99.99, e.g. 12.5', input.discount)
-    .option('--markup <multiple>', 'customers pay this multiple of the list price, e.g. 1.30', input.markup)
+    .option('--discount <percent>', 'off the list price, 0 to 99.99, e.g. 12.5', input.parseDiscount)
+    .option('--markup <multiple>', 'customers pay this multiple of the list price, e.g. 1.30', input.parseMarkup)
     .option('--no-markup', 'customers pay the list price where no retail price stands')
-    .option('--sellable <products>', 'the products that customers may order, commas between', input.names)
+    .option('--sellable <products>', 'the products that customers may order, commas between', input.parseNames)
     .addOption(new Option('--sell-all', 'customers may order every product').conflicts('sellable'))
     .option(
       '--merchant-name <text>',
       'the name on the pay page; it stands in the log for ever',
-      input.merchantName,
+      input.parseMerchantName,
     )
     .option('--no-merchant-name', 'no name')
-    .option('--website <url>', 'https; where customers land after paying', input.httpsUrl)
+    .option('--website <url>', 'https; where customers land after paying', input.parseHttpsUrl)
     .option('--no-website', 'no website')
     .option(
       '--storefront <url>',
       'https; the shop in a messaging app, e.g. https://t.me/acme',
-      input.httpsUrl,
+      input.parseHttpsUrl,
     )
     .option('--no-storefront', 'no storefront')
     .option(
@@ -223,9 +223,9 @@ const registerRetail = (reseller: Command, cli: Cli): void => {
     .description('set what customers pay for one unit; it comes before the markup')
     .requiredOption('--account <id>', 'the reseller')
     .requiredOption('--product <id>', 'a product')
-    .option('--country <codes>', 'alpha-3, commas between; for dedicated IPs', input.countries)
-    .option('--period-days <days>', 'commas between; for dedicated IPs', input.periods)
-    .addOption(new Option('--price <dollars>', 'for one unit, e.g. 3.50').argParser(input.price))
+    .option('--country <codes>', 'alpha-3, commas between; for dedicated IPs', input.parseCountries)
+    .option('--period-days <days>', 'commas between; for dedicated IPs', input.parsePeriods)
+    .addOption(new Option('--price <dollars>', 'for one unit, e.g. 3.50').argParser(input.parsePrice))
     .addOption(new Option('--remove', 'the markup prices it again').conflicts('price'))
     .addHelpText('after', retailExamples)
     .hook('preAction', (command) => {

@@ -2,18 +2,18 @@ import { listDeposits } from '../../../projections/deposits.ts'
 import type { ResellerPagesDeps } from '../../app/console-pages.ts'
 import { type Provider, type ResellerRail, floorCents, resellerRails } from '../../domain/payments/payments.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
-import { fingerprintOf } from '../../kernel/digest.ts'
+import { requestFingerprint } from '../../kernel/digest.ts'
 import { depositIdOf } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { sentenceOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { toSentence } from '../../platform/ui/answer-page.ts'
+import { type Problems, type FormInput, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
 import { providersOf } from './gateway-credentials.ts'
-import { gatewayAsked, gatewayFields, invoiceRefusal, providerForms } from './gateway-form.ts'
+import { parseGatewayForm, gatewayFields, invoiceRefusal, providerForms } from './gateway-form.ts'
 
 const root = '/console/reseller/gateways'
 /** The reseller's own id of the customer that test invoices are for. */
@@ -171,7 +171,7 @@ ${await testsOf(visit, rail)}`,
     }
   }
 
-  const test = async (visit: AccountVisit, typed: Typed) => {
+  const test = async (visit: AccountVisit, typed: FormInput) => {
     const rail = railIn(visit)
     const { accountId } = visit.account
     const customerId = customers.idOf(accountId, tester)
@@ -184,7 +184,7 @@ ${await testsOf(visit, rail)}`,
           customerId,
           relate: async () => void (await customers.ensure(accountId, tester)),
           idempotencyKey: typed.key,
-          fingerprint: fingerprintOf({ method: 'POST', path: root, productId: '', body, customerId }),
+          fingerprint: requestFingerprint({ method: 'POST', path: root, productId: '', body, customerId }),
           amountCents: body.amount_cents,
           rail,
           returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, customerId, typed.key, 0)}`,
@@ -201,7 +201,7 @@ ${await testsOf(visit, rail)}`,
     }
   }
 
-  const setView = (visit: AccountVisit, typed: Typed, problems: Problems) => {
+  const setView = (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const rail = railIn(visit)
     const provider = providerIn(visit, rail)
     const { name, callbacks } = providerForms[provider]
@@ -219,14 +219,14 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
     }
   }
 
-  const set = async (visit: AccountVisit, typed: Typed) => {
+  const set = async (visit: AccountVisit, typed: FormInput) => {
     const rail = railIn(visit)
     const provider = providerIn(visit, rail)
-    const asked = gatewayAsked(provider, sandboxed, typed)
+    const asked = parseGatewayForm(provider, sandboxed, typed)
     if ('problems' in asked) return refusedView(setView(visit, typed, asked.problems))
     const done = await resellers.setGateway(visit.account.accountId, rail, asked.credentials, visit.cause)
     if (done.outcome === 'refused')
-      return refusedView(setView(visit, typed, { form: sentenceOf(done.refusal.message) }), 409)
+      return refusedView(setView(visit, typed, { form: toSentence(done.refusal.message) }), 409)
     return goTo(
       `${root}/${rail}`,
       `${providerForms[provider].name} is set up. Make a test invoice to see that its credentials work.`,
@@ -263,7 +263,7 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
       summary: 'Sets up the gateway of a reseller',
       for: ['reseller'],
       confirmed: true,
-      show: async (visit) => show(setView(visit, untyped, {})),
+      show: async (visit) => show(setView(visit, emptyFormInput, {})),
       act: { once: true, run: set },
     }),
     accountPage({

@@ -3,7 +3,7 @@ import { resellerRails } from '../../domain/payments/payments.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
@@ -16,7 +16,7 @@ const path = '/console/reseller/shop'
 const addressProblem = 'Type an https address such as https://shop.example/, or nothing.'
 
 /** What was typed; empty takes a thing away. */
-const shopAsked = (typed: Typed): { readonly shop: Shop } | { readonly problems: Problems } => {
+const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly problems: Problems } => {
   const [name, website, storefront] = ['name', 'website', 'storefront'].map((field) => typed.text(field)) as [
     string,
     string,
@@ -36,7 +36,7 @@ const shopAsked = (typed: Typed): { readonly shop: Shop } | { readonly problems:
 
 /** What a reseller's customers see of it where they pay. */
 export const shopPages = ({ resellers }: ResellerPagesDeps): readonly ConsolePage[] => {
-  const view = async ({ account, cause, formKey }: AccountVisit, typed: Typed, problems: Problems) => {
+  const view = async ({ account, cause, formKey }: AccountVisit, typed: FormInput, problems: Problems) => {
     const read = await resellers.read(account.accountId, cause)
     if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
     const { merchantName, website, storefrontLink } = read.terms.shop
@@ -57,8 +57,8 @@ ${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the l
     }
   }
 
-  const keep = async (visit: AccountVisit, typed: Typed) => {
-    const asked = shopAsked(typed)
+  const keep = async (visit: AccountVisit, typed: FormInput) => {
+    const asked = parseShopForm(typed)
     if ('problems' in asked) return refusedView(await view(visit, typed, asked.problems))
     const done = await resellers.change(visit.account.accountId, { shop: asked.shop }, visit.cause)
     if (done.outcome === 'refused') throw refuse('reseller_forbidden', done.refusal.message)
@@ -72,7 +72,7 @@ ${fieldOf({ name: 'storefront', label: 'Storefront', hint: 'https, such as the l
       summary: 'Sets what the pay pages of a reseller are called, and where they lead',
       for: ['reseller'],
       confirmed: true,
-      show: async (visit) => show(await view(visit, untyped, {})),
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
       act: { once: true, run: keep },
     }),
   ]

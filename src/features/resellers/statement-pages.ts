@@ -5,7 +5,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type Outcome, accountPage, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, show } from '../../platform/ui/page.ts'
 import { pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { amountText, timeText } from '../../platform/ui/text.ts'
 import { customerIn } from './customer-pages.ts'
@@ -16,7 +16,7 @@ const path = '/console/reseller/statement'
 const dayMs = 86_400_000
 
 /** What a statement is asked about: a day or a month (UTC), and one customer or all. */
-const askedIn = async (deps: ResellerPagesDeps, { account, query, nowMs }: AccountVisit) => {
+const parseStatementQuery = async (deps: ResellerPagesDeps, { account, query, nowMs }: AccountVisit) => {
   const month = monthIn(query, nowMs)
   const wanted = query.get('day') ?? ''
   const startMs = /^\d{4}-\d\d-\d\d$/.test(wanted) ? Date.parse(`${wanted}T00:00:00Z`) : Number.NaN
@@ -46,7 +46,7 @@ const read = async (
 const statement = async (deps: ResellerPagesDeps, visit: AccountVisit) => {
   const { account, query, nowMs } = visit
   await deps.bookReads.settled(account.accountId)
-  const { month, day, period, customer, scope, kept } = await askedIn(deps, visit)
+  const { month, day, period, customer, scope, kept } = await parseStatementQuery(deps, visit)
   const before = query.get('before')
   const { lines, nextAfter, totals } = await read(deps, scope, { ...period, after: before, limit: pageRows })
   const [from, to] = [isoTime(period.fromMs).slice(0, 10), isoTime(period.toMs).slice(0, 10)]
@@ -96,9 +96,9 @@ async function* csvOf(deps: ResellerPagesDeps, scope: Scope, period: Period): As
   }
 }
 
-const file = async (deps: ResellerPagesDeps, visit: AccountVisit): Promise<Outcome> => {
+const file = async (deps: ResellerPagesDeps, visit: AccountVisit): Promise<PageOutcome> => {
   await deps.bookReads.settled(visit.account.accountId)
-  const { scope, period, day, month } = await askedIn(deps, visit)
+  const { scope, period, day, month } = await parseStatementQuery(deps, visit)
   return {
     kind: 'file',
     name: `statement-${day ?? month}.csv`,

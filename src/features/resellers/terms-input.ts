@@ -21,7 +21,7 @@ export const shopAddressOf = (text: string): string | null =>
   text.length <= maxAddress && isHttpsAddress(text) ? new URL(text).href : null
 
 /** `12.5` as basis points. */
-export const discount = (text: string): number => {
+export const parseDiscount = (text: string): number => {
   const basisPoints = parsePercentToBasisPoints(text)
   if (basisPoints !== null && basisPoints <= maxDiscountBp) return basisPoints
   throw new InvalidArgumentError(
@@ -30,7 +30,7 @@ export const discount = (text: string): number => {
 }
 
 /** `1.30` as millionths. */
-export const markup = (text: string): number => {
+export const parseMarkup = (text: string): number => {
   const millionths = parseDecimal(text, 6)
   if (millionths !== null && millionths > 0 && millionths <= maxMarkupMillionths) return millionths
   throw new InvalidArgumentError(
@@ -39,7 +39,7 @@ export const markup = (text: string): number => {
 }
 
 /** `3.50` as micro-dollars. */
-export const price = (text: string): number => {
+export const parsePrice = (text: string): number => {
   const micros = parseDollarsToMicros(text)
   if (micros !== null && micros > 0 && micros <= maxRetailMicros) return micros
   throw new InvalidArgumentError(
@@ -48,7 +48,7 @@ export const price = (text: string): number => {
 }
 
 /** An address that customers are sent to. */
-export const httpsUrl = (text: string): string => {
+export const parseHttpsUrl = (text: string): string => {
   const address = shopAddressOf(text)
   if (address !== null) return address
   throw new InvalidArgumentError(
@@ -56,24 +56,24 @@ export const httpsUrl = (text: string): string => {
   )
 }
 
-export const merchantName = (text: string): string => {
+export const parseMerchantName = (text: string): string => {
   if (isMerchantName(text)) return text
   throw new InvalidArgumentError('It must be 1 to 64 printable characters without a space at its ends.')
 }
 
 /** Texts with commas between, none of them empty. */
-export const names = (text: string): readonly string[] => {
+export const parseNames = (text: string): readonly string[] => {
   const given = text.split(',').map((item) => item.trim())
   if (given.every((item) => item !== '')) return [...new Set(given)]
   throw new InvalidArgumentError('It must be one or more names with commas between.')
 }
 
 /** Alpha-3 codes with commas between. */
-export const countries = (text: string): readonly string[] => names(text).map((code) => code.toUpperCase())
+export const parseCountries = (text: string): readonly string[] => parseNames(text).map((code) => code.toUpperCase())
 
 /** Whole days with commas between. */
-export const periods = (text: string): readonly number[] => {
-  const given = names(text)
+export const parsePeriods = (text: string): readonly number[] => {
+  const given = parseNames(text)
   if (given.every((item) => /^\d{1,5}$/.test(item))) return given.map(Number)
   throw new InvalidArgumentError('It must be whole numbers of days with commas between, e.g. 30,90.')
 }

@@ -4,7 +4,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { keptMs } from './stored-results.ts'
+import { resultTtlMs } from './stored-results.ts'
 
 /** The calls of all batches; an owner is an account, so nobody's batch waits for that of another. */
 export const batchQueue: QueueTable = {
@@ -70,7 +70,7 @@ export type EndedBatch = {
 
 export type BatchItems = {
   /** Keeps a batch and its calls, unless it stands; gives it as it stands. */
-  keep(
+  store(
     batch: Omit<BatchRow, 'created_at' | 'finished_at'>,
     inputs: readonly Readonly<Record<string, unknown>>[],
   ): Promise<BatchRow>
@@ -105,14 +105,14 @@ export const createBatchItems = ({
       name: 'scrape-batch',
       text: `select * from work.scrape_batches
               where batch_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)`,
-      values: [batchId, isoTime(clock() - keptMs)],
+      values: [batchId, isoTime(clock() - resultTtlMs)],
     })
     return rows[0] ?? null
   }
   return {
     batch,
 
-    keep: async (asked, inputs) => {
+    store: async (asked, inputs) => {
       const now = isoTime(clock())
       await inTransaction(pool, async (client) => {
         const { rowCount } = await client.query({
@@ -176,7 +176,7 @@ export const createBatchItems = ({
                         coalesce(sum(charged_micros), 0)::bigint as charged_micros
                    from work.scrape_batch_items where batch_id = b.batch_id) i
                order by b.created_at desc, b.batch_id desc`,
-        values: [accountId, isoTime(clock() - keptMs), after?.at ?? null, after?.id ?? null, limit],
+        values: [accountId, isoTime(clock() - resultTtlMs), after?.at ?? null, after?.id ?? null, limit],
       })
       return rows
     },
@@ -240,7 +240,7 @@ export const createBatchItems = ({
                     order by finished_at limit ${forgottenAtOnce} for update skip locked),
                  items as (delete from work.scrape_batch_items i using old where i.batch_id = old.batch_id)
                  delete from work.scrape_batches b using old where b.batch_id = old.batch_id`,
-          values: [isoTime(clock() - keptMs)],
+          values: [isoTime(clock() - resultTtlMs)],
         })
         if ((rowCount ?? 0) < forgottenAtOnce) return
       }

@@ -6,7 +6,7 @@ import { html, nothing } from '../../platform/ui/html.ts'
 import { progressBar } from '../../platform/ui/long-runs.ts'
 import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { type Look, afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type BadgeTone, afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import type { BatchItems, ShownItem } from './batch-items.ts'
 import { type ScrapeBatches, type ShownBatch, itemRequestId } from './batch-service.ts'
 
@@ -18,7 +18,7 @@ export type ScrapeBatchDeps = {
 
 const root = '/console/scrapers/batches'
 
-const words: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, Look]>> = {
+const words: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string, BadgeTone]>> = {
   found: ['found', 'good'],
   empty: ['empty', 'good'],
   not_found: ['no such target', 'off'],

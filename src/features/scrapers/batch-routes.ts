@@ -2,11 +2,11 @@ import { z } from 'zod'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
-import { type Route, ownToAccount, route } from '../../platform/http/route.ts'
+import { type Route, accountOnly, route } from '../../platform/http/route.ts'
 import { type ScrapeBatches, type ShownBatch, itemRequestId } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
 import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
-import { namedScraper } from './scrape.ts'
+import { requireScraper } from './scrape.ts'
 
 export const maxInputs = 100
 
@@ -81,7 +81,7 @@ const example = {
   ],
 } as const satisfies z.infer<typeof Batch>
 
-const common = { tag: 'Scrapers', access: 'scrape', customer: ownToAccount('a batch of scrapes is') } as const
+const common = { tag: 'Scrapers', access: 'scrape', customer: accountOnly('a batch of scrapes is') } as const
 const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
 
 /** Batches of scrapes: docs/scrapers.md, "Many at once". */
@@ -129,7 +129,7 @@ export const scrapeBatchRoutes = (deps: {
     errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
     handler: async ({ caller, requestId, body }) => {
       const { platform, operation, inputs } = body
-      const row = namedScraper(platform, operation)
+      const row = requireScraper(platform, operation)
       const { accountId, keyId } = caller
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
       const { position, isNew, ...batch } = await deps.batches.accept(

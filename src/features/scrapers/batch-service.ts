@@ -85,7 +85,7 @@ export const createScrapeBatches = (deps: {
           'this X-Request-Id named a batch that was over a day ago, and what came of it is kept no longer; send a new X-Request-Id for a new batch',
         )
       const ids = { batch_id: batchId, account_id: accountId, key_id: keyId, request_id: requestId }
-      const kept = await items.keep(
+      const kept = await items.store(
         { ...ids, platform, operation, fingerprint, inputs: inputs.length },
         inputs,
       )

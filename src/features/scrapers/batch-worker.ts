@@ -10,7 +10,7 @@ import { handle } from '../../platform/commands/handle.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
-import { type Outcome, doubling } from '../../platform/work/standard-queue.ts'
+import { type Outcome, exponentialBackoff } from '../../platform/work/standard-queue.ts'
 import { type BatchItem, type BatchItems, type ItemOutcome, acceptedOf, batchQueue } from './batch-items.ts'
 import { itemRequestId } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
@@ -32,7 +32,7 @@ type Deps = {
 const longestMs = 240_000
 const maxAttempts = 6
 const finishedAtOnce = 100
-const forgetEveryMs = 60_000
+const cleanupIntervalMs = 60_000
 
 /** Refusals that another try may not meet; all others are what the call came to. */
 const passing: ReadonlySet<string> = new Set([
@@ -140,12 +140,12 @@ export const startBatchWorker = (deps: Deps): RunningQueue => {
     queue: batchQueue,
     atOnce: { total: 64, each: 8 },
     longestMs,
-    schedule: doubling(2_000, 60_000),
+    schedule: exponentialBackoff(2_000, 60_000),
     maxAttempts,
     pollMs: deps.pollMs ?? 500,
     fill: async () => {
       await finishBatches(deps)
-      if (clock() < forgottenMs + forgetEveryMs) return
+      if (clock() < forgottenMs + cleanupIntervalMs) return
       await items.forget()
       forgottenMs = clock()
     },

@@ -1,10 +1,10 @@
 import type { ScrapeOutcome } from '../../domain/scrapers/calls.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
-import { ApiError, refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
 /** A call that is over, for everybody who asked under its id. */
-export type Ended = {
+export type FinishedCall = {
   readonly outcome: ScrapeOutcome
   readonly billed: boolean
   readonly priceMicros: number
@@ -21,7 +21,7 @@ export type Ended = {
 }
 
 /** The answer to a call that has a body. */
-export type Scraped = {
+export type ScrapeReply = {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   readonly position: number | null
@@ -32,7 +32,7 @@ export const billingHeaders = ({
   priceMicros,
   billed,
   replayed,
-}: Pick<Ended, 'priceMicros' | 'billed' | 'replayed'>): Readonly<Record<string, string>> => ({
+}: Pick<FinishedCall, 'priceMicros' | 'billed' | 'replayed'>): Readonly<Record<string, string>> => ({
   'x-price-usd': dollarsOfMicros(priceMicros),
   'x-billed': String(billed),
   ...(replayed && { 'x-replayed': 'true' }),
@@ -59,7 +59,7 @@ const failure = (
 /** The refusal that an outcome without a body is. */
 export const refusalOf = (
   outcome: Exclude<ScrapeOutcome, 'found' | 'empty'>,
-  { details, retryAfterS }: Pick<Ended, 'details' | 'retryAfterS'>,
+  { details, retryAfterS }: Pick<FinishedCall, 'details' | 'retryAfterS'>,
 ): ApiError => {
   switch (outcome) {
     case 'target_not_found':
@@ -80,7 +80,7 @@ export const refusalOf = (
     case 'scraper_unavailable':
       return failure(outcome, 'nobody serves this scraper at the moment', retryAfterS)
     case 'overloaded':
-      return refuseUntil('overloaded', 'too many calls of this platform are under way', retryAfterS ?? 1)
+      return refuseWithRetryAfter('overloaded', 'too many calls of this platform are under way', retryAfterS ?? 1)
     default: {
       const unknown: never = outcome
       throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)
@@ -92,7 +92,7 @@ export const refusalOf = (
  * The answer to whoever asked for a call that is over.
  * @throws ApiError with the headers of its bill: what `refusalOf` gives, or `result_expired`
  */
-export const answerOf = (ended: Ended): Scraped => {
+export const answerOf = (ended: FinishedCall): ScrapeReply => {
   const { outcome, bytes, position } = ended
   const headers = billingHeaders(ended)
   if (outcome !== 'found' && outcome !== 'empty') throw withHeaders(refusalOf(outcome, ended), headers)

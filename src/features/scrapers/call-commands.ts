@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
 import { scrapeRef } from '../../domain/scrapers/calls.ts'
-import { type Ending, type FinishAnswer, type ScrapeDraft, type StartAnswer, decideFinish, decideStart } from '../../domain/scrapers/decide-call.ts'
+import { type AttemptEnd, type FinishAnswer, type ScrapeDraft, type StartAnswer, decideFinish, decideStart } from '../../domain/scrapers/decide-call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, type ScrapeId, newId } from '../../kernel/ids.ts'
@@ -11,7 +11,7 @@ import { type Poller, startWorklists, worklist } from '../../platform/work/workl
 import type { Results } from './stored-results.ts'
 
 /** A try, by its id and its number. */
-export type Try = {
+export type AttemptRef = {
   readonly scrapeId: ScrapeId
   readonly accountId: AccountId
   readonly attempt: number
@@ -21,18 +21,18 @@ export type Try = {
 export type ScrapeCommands = {
   /** @param fresh The service made the id just now: no call stands under it, and its stream is not looked at first */
   start(draft: ScrapeDraft, cause: Cause, fresh: boolean): Promise<CommandOutcome<StartAnswer>>
-  finish(ended: Try, ending: Ending, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
+  finish(ended: AttemptRef, ending: AttemptEnd, cause: Cause): Promise<CommandOutcome<FinishAnswer>>
   /**
    * Ends a try whose process has gone: it is billed exactly when it left a result that can be had. It does nothing to one
    * that is over, but to what is left of its hold.
    */
-  settle(lapsed: Try): Promise<CommandOutcome<FinishAnswer>>
+  settle(lapsed: AttemptRef): Promise<CommandOutcome<FinishAnswer>>
 }
 
 const sweeper: Actor = { kind: 'system', name: 'scrapes' }
 
 /** An ending without a result. */
-export const endingOf = (outcome: Ending['outcome'], creditsCharged: number | null = null): Ending => ({
+export const endWithoutResult = (outcome: AttemptEnd['outcome'], creditsCharged: number | null = null): AttemptEnd => ({
   outcome,
   body: null,
   cached: false,
@@ -69,7 +69,7 @@ export const createScrapeCommands = (deps: {
     finish,
     settle: async (lapsed) => {
       const kept = await results.of(lapsed.scrapeId, lapsed.attempt)
-      return finish(lapsed, kept ?? endingOf('interrupted'), { actor: sweeper, correlationId: newId('run') })
+      return finish(lapsed, kept ?? endWithoutResult('interrupted'), { actor: sweeper, correlationId: newId('run') })
     },
   }
 }
@@ -78,7 +78,7 @@ type Open = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
 
 /** Clocks of processes may differ by as much; until then the one that is at work may end it. */
 const graceMs = 2_000
-const forgetEveryMs = 60_000
+const cleanupIntervalMs = 60_000
 
 /**
  * Ends calls whose process has gone: those that left a result are billed, the others give back what they held. And erases
@@ -108,7 +108,7 @@ export const startScrapeSweeper = (deps: {
     },
   })
   const forget = () => async (): Promise<void> => {
-    if (clock() < forgottenMs + forgetEveryMs) return
+    if (clock() < forgottenMs + cleanupIntervalMs) return
     await results.forget()
     forgottenMs = clock()
   }

@@ -53,14 +53,14 @@ export const nextCursorOf = (row: ScraperRow, input: ScrapeInput, data: unknown)
 }
 
 /** An answer as it arrived. */
-export type Heard = { readonly status: number; readonly text: string }
+export type ProviderResponse = { readonly status: number; readonly text: string }
 
 /**
  * What an answer means, and what is to be done about it besides.
  * `refused` is a platform or provider that took no money and may answer another time; `spoilt` one that may have taken it;
  * `key` and `credits` are about our account there; `drift` is about the table.
  */
-export type Verdict = {
+export type ResponseVerdict = {
   readonly outcome: ScrapeOutcome
   readonly trouble: 'refused' | 'spoilt' | 'key' | 'credits' | 'drift' | null
   readonly creditsCharged: number | null
@@ -127,7 +127,7 @@ const isAboutTarget = (message: unknown): boolean =>
 
 const accountIsGone = ({ data }: Body): boolean => isObject(data) && data.accountDoesNotExist === true
 
-type Read = { readonly outcome: ScrapeOutcome; readonly trouble: Verdict['trouble'] }
+type Read = { readonly outcome: ScrapeOutcome; readonly trouble: ResponseVerdict['trouble'] }
 
 const quiet = (outcome: ScrapeOutcome): Read => ({ outcome, trouble: null })
 
@@ -195,7 +195,7 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
  * What an answer of the protocol means (docs/scrapers.md, "What is billed"). Not one word of it gets into the outcome but
  * the data.
  */
-export const classify = (row: ScraperRow, input: ScrapeInput, { status, text }: Heard): Verdict => {
+export const classify = (row: ScraperRow, input: ScrapeInput, { status, text }: ProviderResponse): ResponseVerdict => {
   const body = parsed(text)
   const fields = isObject(body) ? body : {}
   const { outcome, trouble } =
@@ -210,8 +210,8 @@ export const classify = (row: ScraperRow, input: ScrapeInput, { status, text }: 
 }
 
 /** One request and what came of it. `unsent`: no connection was made, so nothing was asked and nothing charged. */
-export type Attempt = Omit<Verdict, 'trouble'> & {
-  readonly trouble: Verdict['trouble'] | 'unsent'
+export type Attempt = Omit<ResponseVerdict, 'trouble'> & {
+  readonly trouble: ResponseVerdict['trouble'] | 'unsent'
   /** The status of the answer; null where there was none. */
   readonly status: number | null
   /** Milliseconds that the provider asked to be left alone; null where it did not. */
@@ -248,7 +248,7 @@ const broken = (fault: string): Attempt => ({
 
 /** Sends one request of a row; never rejects. */
 export const attempt = async (
-  { row, input, asked }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: Asked },
+  { row, input, asked }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: ProviderRequest },
   to: {
     readonly send: Send
     readonly baseUrl: string
@@ -282,7 +282,7 @@ const longestWaitMs = 2_000
  * provider may hide a charge, so a row that can cost more than one credit is not tried again after it.
  * @param random from 0 to 1
  */
-export const secondTryMs = (row: ScraperRow, first: Attempt, random: () => number): number | null => {
+export const secondAttemptDelayMs = (row: ScraperRow, first: Attempt, random: () => number): number | null => {
   const jitter = 250 + random() * 500
   if (first.trouble === 'unsent') return jitter
   if (first.trouble !== 'refused') return null
@@ -302,7 +302,7 @@ export const secondTryMs = (row: ScraperRow, first: Attempt, random: () => numbe
 }
 
 /** Whether another provider may be asked after this one: nothing was charged, and the fault is not what was asked for. */
-export const mayAskAnother = ({ trouble, outcome }: Attempt): boolean =>
+export const mayTryAnotherProvider = ({ trouble, outcome }: Attempt): boolean =>
   trouble === 'unsent' ||
   trouble === 'refused' ||
   trouble === 'key' ||
@@ -313,7 +313,7 @@ export const mayAskAnother = ({ trouble, outcome }: Attempt): boolean =>
 const maxQueryLength = 6_000
 
 /** One request of the protocol, without the provider's address and key. */
-export type Asked = {
+export type ProviderRequest = {
   readonly method: 'GET' | 'POST'
   /** The path with its query. */
   readonly target: string
@@ -337,7 +337,7 @@ export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Reco
 }
 
 /** The request that fetches the row, from the provider's cache where an age is given and the row allows it. */
-export const askedOf = (row: ScraperRow, input: ScrapeInput, maxAgeDays?: CacheDays): Asked => {
+export const buildProviderRequest = (row: ScraperRow, input: ScrapeInput, maxAgeDays?: CacheDays): ProviderRequest => {
   const parameters = {
     ...parametersOf(row, input),
     ...(maxAgeDays !== undefined && row.source.isCacheable && { cache_max_age: `${maxAgeDays}d` }),

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Rate } from '../../platform/http/rate-limit.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
 /** Counts a request of an account. @returns 0 when it may go on, else the seconds to wait */
 export type TakeScrape = (accountId: string) => Promise<number>
@@ -40,7 +40,7 @@ const takeText = `
  * request waits for no disk; requests that come while a statement is under way share the next one.
  */
 export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
-  const take = createGathered<Asked, number>(async (all) => {
+  const take = createBatchLoader<Asked, number>(async (all) => {
     const asked = Map.groupBy(all, ({ accountId }) => accountId)
     const { rows } = await pool.query<Row>({
       name: 'scrape-rate',

@@ -5,11 +5,11 @@ import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { wordQuery } from '../../platform/http/query.ts'
-import { type Route, ownToAccount, route } from '../../platform/http/route.ts'
+import { type Route, accountOnly, route } from '../../platform/http/route.ts'
 import { billingHeaders, withHeaders } from './call-answer.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { CacheDays } from './provider-port.ts'
-import { type Scrapes, inputOf, namedScraper } from './scrape.ts'
+import { type Scrapes, inputOf, requireScraper } from './scrape.ts'
 import { bodySchema, dataSchema } from './scraper-schemas.ts'
 
 export const ScrapeAnswer = z
@@ -127,7 +127,7 @@ export const scrapeRoutes = (deps: {
       tag: 'Scrapers',
       access: 'scrape',
       writes: true,
-      customer: ownToAccount('what a scraper costs is paid from the wallet, which is'),
+      customer: accountOnly('what a scraper costs is paid from the wallet, which is'),
       requestIdIsKey: true,
       params: z.object({ platform: z.string(), operation: z.string() }),
       query,
@@ -170,7 +170,7 @@ export const scrapeRoutes = (deps: {
         body,
         headers: sent,
       }) => {
-        const row = namedScraper(platform, operation)
+        const row = requireScraper(platform, operation)
         const { accountId, keyId } = caller
         const fresh = sent['x-request-id'] === undefined
         return tellingBill(row.priceMicros, async () => {

@@ -7,7 +7,7 @@ export type AccountGate = {
   /** Why nothing is to be asked now; null while the account is good. */
   problem(): ScrapeFailure | null
   /** A call was refused because of our key or our credits: nobody is let through until the account is found good. */
-  shut(trouble: 'key' | 'credits'): void
+  close(trouble: 'key' | 'credits'): void
 }
 
 /**
@@ -41,7 +41,7 @@ export const createAccountGate = (options: {
       const code = trouble === 'key' ? 'upstream_auth_rejected' : 'upstream_credits_exhausted'
       return failure(code, Math.max(1, Math.ceil(waitMs / 1_000)))
     },
-    shut: (trouble) => {
+    close: (trouble) => {
       if (shut === null) onChange(trouble)
       shut = { trouble, until: monotonicMs() + shutMs }
     },
@@ -63,11 +63,11 @@ export type BreakerOptions = {
 }
 
 /** A call that was let through: say once how it ended, null when it says nothing of the other side. */
-export type Pass = (isGood: boolean | null) => void
+export type ReportCallOutcome = (isGood: boolean | null) => void
 
 export type Breaker = {
   /** A pass; or null while it is open. */
-  enter(): Pass | null
+  enter(): ReportCallOutcome | null
   /** Whole milliseconds until it lets one through, 0 where it is closed. */
   waitMs(): number
 }
@@ -108,12 +108,12 @@ export const createBreaker = (options: BreakerOptions): Breaker => {
     return calls >= minCalls && bad >= calls * failedShare
   }
 
-  const probe: Pass = (isGood) => {
+  const probe: ReportCallOutcome = (isGood) => {
     isProbing = false
     if (isGood === true) close()
     else if (isGood === false) open()
   }
-  const usual: Pass = (isGood) => {
+  const usual: ReportCallOutcome = (isGood) => {
     // What was on its way when it opened says nothing new.
     if (isGood === null || openUntil !== null) return
     note(isGood)
@@ -131,28 +131,28 @@ export const createBreaker = (options: BreakerOptions): Breaker => {
 }
 
 /** How many calls may be under way: of one platform, and of all. */
-export type PlaceLimits = { readonly perPlatform: number; readonly total: number }
+export type ConcurrencyLimits = { readonly perPlatform: number; readonly total: number }
 
 /** Places for calls, so that a slow platform holds up nobody else. */
-export type Places = {
+export type ConcurrencySlots = {
   /** False when there is none left; else `leave` is owed. */
-  take(platform: string): boolean
-  leave(platform: string): void
+  tryAcquire(platform: string): boolean
+  release(platform: string): void
   taken(): number
 }
 
-export const createPlaces = ({ perPlatform, total }: PlaceLimits): Places => {
+export const createConcurrencySlots = ({ perPlatform, total }: ConcurrencyLimits): ConcurrencySlots => {
   const taken = new Map<string, number>()
   let all = 0
   return {
-    take: (platform) => {
+    tryAcquire: (platform) => {
       const here = taken.get(platform) ?? 0
       if (all >= total || here >= perPlatform) return false
       taken.set(platform, here + 1)
       all += 1
       return true
     },
-    leave: (platform) => {
+    release: (platform) => {
       taken.set(platform, (taken.get(platform) ?? 0) - 1)
       all -= 1
     },

@@ -1,5 +1,5 @@
 import type { CrashHooks } from '../../kernel/crash-points.ts'
-import type { Closing } from '../../kernel/resource-scope.ts'
+import type { CloseStack } from '../../kernel/resource-scope.ts'
 import type { Core } from '../../platform/feature/core.ts'
 import { type BatchItems, createBatchItems } from './batch-items.ts'
 import { type ScrapeBatches, createScrapeBatches } from './batch-service.ts'
@@ -24,7 +24,7 @@ export type Scrapers = {
 /** Opens what makes calls of scrapers; they are over before it is closed. */
 export const openScrapers = (
   core: Core,
-  closing: Closing,
+  closing: CloseStack,
   {
     hooks,
     scraping,

@@ -3,11 +3,11 @@ import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { type Input, type InputValue, type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
-import { ApiError, refuse, refuseUntil } from '../../platform/http/errors.ts'
-import { sentenceOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, hiddenOf, keyField, problemsOf, selectOf, untyped } from '../../platform/ui/form.ts'
+import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { toSentence } from '../../platform/ui/answer-page.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, hiddenOf, keyField, problemsOf, selectOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type Outcome, accountPage, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, show } from '../../platform/ui/page.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
@@ -24,7 +24,7 @@ const hintOf = (input: Input, needed: boolean): string =>
     needed ? 'Needed.' : input.default === undefined ? 'May be left out.' : `Left out: ${input.default}.`,
   ].join(' ')
 
-const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Problems): Html => {
+const controlOf = (row: ScraperRow, input: Input, typed: FormInput, problems: Problems): Html => {
   const name = fieldName(input)
   const example = exampleBody(row)[input.name]
   const atFirst = example === undefined ? '' : String(example)
@@ -41,7 +41,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Proble
         name,
         label: input.name,
         hint,
-        value: typed === untyped ? atFirst : typed.text(name),
+        value: typed === emptyFormInput ? atFirst : typed.text(name),
         choices: [
           ...(input.required ? [] : [{ value: '', label: 'left out' }]),
           ...input.values.map((value) => ({ value: String(value), label: String(value) })),
@@ -53,7 +53,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Proble
 }
 
 /** The fields of a scraper, made from its row. At first they hold an example that is accepted. */
-export const inputFields = (row: ScraperRow, typed: Typed, problems: Problems): Html =>
+export const inputFields = (row: ScraperRow, typed: FormInput, problems: Problems): Html =>
   html`${
     row.oneOf.length === 0
       ? nothing
@@ -67,7 +67,7 @@ const typedValue = (input: Input, text: string): InputValue => {
 }
 
 /** The body of a call as it was typed; fields that are empty are left out. What is wrong is told by the check of calls. */
-export const bodyOf = (row: ScraperRow, typed: Typed): Readonly<Record<string, InputValue>> =>
+export const bodyOf = (row: ScraperRow, typed: FormInput): Readonly<Record<string, InputValue>> =>
   Object.fromEntries(
     row.inputs.flatMap((input) => {
       const text = typed.text(fieldName(input))
@@ -150,7 +150,7 @@ export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] =>
 
   const pathOf = (row: ScraperRow): string => `/console/scrapers/${rowName(row)}`
 
-  const cacheField = ({ source }: ScraperRow, typed: Typed): Html =>
+  const cacheField = ({ source }: ScraperRow, typed: FormInput): Html =>
     source.isCacheable
       ? selectOf({
           name: 'cache',
@@ -169,7 +169,7 @@ export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] =>
 
   const view = async (
     visit: AccountVisit,
-    typed: Typed,
+    typed: FormInput,
     problems: Problems,
     result: Html,
     body: Body | null,
@@ -211,7 +211,7 @@ ${cacheField(row, typed)}
     return html`<form method="post" action="${pathOf(row)}" class="inline">${keyField(visit.formKey)}${hiddenInputs(row, body, { [row.paging.input]: nextCursor })}${cache === '' ? nothing : hiddenOf('cache', cache)}<button name="do" value="call">Next page for $${dollarsOfMicros(row.priceMicros)}</button></form>`
   }
 
-  const call = async (visit: AccountVisit, row: ScraperRow, typed: Typed, body: Body): Promise<Outcome> => {
+  const call = async (visit: AccountVisit, row: ScraperRow, typed: FormInput, body: Body): Promise<PageOutcome> => {
     const { accountId } = visit.account
     const { actor } = visit.cause
     const price = dollarsOfMicros(row.priceMicros)
@@ -221,7 +221,7 @@ ${cacheField(row, typed)}
       ? cacheDays.find((each) => String(each) === typed.text('cache'))
       : undefined
     const waitS = (await deps.rate?.(accountId)) ?? 0
-    if (waitS > 0) throw refuseUntil('rate_limited', 'too many calls; wait a moment', waitS)
+    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many calls; wait a moment', waitS)
     const { bytes, headers } = await deps.scrapes.call({
       accountId,
       keyId: null,
@@ -241,14 +241,14 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
     return show(await view(visit, typed, {}, result, body))
   }
 
-  const check = async (visit: AccountVisit, row: ScraperRow, typed: Typed, body: Body): Promise<Outcome> => {
+  const check = async (visit: AccountVisit, row: ScraperRow, typed: FormInput, body: Body): Promise<PageOutcome> => {
     const input = inputOf(row, body)
     const result = html`<p class="said" role="status">The fields are accepted, and nothing was charged. A call would ask this and cost $${dollarsOfMicros(row.priceMicros)}:</p>
 <pre class="result" tabindex="0">${JSON.stringify(input, null, 2)}</pre>`
     return show(await view(visit, typed, {}, result, body))
   }
 
-  const run = async (visit: AccountVisit, typed: Typed): Promise<Outcome> => {
+  const run = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
     const row = rowOf(visit)
     const body = bodyOf(row, typed)
     const price = dollarsOfMicros(row.priceMicros)
@@ -259,13 +259,13 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
       const { code, message, status, extra } = error
       if (answers.has(code)) {
         const result = html`<h2>The result</h2>
-<p class="said warn" role="status">${sentenceOf(message)} ${costText(price, billed(error), false)}</p>`
+<p class="said warn" role="status">${toSentence(message)} ${costText(price, billed(error), false)}</p>`
         return show(await view(visit, typed, {}, result, body))
       }
       const problems =
         code === 'bad_input' && typeof extra?.details === 'string'
-          ? inputProblems(row, sentenceOf(extra.details))
-          : { form: `${sentenceOf(message)} Nothing was charged.` }
+          ? inputProblems(row, toSentence(extra.details))
+          : { form: `${toSentence(message)} Nothing was charged.` }
       return {
         kind: 'view',
         view: await view(visit, typed, problems, nothing, body),
@@ -279,7 +279,7 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
       path: '/console/scrapers/{platform}/{operation}',
       name: 'showScraper',
       summary: 'One scraper, and a form that calls it',
-      show: async (visit) => show(await view(visit, untyped, {}, nothing, null)),
+      show: async (visit) => show(await view(visit, emptyFormInput, {}, nothing, null)),
       act: { run },
     }),
   ]

@@ -58,7 +58,7 @@ export type ScrapeResult = { readonly outcome: ScrapeOutcome; readonly cost: Scr
  * A place for one call, which stands between the refusals that cost nothing and the hold. Ask for it before the hold, and
  * call `leave` in every case, once nothing more is called: also when the hold was refused.
  */
-export type Admission = {
+export type CallSlot = {
   /**
    * Fetches; never rejects. Ends in `longestMs` at the latest, or when the signal aborts, then as `provider_failed`.
    * At most once an admission.
@@ -67,7 +67,7 @@ export type Admission = {
     input: ScrapeInput,
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<ScrapeResult>
-  leave(): void
+  release(): void
 }
 
 /**
@@ -79,11 +79,11 @@ export type ScraperState = 'live' | 'unavailable'
 /** The providers as one: which rows they serve, who is asked, and when nobody is. */
 export type Scraping = {
   /** A place for a call, or why there is none now: nothing was fetched, and nothing is to be held. */
-  admit(row: ScraperRow): Admission | ScrapeFailure
+  admit(row: ScraperRow): CallSlot | ScrapeFailure
   stateOf(row: ScraperRow): ScraperState
   /** The longest that a call of the row may take, in milliseconds, with every second try. For leases. */
   longestMs(row: ScraperRow): number
   stop(): Promise<void>
 }
 
-export const isRefused = (asked: Admission | ScrapeFailure): asked is ScrapeFailure => 'kind' in asked
+export const isScrapeFailure = (asked: CallSlot | ScrapeFailure): asked is ScrapeFailure => 'kind' in asked

@@ -3,8 +3,8 @@ import type { Logger } from 'pino'
 import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Outgoing } from '../../platform/outgoing/send.ts'
-import { type Attempt, askedOf, attempt, failure, secondTryMs } from './call-provider.ts'
-import { type Breaker, type Pass, createAccountGate, createBreaker } from './concurrency-limits.ts'
+import { type Attempt, buildProviderRequest, attempt, failure, secondAttemptDelayMs } from './call-provider.ts'
+import { type Breaker, type ReportCallOutcome, createAccountGate, createBreaker } from './concurrency-limits.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { CacheDays, ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
 
@@ -34,7 +34,7 @@ export type ProviderLimits = {
 }
 
 /** Half of at least 20 calls in 30 seconds stops a platform for 15 seconds. */
-export const usualLimits: ProviderLimits = {
+export const defaultProviderLimits: ProviderLimits = {
   breaker: { windowMs: 30_000, minCalls: 20, failedShare: 0.5, openMs: 15_000 },
   shutMs: 45_000,
   lowCredits: 1_000,
@@ -54,7 +54,7 @@ export type Entry = {
     input: ScrapeInput,
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<Attempt>
-  leave(): void
+  release(): void
 }
 
 export type Provider = {
@@ -132,7 +132,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
 
   const learn = (row: ScraperRow, made: Attempt): void => {
     const { trouble, creditsLeft, creditsCharged, status, fault } = made
-    if (trouble === 'key' || trouble === 'credits') gate.shut(trouble)
+    if (trouble === 'key' || trouble === 'credits') gate.close(trouble)
     if (creditsLeft !== null) noteCredits(creditsLeft)
     const scraper = rowName(row)
     if (trouble === 'drift')
@@ -147,11 +147,11 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     input: ScrapeInput,
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<Attempt> => {
-    const what = { row, input, asked: askedOf(row, input, options.maxAgeDays) }
+    const what = { row, input, asked: buildProviderRequest(row, input, options.maxAgeDays) }
     const to = { send: outgoing.send, baseUrl, apiKey, signal: options.signal }
     const first = await attempt(what, to)
     learn(row, first)
-    const waitMs = secondTryMs(row, first, random)
+    const waitMs = secondAttemptDelayMs(row, first, random)
     if (waitMs === null) return first
     const waited = await sleep(waitMs, true, { signal: options.signal }).catch(() => false)
     if (!waited) return first
@@ -168,7 +168,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
       const problem = gate.problem()
       if (problem) return problem
       const toPlatform = platform(row.platform)
-      const passes: Pass[] = []
+      const passes: ReportCallOutcome[] = []
       for (const breaker of [reach, toPlatform]) {
         const pass = breaker.enter()
         if (pass === null) {
@@ -191,7 +191,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
           over(wasCalledOff(options.signal) && made.status === null ? null : made)
           return made
         },
-        leave: () => over(null),
+        release: () => over(null),
       }
     },
     close: outgoing.close,

@@ -5,7 +5,7 @@ import { csv } from '../../kernel/csv.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { dayQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { type Route, ownToAccount, route } from '../../platform/http/route.ts'
+import { type Route, accountOnly, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const count = z.int().min(0)
@@ -107,7 +107,7 @@ export const scrapeUsageRoutes = ({
     tag: 'Scrapers',
     access: 'scrape',
     writes: false,
-    customer: ownToAccount('usage of the scrapers is'),
+    customer: accountOnly('usage of the scrapers is'),
     query: z.object({
       from: dayQuery('From this day on; from the first call on when left out.').optional(),
       to: dayQuery('Before this day; until now when left out.').optional(),

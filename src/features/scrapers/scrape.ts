@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Scrape, type ScrapeFinished, type ScrapeState, isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import { type InputRefusal, checkInput } from '../../domain/scrapers/check-input.ts'
-import { type Ending, maxAttempts } from '../../domain/scrapers/decide-call.ts'
+import { type AttemptEnd, maxAttempts } from '../../domain/scrapers/decide-call.ts'
 import { decidePrices, scraperPrices, scraperPricesRef } from '../../domain/scrapers/prices.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
@@ -16,11 +16,11 @@ import { scrapeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
-import { type Ended, type Scraped, answerOf, refusalOf } from './call-answer.ts'
-import { createScrapeCommands, endingOf } from './call-commands.ts'
-import { type Admission, type CacheDays, type ScrapeInput, type Scraping, isRefused } from './provider-port.ts'
+import { type FinishedCall, type ScrapeReply, answerOf, refusalOf } from './call-answer.ts'
+import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
+import { type CallSlot, type CacheDays, type ScrapeInput, type Scraping, isScrapeFailure } from './provider-port.ts'
 import type { Results } from './stored-results.ts'
 
 /** Who asks: a key of the account, or a person in a session of the console, who names no key. */
@@ -49,7 +49,7 @@ export type Scrapes = {
    * target_not_found, target_restricted, provider_failed, upstream_credits_exhausted, upstream_auth_rejected,
    * scraper_unavailable, overloaded; CommandOverload
    */
-  call(request: ScrapeRequest): Promise<Scraped>
+  call(request: ScrapeRequest): Promise<ScrapeReply>
   /** Ends what is under way, as failed where it was not fetched by then, and waits for it. */
   stop(): Promise<void>
 }
@@ -71,8 +71,8 @@ const marginMs = 15_000
 /** An id is looked at this often at most: a call that is waited for may fail, and be tried anew by another process. */
 const maxRounds = 3
 
-const firstLookMs = 20
-const longestLookMs = 500
+const firstPollMs = 20
+const maxPollMs = 500
 
 /** What a retry must ask for again; the order of fields makes no difference. */
 const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
@@ -109,7 +109,7 @@ export const inputOf = (
 }
 
 /** The scraper that a request names. @throws ApiError: unknown_scraper */
-export const namedScraper = (platform: string, operation: string): ScraperRow => {
+export const requireScraper = (platform: string, operation: string): ScraperRow => {
   const row = scraperOf(platform, operation)
   if (row === null)
     throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
@@ -135,7 +135,7 @@ export const createScrapes = (deps: {
   const { runner, log, results, scraping, clock, hooks } = deps
   const commands = createScrapeCommands(deps)
   const stopping = new AbortController()
-  const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<Ended> }>()
+  const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<FinishedCall> }>()
 
   let priced: Promise<unknown> | null = null
 
@@ -154,7 +154,7 @@ export const createScrapes = (deps: {
   }
 
   /** How a call stands ended that somebody else ended, or that ended before. */
-  const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<Ended> => {
+  const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<FinishedCall> => {
     const [bytes, last] = await Promise.all([
       finished.body === null ? null : results.bytes(finished.scrapeId, finished.attempt),
       log.lastOf(scrapeStream(finished.scrapeId)),
@@ -167,14 +167,14 @@ export const createScrapes = (deps: {
   }
 
   /** Waits until a try is over; null where its lease ended first, or another try follows it. */
-  const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<Ended | null> => {
+  const waitFor = async ({ started, leaseUntilMs }: Scrape): Promise<FinishedCall | null> => {
     const ref = scrapeRef(started.scrapeId)
-    for (let pauseMs = firstLookMs; ; pauseMs = Math.min(2 * pauseMs, longestLookMs)) {
+    for (let pauseMs = firstPollMs; ; pauseMs = Math.min(2 * pauseMs, maxPollMs)) {
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
       const { state } = await readStreamState(log, ref)
       if (state === null || state.started.attempt !== started.attempt) return null
       if (state.finished !== null) return endedAs(state, state.finished)
-      if (stopping.signal.aborted) throw refuseUntil('overloaded', 'the service stops; try again', 1)
+      if (stopping.signal.aborted) throw refuseWithRetryAfter('overloaded', 'the service stops; try again', 1)
       if (clock() >= leaseUntilMs) return null
     }
   }
@@ -183,9 +183,9 @@ export const createScrapes = (deps: {
   const fetch = async (
     { request, scrapeId }: Asked,
     attempt: number,
-    place: Admission,
+    place: CallSlot,
     input: ScrapeInput,
-  ): Promise<{ readonly ending: Ending } & Pick<Ended, 'bytes' | 'details' | 'retryAfterS'>> => {
+  ): Promise<{ readonly ending: AttemptEnd } & Pick<FinishedCall, 'bytes' | 'details' | 'retryAfterS'>> => {
     const { row, requestId, maxAgeDays } = request
     const { outcome, cost } = await place.call(input, {
       signal: stopping.signal,
@@ -196,14 +196,14 @@ export const createScrapes = (deps: {
     const none = { bytes: null, details: null, retryAfterS: null }
     if (outcome.kind === 'failed') {
       const { code, retryAfterSeconds: retryAfterS } = outcome
-      return { ...none, ending: endingOf(code, creditsCharged), retryAfterS }
+      return { ...none, ending: endWithoutResult(code, creditsCharged), retryAfterS }
     }
     if (outcome.kind === 'bad_input') {
       const { kind, details } = outcome
-      return { ...none, ending: endingOf(kind, creditsCharged), details }
+      return { ...none, ending: endWithoutResult(kind, creditsCharged), details }
     }
     if (outcome.kind !== 'found' && outcome.kind !== 'nothing')
-      return { ...none, ending: endingOf(outcome.kind, creditsCharged) }
+      return { ...none, ending: endWithoutResult(outcome.kind, creditsCharged) }
     const { data, nextCursor, cached } = outcome
     const found = outcome.kind === 'found'
     const { bytes } = JsonBytes.of({
@@ -217,7 +217,7 @@ export const createScrapes = (deps: {
       cached,
     })
     const result = { outcome: found ? 'found' : 'empty', cached, creditsCharged } as const
-    const body = await results.keep(scrapeId, attempt, result, bytes)
+    const body = await results.store(scrapeId, attempt, result, bytes)
     hooks.at('scrape-kept')
     return { ...none, ending: { ...result, body }, bytes }
   }
@@ -226,9 +226,9 @@ export const createScrapes = (deps: {
   const goOn = async (
     asked: Asked,
     { started }: Scrape,
-    place: Admission,
+    place: CallSlot,
     input: ScrapeInput,
-  ): Promise<Ended> => {
+  ): Promise<FinishedCall> => {
     const { scrapeId, accountId, attempt, priceMicros } = started
     const mine = { scrapeId, accountId, attempt }
     hooks.at('scrape-started')
@@ -237,7 +237,7 @@ export const createScrapes = (deps: {
       fetched = await fetch(asked, attempt, place, input)
     } catch (error) {
       // Without a result nothing is billed; the sweeper says so where this cannot.
-      await commands.finish(mine, endingOf('interrupted'), asked.cause).catch(() => undefined)
+      await commands.finish(mine, endWithoutResult('interrupted'), asked.cause).catch(() => undefined)
       throw error
     }
     const { answer, position } = await commands.finish(mine, fetched.ending, asked.cause)
@@ -255,7 +255,7 @@ export const createScrapes = (deps: {
    * The call under the id when it is over or under way; null when the id is free.
    * @throws ApiError idempotency_conflict
    */
-  const standing = async ({ scrapeId, fingerprint }: Asked): Promise<Ended | null> => {
+  const standing = async ({ scrapeId, fingerprint }: Asked): Promise<FinishedCall | null> => {
     const { state }: { state: ScrapeState } = await readStreamState(log, scrapeRef(scrapeId))
     if (state === null) return null
     if (state.started.fingerprint !== fingerprint) throw conflict()
@@ -264,15 +264,15 @@ export const createScrapes = (deps: {
   }
 
   /** Checks a request and gives it a place. @throws ApiError; then nothing was held and nothing fetched */
-  const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: Admission } => {
+  const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: CallSlot } => {
     const input = inputOf(row, body)
     const place = scraping.admit(row)
-    if (isRefused(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
+    if (isScrapeFailure(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
     return { input, place }
   }
 
   /** A known id answers its call whatever has become of its scraper since. */
-  const prepareUnlessKnown = async (asked: Asked): Promise<ReturnType<typeof prepare> | Ended> => {
+  const prepareUnlessKnown = async (asked: Asked): Promise<ReturnType<typeof prepare> | FinishedCall> => {
     try {
       return prepare(asked)
     } catch (refusal) {
@@ -291,7 +291,7 @@ export const createScrapes = (deps: {
     return { ...call, priceMicros, pricesDigest: digest, leaseMs }
   }
 
-  const perform = async (asked: Asked): Promise<Ended> => {
+  const perform = async (asked: Asked): Promise<FinishedCall> => {
     for (let round = 0; round < maxRounds; round += 1) {
       const prepared = await prepareUnlessKnown(asked)
       if ('outcome' in prepared) return prepared
@@ -325,16 +325,16 @@ export const createScrapes = (deps: {
           }
         }
       } finally {
-        place.leave()
+        place.release()
       }
       const ended = clock() < waited.leaseUntilMs ? await waitFor(waited) : null
       if (ended) return ended
       await commands.settle(waited.started)
     }
-    throw refuseUntil('overloaded', 'the call under this X-Request-Id is not over; try again', 1)
+    throw refuseWithRetryAfter('overloaded', 'the call under this X-Request-Id is not over; try again', 1)
   }
 
-  const call = async (request: ScrapeRequest): Promise<Scraped> => {
+  const call = async (request: ScrapeRequest): Promise<ScrapeReply> => {
     const { accountId, requestId } = request
     const scrapeId = scrapeIdOf(accountId, requestId)
     const fingerprint = fingerprintOf(request)

@@ -1,13 +1,13 @@
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { type Attempt, failure, mayAskAnother } from './call-provider.ts'
-import { type PlaceLimits, createPlaces } from './concurrency-limits.ts'
+import { type Attempt, failure, mayTryAnotherProvider } from './call-provider.ts'
+import { type ConcurrencyLimits, createConcurrencySlots } from './concurrency-limits.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { ScrapeFailure, ScrapeOutcome, ScrapeResult, Scraping } from './provider-port.ts'
 import type { Entry, Provider } from './provider.ts'
 
 /** Two hundred calls to one slow platform still leave places for all others. */
-export const usualPlaces: PlaceLimits = { perPlatform: 250, total: 1_000 }
+export const defaultConcurrencyLimits: ConcurrencyLimits = { perPlatform: 250, total: 1_000 }
 
 /** Beyond the time that a row is given: the last look at a signal. */
 const marginMs = 1_000
@@ -15,7 +15,7 @@ const marginMs = 1_000
 export type ScrapingParts = {
   /** In the order in which they are asked. */
   readonly providers: readonly Provider[]
-  readonly places?: PlaceLimits
+  readonly places?: ConcurrencyLimits
   readonly monotonicMs: MonotonicClock
   readonly metrics: ScraperMetrics
   /** Told how each call ended. */
@@ -30,12 +30,12 @@ type Asked = { readonly provider: Provider; readonly entry: Entry }
 /** The providers as one: a row is asked of the first that serves it and works, then of the next. */
 export const createScraping = ({
   providers,
-  places: limits = usualPlaces,
+  places: limits = defaultConcurrencyLimits,
   monotonicMs,
   metrics,
   onResult,
 }: ScrapingParts): Scraping => {
-  const places = createPlaces(limits)
+  const places = createConcurrencySlots(limits)
   const serving = (row: ScraperRow): readonly Provider[] => providers.filter(({ serves }) => serves(row))
 
   /** The first of them that works, with those that come after it; or why none does, as the first one says it. */
@@ -67,8 +67,8 @@ export const createScraping = ({
       const candidates = serving(row)
       const first = enterOne(row, candidates)
       if ('kind' in first) return first
-      if (!places.take(row.platform)) {
-        first.entry.leave()
+      if (!places.tryAcquire(row.platform)) {
+        first.entry.release()
         return failure('overloaded', 1)
       }
       metrics.underWay(places.taken())
@@ -83,7 +83,7 @@ export const createScraping = ({
           for (;;) {
             const made: Attempt = await now.entry.fetch(input, options)
             const next =
-              mayAskAnother(made) && !within.aborted && others.length > 0 ? enterOne(row, others) : null
+              mayTryAnotherProvider(made) && !within.aborted && others.length > 0 ? enterOne(row, others) : null
             if (next === null || 'kind' in next) {
               if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
               const cost = {
@@ -97,11 +97,11 @@ export const createScraping = ({
             now = next
           }
         },
-        leave: () => {
+        release: () => {
           if (isLeft) return
           isLeft = true
-          first.entry.leave()
-          places.leave(row.platform)
+          first.entry.release()
+          places.release(row.platform)
           metrics.underWay(places.taken())
         },
       }

@@ -5,19 +5,19 @@ import type { ResultBody } from '../../domain/scrapers/calls.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import type { ScrapeId } from '../../kernel/ids.ts'
-import { createGathered } from '../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 
 /** How long a result can be had again. */
-export const keptMs = 24 * 60 * 60 * 1000
+export const resultTtlMs = 24 * 60 * 60 * 1000
 
 /** A larger body, packed, is answered once and not kept. */
-export const maxKeptBytes = 10 * 1024 * 1024
+export const maxStoredBytes = 10 * 1024 * 1024
 
 /** Packing a small body saves no page of the table. */
 const packedFromBytes = 1_024
 
 /** A result with a body, as the process that fetched it leaves it for whoever ends the call. */
-export type KeptResult = {
+export type StoredResult = {
   readonly outcome: 'found' | 'empty'
   readonly body: ResultBody
   readonly cached: boolean
@@ -26,14 +26,14 @@ export type KeptResult = {
 
 export type Results = {
   /** Keeps the bytes of an answer. @returns what the event says of them */
-  keep(
+  store(
     scrapeId: ScrapeId,
     attempt: number,
-    result: Omit<KeptResult, 'body'>,
+    result: Omit<StoredResult, 'body'>,
     bytes: Buffer,
   ): Promise<ResultBody>
   /** What can be had of a try, be it over or not; null for nothing. */
-  of(scrapeId: ScrapeId, attempt: number): Promise<KeptResult | null>
+  of(scrapeId: ScrapeId, attempt: number): Promise<StoredResult | null>
   /** The bytes of an answer; null once they are gone. */
   bytes(scrapeId: ScrapeId, attempt: number): Promise<Buffer | null>
   /** Erases what nobody can have any more. */
@@ -52,7 +52,7 @@ const packed = async (bytes: Buffer): Promise<Packed> =>
     : { packing: 'zstd', bytes: await pack(bytes, packing) }
 
 /** A row as it is written. */
-type KeptRow = KeptResult & {
+type KeptRow = StoredResult & {
   readonly scrapeId: ScrapeId
   readonly attempt: number
   readonly packing: Packed['packing']
@@ -97,21 +97,21 @@ export const createResults = (deps: {
         column(({ body }) => body.bytes),
         column(({ packing }) => packing),
         column(({ kept }) => kept),
-        isoTime(clock() + keptMs),
+        isoTime(clock() + resultTtlMs),
       ],
     })
   }
   /** Results that come while a statement is under way share the next one. */
-  const insertTogether = createGathered<KeptRow, true>(async (rows) => {
+  const insertTogether = createBatchLoader<KeptRow, true>(async (rows) => {
     await insert(rows)
     return new Map()
   })
 
   return {
-    keep: async (scrapeId, attempt, { outcome, cached, creditsCharged }, bytes) => {
+    store: async (scrapeId, attempt, { outcome, cached, creditsCharged }, bytes) => {
       const body = { hash: sha256(bytes).toString('hex'), bytes: bytes.length }
       const { packing, bytes: kept } = await packed(bytes)
-      if (kept.length > maxKeptBytes) return body
+      if (kept.length > maxStoredBytes) return body
       const row: KeptRow = { scrapeId, attempt, outcome, cached, creditsCharged, body, packing, kept }
       await (kept.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
       return body

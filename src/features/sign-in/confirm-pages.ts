@@ -1,17 +1,17 @@
 import { isStaff } from '../../domain/staff/decide.ts'
 import { consolePath } from '../../platform/ui/cookies.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
 import { codeIn, shownCode } from '../../platform/vault/secrets.ts'
 import { passkeyButton } from './passkey-pages.ts'
-import { type SignInDeps, confirmLetter, sessionCookie, waitS } from './sign-in.ts'
+import { type SignInDeps, confirmationMail, sessionCookie, signInDelayS } from './sign-in.ts'
 
-type Asked = { readonly act: string; readonly to: string }
+type ConfirmationRequest = { readonly act: string; readonly to: string }
 
 /** Which act, and where to go on: paths of the console, whatever was asked for. An act is a path with its placeholders. */
-const askedOf = ({ query }: PersonVisit, typed: Typed): Asked => {
+const parseConfirmationRequest = ({ query }: PersonVisit, typed: FormInput): ConfirmationRequest => {
   const act = typed.text('act') || (query.get('act') ?? '')
   return {
     act: /^\/console(?:\/[a-z{}-]+)*$/.test(act) ? act : '/console',
@@ -29,9 +29,9 @@ export const confirmPages = (deps: SignInDeps): readonly ConsolePage[] => {
   const takesCodes = ({ visitor }: PersonVisit): boolean =>
     mailer !== null && !isStaff(visitor.session.subjectId) && visitor.name !== ''
 
-  const view = async (visit: PersonVisit, typed: Typed, problems: Problems, sent = false): Promise<View> => {
+  const view = async (visit: PersonVisit, typed: FormInput, problems: Problems, sent = false): Promise<View> => {
     const { subjectId } = visit.visitor.session
-    const asked = askedOf(visit, typed)
+    const asked = parseConfirmationRequest(visit, typed)
     const hidden = html`<input type="hidden" name="act" value="${asked.act}"><input type="hidden" name="to" value="${asked.to}">`
     const person = await people.read(subjectId, visit.cause)
     const withPasskey = !person.passkeys.isEmpty()
@@ -56,17 +56,17 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
     }
   }
 
-  const confirmed = async (visit: PersonVisit, { act, to }: Asked, method: 'passkey' | 'code') => {
+  const confirmed = async (visit: PersonVisit, { act, to }: ConfirmationRequest, method: 'passkey' | 'code') => {
     const { subjectId, sessionId } = visit.visitor.session
     await people.confirmed({ subjectId, sessionId, act, method }, visit.cause)
     const renewed = await sessions.renew(sessionId, { act })
     return { ...goTo(to), cookies: [sessionCookie(renewed, visit.nowMs)] }
   }
 
-  const confirm = async (visit: PersonVisit, typed: Typed) => {
+  const confirm = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId } = visit.visitor.session
-    const asked = askedOf(visit, typed)
-    const wait = waitS(deps.limits, visit.browser.address)
+    const asked = parseConfirmationRequest(visit, typed)
+    const wait = signInDelayS(deps.limits, visit.browser.address)
     if (wait > 0)
       return refusedView(
         await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(wait)} seconds.` }),
@@ -74,7 +74,7 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
       )
     if (typed.text('do') === 'mail' && takesCodes(visit)) {
       const code = await codes.make(sessionId, asked.act)
-      mailer?.send(confirmLetter(visit.visitor.name, deps.name, shownCode(code)))
+      mailer?.send(confirmationMail(visit.visitor.name, deps.name, shownCode(code)))
       return show(await view(visit, typed, {}, true))
     }
     if (typed.text('do') === 'code' && takesCodes(visit)) {
@@ -103,7 +103,7 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
       path: '/console/confirm',
       name: 'confirmPerson',
       summary: 'Shows again who is there, for one act',
-      show: async (visit) => show(await view(visit, untyped, {})),
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
       act: { harmless: true, run: confirm },
     }),
   ]

@@ -1,5 +1,5 @@
 import { isStaff } from '../../domain/staff/decide.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -27,7 +27,7 @@ export const passkeyPages = (deps: SignInDeps): readonly ConsolePage[] => {
   const { passkeys, people, sessions } = deps
   const purposeOf = ({ visitor }: PersonVisit): string => `add ${visitor.session.sessionId}`
 
-  const view = async (visit: PersonVisit, typed: Typed, problems: Problems): Promise<View> => {
+  const view = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
     const { subjectId, method } = visit.visitor.session
     const [rows, person] = await Promise.all([passkeys.list(subjectId), people.read(subjectId, visit.cause)])
     const working = rows.filter(({ passkeyId }) => person.passkeys.has(passkeyId))
@@ -64,7 +64,7 @@ ${passkeyButton(options, 'Add a passkey')}
     }
   }
 
-  const add = async (visit: PersonVisit, typed: Typed) => {
+  const add = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId, method } = visit.visitor.session
     const name = typed.text('name') || 'passkey'
     if (!isName(name))
@@ -97,7 +97,7 @@ ${passkeyButton(options, 'Add a passkey')}
       summary: 'Passkeys that sign in',
       nav: { label: 'Passkeys', group: 'You' },
       confirmed: true,
-      show: async (visit) => show(await view(visit, untyped, {})),
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
       act: { run: add },
     }),
     personPage({

@@ -3,7 +3,7 @@ import { type KeyObject, createHmac, randomBytes, timingSafeEqual } from 'node:c
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { Once } from '../../platform/ui/page-access.ts'
+import type { SingleUse } from '../../platform/ui/page-access.ts'
 import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
 
 export type Passkey = {
@@ -95,7 +95,7 @@ const webauthn = () => import('@simplewebauthn/server')
 export const createPasskeys = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  readonly once: Once
+  readonly once: SingleUse
   readonly master: MasterKey
   /** Where people reach the console, e.g. `https://shop.example`. */
   readonly origin: () => string

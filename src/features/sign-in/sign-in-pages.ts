@@ -1,6 +1,6 @@
 import { isEmail } from '../../kernel/formats.ts'
 import { consolePath, setCookie } from '../../platform/ui/cookies.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
 import { type ConsolePage, type Visit, goTo, openPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -8,12 +8,12 @@ import { codeIn, newSecret } from '../../platform/vault/secrets.ts'
 import { codeText, passkeyButton } from './passkey-pages.ts'
 import { linkUrl } from './printed-link.ts'
 import { linkMs } from './sign-in-links.ts'
-import { type SignInDeps, signIn, signInLetter, waitS } from './sign-in.ts'
+import { type SignInDeps, signIn, signInMail, signInDelayS } from './sign-in.ts'
 
 const waitText = (seconds: number): string =>
   `That was tried too often. Wait ${Math.ceil(seconds)} seconds and try again.`
 
-const homeOf = (visit: Visit, typed: Typed = untyped): string =>
+const homeOf = (visit: Visit, typed: FormInput = emptyFormInput): string =>
   consolePath(typed.text('to') || visit.query.get('to'))
 
 const noMail = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
@@ -22,7 +22,7 @@ const noMail = html`<p class="said warn">This service sends no mail. Ask its ope
 export const signInPages = (deps: SignInDeps): readonly ConsolePage[] => {
   const { links, passkeys, mailer, limits, name } = deps
 
-  const signInView = async (visit: Visit, typed: Typed, problems: Problems): Promise<View> => {
+  const signInView = async (visit: Visit, typed: FormInput, problems: Problems): Promise<View> => {
     const to = homeOf(visit, typed)
     const options = await passkeys.requestOptions(null, 'sign-in')
     return {
@@ -46,7 +46,7 @@ ${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : '
     }
   }
 
-  const askForLink = async (visit: Visit, typed: Typed) => {
+  const askForLink = async (visit: Visit, typed: FormInput) => {
     const email = typed.text('email')
     if (mailer === null)
       return refusedView(await signInView(visit, typed, { form: 'This service sends no mail.' }))
@@ -54,17 +54,17 @@ ${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : '
       return refusedView(
         await signInView(visit, typed, { email: 'Type an e-mail address such as name@example.com.' }),
       )
-    const wait = waitS(limits, visit.browser.address, email)
+    const wait = signInDelayS(limits, visit.browser.address, email)
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
     const known = await deps.accountOfEmail(email)
     const asking = newSecret()
     const link = await links.mailed({ subjectId: known?.accountId ?? null, email, browser: asking })
-    if (known !== null) mailer.send(signInLetter(known.email, name, linkUrl(deps.origin(), link)))
+    if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(deps.origin(), link)))
     const cookie = setCookie('asking', asking, 'Strict', linkMs / 1000)
     return { ...goTo('/console/sign-in/sent'), cookies: [cookie] }
   }
 
-  const sentView = (typed: Typed, problems: Problems): View => ({
+  const sentView = (typed: FormInput, problems: Problems): View => ({
     alone: true,
     title: 'Look into your mail',
     body: html`${problemsOf(problems)}
@@ -76,13 +76,13 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
 </form>`,
   })
 
-  const redeemCode = async (visit: Visit, typed: Typed) => {
+  const redeemCode = async (visit: Visit, typed: FormInput) => {
     const code = codeIn(typed.text('code'))
     if (code === null)
       return refusedView(sentView(typed, { code: 'A code has eight digits, such as 1234 5678.' }))
-    const wait = waitS(limits, visit.browser.address)
+    const wait = signInDelayS(limits, visit.browser.address)
     if (wait > 0) return refusedView(sentView(typed, { form: waitText(wait) }), 429)
-    const redeemed = await links.redeem(code, visit.asking)
+    const redeemed = await links.redeem(code, visit.signInRequestSecret)
     const cookies = redeemed && (await signIn(deps, visit, redeemed.subjectId, 'link'))
     if (!cookies)
       return refusedView(
@@ -109,11 +109,11 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
     body: html`<p>It was used, ten minutes have passed, or a newer one was sent. <a href="/console/sign-in">Ask for another one</a>.</p>`,
   }
 
-  const openLink = async (visit: Visit, typed: Typed) => {
-    const wait = waitS(limits, visit.browser.address)
+  const openLink = async (visit: Visit, typed: FormInput) => {
+    const wait = signInDelayS(limits, visit.browser.address)
     if (wait > 0)
       return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(wait)}</p>` }, 429)
-    const opened = await links.open(typed.text('link'), visit.asking)
+    const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
     if (opened === null) return refusedView(deadLink, 409)
     if (opened.kind === 'code')
       return show({
@@ -126,8 +126,8 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
     return cookies === null ? refusedView(deadLink, 409) : { ...goTo('/console'), cookies }
   }
 
-  const byPasskey = async (visit: Visit, typed: Typed) => {
-    const wait = waitS(limits, visit.browser.address)
+  const byPasskey = async (visit: Visit, typed: FormInput) => {
+    const wait = signInDelayS(limits, visit.browser.address)
     const found = wait > 0 ? null : await passkeys.verify(typed.text('answer'), 'sign-in')
     const person = found && (await deps.people.read(found.subjectId, systemCause(visit)))
     const cookies =
@@ -137,7 +137,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
     if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
     const text =
       wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
-    return refusedView(await signInView(visit, untyped, { form: text }), wait > 0 ? 429 : 400)
+    return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
   }
 
   return [
@@ -146,14 +146,14 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
       name: 'signIn',
       summary: 'Sign in by e-mail or passkey',
       show: async (visit) =>
-        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, untyped, {})),
+        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, emptyFormInput, {})),
       act: { harmless: true, run: askForLink },
     }),
     openPage({
       path: '/console/sign-in/sent',
       name: 'signInSent',
       summary: 'A link was sent; the code of another browser',
-      show: async () => show(sentView(untyped, {})),
+      show: async () => show(sentView(emptyFormInput, {})),
       act: { harmless: true, run: redeemCode },
     }),
     openPage({

@@ -3,7 +3,7 @@ import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'
 import type { RateLimiter } from '../../platform/http/rate-limit.ts'
-import type { Letter, Mailer } from '../../platform/outgoing/mailer.ts'
+import type { MailMessage, Mailer } from '../../platform/outgoing/mailer.ts'
 import { dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import type { Visit } from '../../platform/ui/page.ts'
 import { type Opened, type Sessions, sessionCause } from '../../platform/ui/session.ts'
@@ -16,7 +16,7 @@ import type { Codes, Links } from './sign-in-links.ts'
 const ending = `If it was not you, do nothing: nobody gets in without this letter.`
 
 /** The link stands on a line of its own, and is short enough not to be cut. */
-export const signInLetter = (to: string, merchant: string, link: string): Letter => ({
+export const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
   to,
   subject: `Sign in to ${merchant}`,
   text: `Open this link and press the button to sign in to ${merchant}:
@@ -28,7 +28,7 @@ ${ending}
 `,
 })
 
-export const confirmLetter = (to: string, merchant: string, code: string): Letter => ({
+export const confirmationMail = (to: string, merchant: string, code: string): MailMessage => ({
   to,
   subject: `Your code for ${merchant}`,
   text: `Type this code to confirm what you are about to do in ${merchant}:
@@ -75,7 +75,7 @@ export const signInRates = {
 const costs = { email: 60, address: 20 } as const
 
 /** Seconds to wait before another try from this address, or for this e-mail; 0: none. */
-export const waitS = (limits: SignInLimits | null, address: string, email?: string): number => {
+export const signInDelayS = (limits: SignInLimits | null, address: string, email?: string): number => {
   if (limits === null) return 0
   const ofAddress = limits.perAddress.take(addressSubject(address), costs.address)
   if (ofAddress > 0 || email === undefined) return ofAddress

@@ -8,7 +8,7 @@ import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli
 import { createAccounts } from '../accounts/account-service.ts'
 import { accountOfEmail } from '../accounts/account-vault.ts'
 import { type StaffMember, claimStaff, createPeople, findStaff, listStaff } from './people.ts'
-import { keptConsoleAddress, printLink } from './printed-link.ts'
+import { readConsoleAddress, printLink } from './printed-link.ts'
 import { createLinks } from './sign-in-links.ts'
 
 /** A sign-in link as a command prints it. */
@@ -17,7 +17,7 @@ export const linkFor = async (
   subjectId: string,
 ): Promise<{ readonly url: string; readonly expiresAt: string }> => {
   const { config, pool } = context
-  const origin = config.console.url ?? (await keptConsoleAddress(pool)) ?? `http://localhost:${config.port}`
+  const origin = config.console.url ?? (await readConsoleAddress(pool)) ?? `http://localhost:${config.port}`
   const deps = { people: createPeople(context), links: createLinks(context), clock: context.clock, origin }
   const made = await printLink(deps, subjectId, context)
   if (made.outcome === 'refused')

@@ -1,5 +1,5 @@
 import type { AccountId } from '../../kernel/ids.ts'
-import { type Problems, type Typed, fieldOf, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -17,7 +17,7 @@ const maxReason = 200
 
 /** The first page of staff, and looking at an account's pages as it sees them. */
 export const staffPages = ({ people, sessions, findAccount }: StaffDeps): readonly ConsolePage[] => {
-  const view = (visit: PersonVisit, typed: Typed, problems: Problems): View => ({
+  const view = (visit: PersonVisit, typed: FormInput, problems: Problems): View => ({
     title: 'Staff',
     body: html`${problemsOf(problems)}
 <p>You are signed in with: ${[...visit.visitor.roles].join(', ')}.</p>
@@ -35,7 +35,7 @@ ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: n
     same: ['npx farebox accounts show ACCOUNT', 'npx farebox staff list'],
   })
 
-  const look = async (visit: PersonVisit, typed: Typed) => {
+  const look = async (visit: PersonVisit, typed: FormInput) => {
     const reason = typed.text('reason')
     const accountId = await findAccount(typed.text('account'))
     const problems: Problems = {
@@ -64,7 +64,7 @@ ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: n
       summary: 'The first page of staff, from where operators look at accounts',
       for: ['finance', 'operator'],
       nav: { label: 'Staff', group: 'Staff' },
-      show: async (visit) => show(view(visit, untyped, {})),
+      show: async (visit) => show(view(visit, emptyFormInput, {})),
       act: { run: look },
     }),
     personPage({

@@ -8,7 +8,7 @@ import { newId } from '../../kernel/ids.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
-import { type Poller, type WorkOf, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { type Poller, type WorklistFactory, startWorklists, worklist } from '../../platform/work/worklist.ts'
 
 type Due = { product_id: string; country: string; proxy_ids: string[] }
 
@@ -29,7 +29,7 @@ export const rentalsOver = ({
 }: {
   readonly runner: CommandRunner
   readonly clock: Clock
-}): WorkOf =>
+}): WorklistFactory =>
   worklist<Due>({
     name: 'rentals-over',
     read: `select product_id, country, array_agg(proxy_id) as proxy_ids

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
 import type { Product } from '../../domain/catalog/product.ts'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
@@ -68,7 +68,7 @@ const added = (stocks: readonly Added[]): CliOutput => {
   const lines = [
     ...stocks.map(
       ({ productId, country, report }) =>
-        `added ${counted(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
+        `added ${pluralize(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
     ),
     ...json.changed.map((ip) => `${ip} is reached by another endpoint now`),
     ...json.alreadyStocked.map((ip) => `${ip} was in this stock already`),
@@ -132,7 +132,7 @@ Example, a line of a file:
         const logins = createStockLogins({ pool: context.pool, master: context.keys.master })
         const stocks = []
         for (const stock of parsed.stocks) {
-          const { report } = await addAddresses(context.runner, await logins.keep(stock), context)
+          const { report } = await addAddresses(context.runner, await logins.store(stock), context)
           await logins.drop(report.formerLogins)
           stocks.push({ ...stock, report })
         }

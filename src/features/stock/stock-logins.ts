@@ -10,7 +10,7 @@ import type { ParsedStock } from './parse-stock.ts'
 /** What signs in at the endpoints of stocked addresses. */
 export type StockLogins = Pick<Logins, 'drop' | 'open'> & {
   /** Seals the logins, and gives the addresses with the ids of these in their place. */
-  keep(stock: ParsedStock): Promise<Stocking>
+  store(stock: ParsedStock): Promise<Stocking>
 }
 
 const idLength = 32
@@ -36,7 +36,7 @@ export const createStockLogins = (deps: {
   return {
     drop: logins.drop,
     open: logins.open,
-    keep: async ({ productId, country, addresses }) => {
+    store: async ({ productId, country, addresses }) => {
       const sealed: { credentialId: string; owner: string; login: Login }[] = []
       const stocked = addresses.map(({ endpoint, ...address }) => {
         if (!endpoint) return address

@@ -1,6 +1,6 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { problemText } from '../../domain/catalog/catalog-rules.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, selectOf, textAreaOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, selectOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, refusedView, show } from '../../platform/ui/page.ts'
@@ -73,7 +73,7 @@ export const stockPages = (deps: OperatorDeps): readonly ConsolePage[] => [
 
 const stockingPath = '/console/operator/stock/add'
 /** Addresses of one list that a page names. */
-const mostNamed = 50
+const maxNamed = 50
 
 const services = [
   { value: '', label: 'none' },
@@ -87,7 +87,7 @@ const asnOf = (text: string): number | null | undefined => {
   return asn >= 1 && asn <= 4_294_967_295 ? asn : undefined
 }
 
-const view = (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems): View => {
+const view = (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems): View => {
   const dedicated = deps.catalog
     .current()
     .products.filter(({ shape }) => shape.startsWith('addresses'))
@@ -116,7 +116,7 @@ ${selectOf({ name: 'service', label: 'Service', hint: 'Of mobile addresses.', ch
 }
 
 const namesOf = (all: readonly string[]): string =>
-  `${all.slice(0, mostNamed).join(', ')}${all.length > mostNamed ? ` and ${all.length - mostNamed} more` : ''}`
+  `${all.slice(0, maxNamed).join(', ')}${all.length > maxNamed ? ` and ${all.length - maxNamed} more` : ''}`
 
 type Added = { readonly stock: ParsedStock; readonly report: StockingReport }
 
@@ -145,7 +145,7 @@ ${listed(
   }
 }
 
-const add = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
+const add = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
   const asn = asnOf(typed.text('asn'))
   const service = services.find(({ value }) => value === typed.text('service'))?.value || null
   const text = typed.text('text')
@@ -176,7 +176,7 @@ const add = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
   }
   const added: Added[] = []
   for (const stock of parsed.stocks) {
-    const { report } = await addAddresses(deps.runner, await deps.stockLogins.keep(stock), visit.cause)
+    const { report } = await addAddresses(deps.runner, await deps.stockLogins.store(stock), visit.cause)
     await deps.stockLogins.drop(report.formerLogins)
     added.push({ stock, report })
   }
@@ -191,7 +191,7 @@ export const stockingPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     summary: 'Puts addresses in stock',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(view(deps, visit, untyped, {})),
+    show: async (visit) => show(view(deps, visit, emptyFormInput, {})),
     act: { once: true, run: (visit, typed) => add(deps, visit, typed) },
   }),
 ]

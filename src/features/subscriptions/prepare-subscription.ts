@@ -1,23 +1,23 @@
 import type { LiveStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, type Wanted, productOfOrder } from '../../domain/catalog/catalog.ts'
+import { type Catalog, type RateRequest, productOfOrder } from '../../domain/catalog/catalog.ts'
 import { type TermsOf, quantityOf } from '../../domain/catalog/pricing.ts'
 import { type Product, isDedicated } from '../../domain/catalog/product.ts'
 import { parseMeta } from '../../domain/catalog/targeting.ts'
 import { type Interval, type Period, intervalDays } from '../../domain/shared/billing-interval.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { accepted } from '../catalog/views.ts'
+import { requireAccepted } from '../catalog/views.ts'
 import type { Payer } from '../orders/payer.ts'
 import { type Prepared, prepareOrder } from '../orders/prepare-order.ts'
 
 /** What prices and stock are read from. */
-export type Market = {
+export type PriceSources = {
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly termsOf: TermsOf
 }
 
-export type SubscriptionWish = {
+export type SubscriptionInput = {
   readonly productId: string
   readonly quantity: number
   readonly interval: Interval
@@ -45,9 +45,9 @@ const otherPeriod = (interval: Interval) =>
   )
 
 /** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */
-const wantedOf = (product: Product, interval: Interval, meta: SubscriptionWish['meta']): Wanted | null => {
+const wantedOf = (product: Product, interval: Interval, meta: SubscriptionInput['meta']): RateRequest | null => {
   const parsed = parseMeta(product, meta)
-  if (parsed.ok || parsed.refusal.code !== 'invalid_period') return accepted(parsed)
+  if (parsed.ok || parsed.refusal.code !== 'invalid_period') return requireAccepted(parsed)
   const days = intervalDays[interval]
   if (meta?.period_days !== days) throw otherPeriod(interval)
   throw refuse(
@@ -75,16 +75,16 @@ const periodOf = (product: Product, interval: Interval, periodDays: number | nul
  * The order of a subscription's first period. @throws ApiError unknown_product, product_unavailable,
  * subscription_not_available, then as `prepareOrder`
  */
-export const prepareFirst = async (
-  { catalog, stock, termsOf }: Market,
+export const prepareFirstPeriod = async (
+  { catalog, stock, termsOf }: PriceSources,
   caller: Payer,
-  wish: SubscriptionWish,
+  input: SubscriptionInput,
   ids: { readonly subscriptionId: SubscriptionId; readonly orderId: OrderId },
 ): Promise<Prepared> => {
-  const { productId, quantity, interval, meta, expectedAmountCents } = wish
-  const product = accepted(productOfOrder(catalog.current(), productId))
+  const { productId, quantity, interval, meta, expectedAmountCents } = input
+  const product = requireAccepted(productOfOrder(catalog.current(), productId))
   checkBilling(product, interval)
-  accepted(quantityOf(product, quantity))
+  requireAccepted(quantityOf(product, quantity))
   const wanted = wantedOf(product, interval, meta)
   const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
   const prepared = await prepareOrder(

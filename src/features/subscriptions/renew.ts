@@ -13,23 +13,23 @@ import { type AccountId, type KeyId, type OrderId, type ProxyId, type Subscripti
 import { centsToMicros } from '../../kernel/money.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Handling, handle, readState } from '../../platform/commands/handle.ts'
+import { type CommandContext, handle, readState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { metaOf } from '../catalog/how-to.ts'
-import { OrderTurnedAway } from '../orders/append-order.ts'
+import { OrderRejected } from '../orders/append-order.ts'
 import type { Payer } from '../orders/payer.ts'
 import type { OrderService } from '../orders/place-order.ts'
 import { type Buyer, type Prepared, prepareExtension, prepareOrder } from '../orders/prepare-order.ts'
 import { readOrder } from '../orders/refund-order.ts'
-import type { Market } from './prepare-subscription.ts'
+import type { PriceSources } from './prepare-subscription.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
 /** The order that pays a subscription's next period: which one it is, who pays it, what it keeps and what it asks for. */
 export const createRenewalOrders = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
-  readonly market: Market
+  readonly market: PriceSources
 }) => {
   const { log, runner, market } = deps
 
@@ -149,7 +149,7 @@ const failed = (order: Order): Refused => ({
   neededMicros: null,
 })
 
-const commandOn = ({ terms }: Subscription, name: string): Handling => ({
+const commandOn = ({ terms }: Subscription, name: string): CommandContext => ({
   name,
   actor: subscriptionsActor,
   correlationId: newId('run'),
@@ -165,7 +165,7 @@ export const createRenewals = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly orders: OrderService
-  readonly market: Market
+  readonly market: PriceSources
   readonly subscriptions: Subscriptions
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info'>
@@ -198,13 +198,13 @@ export const createRenewals = (deps: {
         actor: subscriptionsActor,
         fingerprint: `renewal ${orderId}`,
         prepare: () => prepare(state, payer, orderId, kept),
-        beside: subscriptions.beside(state.terms.subscriptionId as SubscriptionId),
+        companion: subscriptions.companion(state.terms.subscriptionId as SubscriptionId),
       })
       if (order.failureReason !== null) return failed(order)
       if (position === null) await subscriptions.finish(order)
       return null
     } catch (error) {
-      if (error instanceof OrderTurnedAway) return null
+      if (error instanceof OrderRejected) return null
       if (error instanceof ApiError) return refusedBy(error)
       throw error
     }
@@ -222,7 +222,7 @@ export const createRenewals = (deps: {
         periodStart: state.currentPeriodEnd,
         reason,
         // One that failed was refunded.
-        orderStands: order !== null && order.failureReason === null,
+        orderExists: order !== null && order.failureReason === null,
       }
       return decided(...(now ? decideRefused(now, refusal, context.nowMs) : []))
     })

@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Core } from '../../platform/feature/core.ts'
-import { type Poller, type WorkOf, handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { type Poller, type WorklistFactory, handlerGraceMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { createCompletion } from '../orders/complete-orders.ts'
 import { createOrderService } from '../orders/place-order.ts'
 import { readOrder } from '../orders/refund-order.ts'
@@ -30,13 +30,13 @@ export type RenewalDeps = {
 }
 
 /** What is due of subscriptions: periods to pay, ends, and periods that a crash left paid and unheard of. */
-export const renewalLists = (deps: RenewalDeps): readonly WorkOf[] => {
+export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
   const { log, subscriptions, renewals, refresh, clock, logger } = deps
 
   const open = worklist<OpenPeriod>({
     name: 'open-periods',
     read: 'select order_id, opened_at from read.open_periods where opened_at <= $1::timestamptz',
-    values: () => [isoTime(clock() - handlersTimeMs)],
+    values: () => [isoTime(clock() - handlerGraceMs)],
     key: { opened_at: 'timestamptz', order_id: 'text' },
     limit: maxARun,
     work: async ({ order_id: orderId }) => {
@@ -84,7 +84,7 @@ export const startRenewals = (
 /** What renewals need. They read the prices when something is due, for they run without the HTTP server too. */
 export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
   const { pool, clock } = core
-  const orders = createOrderService({ ...core, complete: createCompletion(core), hosted: null })
+  const orders = createOrderService({ ...core, complete: createCompletion(core), customerInvoices: null })
   const market = {
     catalog: prices.catalog,
     stock: createLiveStock({ pool, clock }),

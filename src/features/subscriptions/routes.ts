@@ -3,13 +3,13 @@ import { type SubscriptionQueries, type SubscriptionView, findSubscription, list
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { intervals } from '../../domain/shared/billing-interval.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { fingerprintOf } from '../../kernel/digest.ts'
+import { requestFingerprint } from '../../kernel/digest.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
@@ -77,7 +77,7 @@ export const subscriptionRoutes = (deps: {
         body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
       },
       examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
-      responses: responsesUnderKey(SubscriptionRecord, subscriptionExample, {
+      responses: idempotentResponses(SubscriptionRecord, subscriptionExample, {
         made: 'The subscription, its first period paid.',
         stood: 'The subscription that stands under this Idempotency-Key, as it is now.',
       }),
@@ -97,14 +97,14 @@ export const subscriptionRoutes = (deps: {
           caller,
           requestId,
           idempotencyKey: given,
-          fingerprint: fingerprintOf({
+          fingerprint: requestFingerprint({
             method: 'POST',
             path: '/api/v1/subscriptions',
             productId: catalog.current().resolve(body.product_id)?.id ?? body.product_id,
             body,
             customerId: null,
           }),
-          wish: {
+          input: {
             productId: body.product_id,
             quantity: body.quantity,
             interval: body.interval,
@@ -117,7 +117,7 @@ export const subscriptionRoutes = (deps: {
           ? await refusedReasonOf(db, subscription.terms.subscriptionId, subscription.currentPeriodEnd)
           : null
         const record = subscriptionRecord(viewOf(subscription, refused), clock())
-        return answerUnderKey(started, record)
+        return idempotentAnswer(started, record)
       },
     }),
 

@@ -6,10 +6,10 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 
-const subscriptions: Listed<SubscriptionRecord> = {
+const subscriptions: ListedResource<SubscriptionRecord> = {
   name: 'subscriptions',
   one: 'subscription',
   exampleId: 'sub_…',
@@ -62,7 +62,7 @@ const subscriptions: Listed<SubscriptionRecord> = {
 
 /** `subscriptions list|show` */
 export const registerSubscriptions = (program: Command, cli: Cli): void =>
-  registerListed(
+  registerListCommands(
     program.command('subscriptions').description('list subscriptions and look at them'),
     cli,
     subscriptions,

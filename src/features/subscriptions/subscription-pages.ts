@@ -24,7 +24,7 @@ export type SubscriptionPagesDeps = {
 
 const root = '/console/subscriptions'
 
-const looks: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad' | 'off']>> = {
+const subscriptionBadges: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad' | 'off']>> = {
   active: ['active', 'good'],
   past_due: ['past due', 'bad'],
   canceled: ['canceled', 'off'],
@@ -34,7 +34,7 @@ const looks: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad
 const subscriptionState = ({ status, cancelAtPeriodEnd }: SubscriptionRecord): Html =>
   status === 'active' && cancelAtPeriodEnd
     ? stateText('ends with its period', 'warn')
-    : stateText(...looks[status])
+    : stateText(...subscriptionBadges[status])
 
 /** The subscriptions of an account. */
 export const subscriptionPages = (deps: SubscriptionPagesDeps): readonly ConsolePage[] => {
@@ -58,7 +58,7 @@ export const subscriptionPages = (deps: SubscriptionPagesDeps): readonly Console
           value: status ?? '',
           choices: [
             { value: '', label: 'any' },
-            ...subscriptionStatuses.map((value) => ({ value, label: looks[value][0] })),
+            ...subscriptionStatuses.map((value) => ({ value, label: subscriptionBadges[value][0] })),
           ],
         },
       ])}

@@ -9,29 +9,29 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { UnderKey } from '../../platform/http/idempotency.ts'
-import type { Beside } from '../orders/append-order.ts'
+import type { IdempotentResult } from '../../platform/http/idempotency.ts'
+import type { CompanionAppend } from '../orders/append-order.ts'
 import type { Payer } from '../orders/payer.ts'
 import type { OrderService } from '../orders/place-order.ts'
 import { refundOrder } from '../orders/refund-order.ts'
-import { type Market, type SubscriptionWish, prepareFirst } from './prepare-subscription.ts'
+import { type PriceSources, type SubscriptionInput, prepareFirstPeriod } from './prepare-subscription.ts'
 
 /** `position`: of the subscription's last event. */
-export type Started = UnderKey & { readonly subscription: Subscription }
+export type Started = IdempotentResult & { readonly subscription: Subscription }
 
 export type Subscriptions = {
   /** Whether a subscription, or its first order, of the account stands under the key. */
   known(account: AccountId, idempotencyKey: string): Promise<boolean>
   /**
    * Pays the first period and starts, or answers the subscription that stands under its key.
-   * @throws ApiError: what `prepareFirst` and `OrderService.submit` refuse; CommandOverload
+   * @throws ApiError: what `prepareFirstPeriod` and `OrderService.submit` refuse; CommandOverload
    */
   start(request: {
     readonly caller: Payer
     readonly requestId: string
     readonly idempotencyKey: string | null
     readonly fingerprint: string
-    readonly wish: SubscriptionWish
+    readonly input: SubscriptionInput
   }): Promise<Started>
   /** Cancels at the end of the paid period; null for an unknown one. What is over stays so. */
   cancel(
@@ -44,14 +44,14 @@ export type Subscriptions = {
    */
   finish(order: Order): Promise<void>
   /** Decides an order with its subscription: see `Beside`. */
-  beside(subscriptionId: SubscriptionId): Beside<SubscriptionState>
+  companion(subscriptionId: SubscriptionId): CompanionAppend<SubscriptionState>
 }
 
 export const createSubscriptions = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly orders: OrderService
-  readonly market: Market
+  readonly market: PriceSources
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Subscriptions => {
   const { log, runner, orders, market } = deps
@@ -63,7 +63,7 @@ export const createSubscriptions = (deps: {
       subscriptionRef(subscriptionId),
     )
 
-  const beside: Subscriptions['beside'] = (subscriptionId) => ({
+  const companion: Subscriptions['companion'] = (subscriptionId) => ({
     ...subscriptionRef(subscriptionId),
     decide: decidePaid,
   })
@@ -94,7 +94,7 @@ export const createSubscriptions = (deps: {
       return (await log.lastOf(order)) !== null
     },
 
-    start: async ({ caller, requestId, idempotencyKey: given, fingerprint, wish }) => {
+    start: async ({ caller, requestId, idempotencyKey: given, fingerprint, input }) => {
       const idempotencyKey = given ?? newId('auto')
       const subscriptionId = subscriptionIdOf(caller.accountId, idempotencyKey)
       const orderId: OrderId = orderIdOfPeriod(subscriptionId, null)
@@ -104,8 +104,8 @@ export const createSubscriptions = (deps: {
         idempotencyKey: given,
         orderId,
         fingerprint,
-        prepare: () => prepareFirst(market, caller, wish, { subscriptionId, orderId }),
-        beside: beside(subscriptionId),
+        prepare: () => prepareFirstPeriod(market, caller, input, { subscriptionId, orderId }),
+        companion: companion(subscriptionId),
       })
       if (
         placed.order.status === 'failed' ||
@@ -146,6 +146,6 @@ export const createSubscriptions = (deps: {
     },
     read,
     finish,
-    beside,
+    companion,
   }
 }

@@ -4,7 +4,7 @@ import { createAvailableMicros, listTransactions } from '../../../projections/ba
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { type Route, ownToAccount, route } from '../../platform/http/route.ts'
+import { type Route, accountOnly, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { Transaction, publicTransaction } from './transaction-record.ts'
 
@@ -53,7 +53,7 @@ export const walletRoutes = ({
       tag: 'Account',
       access: 'buy',
       writes: false,
-      customer: ownToAccount('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
+      customer: accountOnly('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
       responses: {
         200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
       },

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ApprovalRefusal, FourEyesAnswer } from '../../domain/ledger/decide-approval.ts'
+import type { ApprovalRefusal, ApprovalAnswer } from '../../domain/ledger/decide-approval.ts'
 import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
 import { type AdjustmentReason, adjustmentReasons } from '../../domain/ledger/manual-movements.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -7,21 +7,21 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
-import { type AskedAnswer, createWallets, isReference, maxCents } from './wallet-service.ts'
+import { type ManualMovementAnswer, createWallets, isReference, maxCents } from './wallet-service.ts'
 
 /** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
-const mostCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
+const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 const reasons: readonly AdjustmentReason[] = adjustmentReasons
 
-export const reference = (text: string): string => {
+export const parseReference = (text: string): string => {
   if (isReference(text)) return text
   throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
 }
-export const gateway = (text: string): string => {
+export const parseGatewayName = (text: string): string => {
   if (/^[a-z0-9-]{1,32}$/.test(text)) return text
   throw new InvalidArgumentError('It must be 1 to 32 of a-z, 0-9 and "-", e.g. stripe.')
 }
-export const signedCents = (text: string): number => {
+export const parseSignedCents = (text: string): number => {
   const value = wholeNumber(-maxCents, maxCents)(text)
   if (value === 0) throw new InvalidArgumentError('It must not be 0.')
   return value
@@ -60,8 +60,8 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
     case 'invalid_amount':
       return new CliRefusal(
         refusal.code,
-        `this would leave ${whose} with more than ${dollars(mostCents)} or owing more: that is the most that is counted`,
-        { maxCents: mostCents },
+        `this would leave ${whose} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
+        { maxCents: maxSafeCents },
       )
     case 'unconfirmed':
       return new CliRefusal(
@@ -74,7 +74,7 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
 }
 
 /** Nothing moved: it waits for another operator, now or since before. */
-export const approvalNeeded = ({ outcome, proposal }: FourEyesAnswer): CliRefusal => {
+export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusal => {
   const { proposalId, by, expiresAtMs } = proposal
   const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
   if (outcome === 'other_proposed')
@@ -109,7 +109,7 @@ export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
   return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${was}`, status)
 }
 
-const output = (accountId: AccountId, reference: string, answer: AskedAnswer): CliOutput => {
+const output = (accountId: AccountId, reference: string, answer: ManualMovementAnswer): CliOutput => {
   if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
   const amountCents = microsToCentsFloor(answer.amountMicros)
@@ -133,7 +133,7 @@ export const registerWallet = (program: Command, cli: Cli): void => {
     .requiredOption(
       '--reference <text>',
       'what it is for: it stands in the log for ever, name no person',
-      reference,
+      parseReference,
     )
     .action(
       cli.action(async (context, { account, cents, reference }: Given) => {
@@ -147,14 +147,14 @@ export const registerWallet = (program: Command, cli: Cli): void => {
       'correct a wallet up or down; a chargeback also blocks the account, and what is missing is owed',
     )
     .requiredOption('--account <id>', 'the account')
-    .requiredOption('--cents <n>', 'whole cents, below 0 to take', signedCents)
+    .requiredOption('--cents <n>', 'whole cents, below 0 to take', parseSignedCents)
     .requiredOption(
       '--reference <text>',
       'what it is for: it stands in the log for ever, name no person',
-      reference,
+      parseReference,
     )
     .option('--reason <reason>', reasons.join(', '), oneReason, 'correction')
-    .option('--gateway <name>', 'the gateway that a chargeback takes the money from, e.g. stripe', gateway)
+    .option('--gateway <name>', 'the gateway that a chargeback takes the money from, e.g. stripe', parseGatewayName)
     .hook('preAction', (command) => {
       const { reason, gateway } = command.opts<{ reason: AdjustmentReason; gateway?: string }>()
       if ((reason === 'chargeback') !== (gateway !== undefined))

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountRef } from '../../domain/accounts/fold.ts'
-import { type Proposal, fourEyesRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type FourEyesAnswer, decideApproval, decideFourEyes, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
+import { type Proposal, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
+import { type ApprovalRefusal, type ApprovalAnswer, decideApproval, decideWithApproval, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
 import { type ManualAnswer, decideManual, manualStream } from '../../domain/ledger/decide-manual.ts'
 import { type LedgerState, customerPurse, ledgerRef } from '../../domain/ledger/fold.ts'
 import { type AdjustmentReason, type CustomerAdjustmentReason, type ManualMovement, type ManualMovementRecorded, manualFold } from '../../domain/ledger/manual-movements.ts'
@@ -14,7 +14,7 @@ import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
-import { type Poller, handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { type Poller, handlerGraceMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
 
 /** Where one proposal is shown. */
 export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
@@ -40,7 +40,7 @@ export const startMovementReactor = (deps: {
   const open = worklist<OpenMovement>({
     name: 'open-movements',
     read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
-    values: () => [isoTime(clock() - handlersTimeMs)],
+    values: () => [isoTime(clock() - handlerGraceMs)],
     key: { opened_at: 'timestamptz', movement_id: 'text' },
     limit: 100,
     work: async ({ movement_id: movementId, movement }) => {
@@ -85,22 +85,22 @@ export type ManualCustomerAdjustment = ManualCredit & {
 }
 
 /** What came of a movement that an operator asked for: above the limit of four eyes it is proposed, and nothing moved. */
-export type AskedAnswer = ManualAnswer | FourEyesAnswer
+export type ManualMovementAnswer = ManualAnswer | ApprovalAnswer
 
 /** Moves wallets and the credit of resellers' customers by hand. */
 export type Wallets = {
   /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (more than a wallet holds), `unconfirmed`. */
-  credit(credit: ManualCredit, cause: Cause): Promise<AskedAnswer>
+  credit(credit: ManualCredit, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
    * `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
-  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<AskedAnswer>
+  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualMovementAnswer>
   /**
    * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
    * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
-  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<AskedAnswer>
+  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualMovementAnswer>
   /** Carries out a movement that another operator proposed. Refusals as of `adjust`, and `ApprovalRefusal`. */
   approve(
     proposal: NonNullable<Proposal>,
@@ -148,16 +148,16 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     correlationId,
     account: movement.accountId as AccountId,
   })
-  const ask = async (movement: ManualMovement, cause: Cause): Promise<AskedAnswer> => {
+  const ask = async (movement: ManualMovement, cause: Cause): Promise<ManualMovementAnswer> => {
     const { answer } = await runner.run({
       ...commandOf(movement, cause),
       streams: {
         ...streamsOf(movement),
-        fourEyes: fourEyesRef,
+        fourEyes: approvalLimitsRef,
         proposal: proposalRef(proposalIdOf(movement)),
       },
       decide: (states, { nowMs }) =>
-        decideFourEyes<ManualAnswer>(
+        decideWithApproval<ManualAnswer>(
           states,
           { actor: cause.actor, nowMs },
           decideManual(states, movement),

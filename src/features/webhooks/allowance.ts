@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { refuseUntil } from '../../platform/http/errors.ts'
+import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 
 /** How often a minute, as often at once. Null: no limit of its own. */
 type PerMinute = { readonly endpoint: number | null; readonly account: number }
@@ -61,12 +61,12 @@ export const createAllowance = (deps: {
     })
     const waitMs = rows[0]?.wait_ms ?? 0
     if (waitMs > 0)
-      throw refuseUntil('rate_limited', `too many ${refusedWhat[what]} in a minute`, waitMs / 1000)
+      throw refuseWithRetryAfter('rate_limited', `too many ${refusedWhat[what]} in a minute`, waitMs / 1000)
   }
 }
 
 /** Forgets who may ask again as often as anybody. */
-export const forgetAllowances = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+export const deleteExpiredAllowances = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   await pool.query({
     name: 'webhooks-forget-allowances',
     text: 'delete from work.webhook_allowances where spent_until < $1::timestamptz',

@@ -6,7 +6,7 @@ import { type StreamName, deliveryStream } from '../../kernel/streams.ts'
 import { encode } from '../../platform/eventstore/codec.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
 
-export type DeliveryPlace = {
+export type DeliveryRef = {
   readonly delivery_id: string
   readonly endpoint_id: string
   readonly event: string
@@ -16,12 +16,12 @@ export type DeliveryPlace = {
 }
 
 /** What the log has as the outcome of deliveries whose outcome somebody else wrote first. */
-export const standingOutcomes = async (
+export const recordedOutcomes = async (
   log: Pick<EventLog, 'readStreams'>,
-  places: readonly DeliveryPlace[],
+  places: readonly DeliveryRef[],
 ): Promise<ReadonlyMap<string, FinishedStatus>> => {
   if (places.length === 0) return new Map()
-  const streamOf = (place: DeliveryPlace) => deliveryStream(place.endpoint_id, place.event, place.resource)
+  const streamOf = (place: DeliveryRef) => deliveryStream(place.endpoint_id, place.event, place.resource)
   const tails = await log.readStreams(
     places.map((place) => ({ stream: streamOf(place), from: place.revision + 1 })),
   )
@@ -44,10 +44,10 @@ const assertWritten = (outcome: ItemOutcome): void => {
   throw new Error(`the log did not take a webhook event: ${outcome.status}`, { cause: outcome.cause })
 }
 
-export type WriteFact = {
+export type EventAppend = {
   readonly stream: StreamName
   readonly expected: Expected
-  readonly facts: readonly DomainEvent[]
+  readonly events: readonly DomainEvent[]
   readonly correlationId: string
   readonly causationId: string | null
   /** Left out: the service itself. */
@@ -60,9 +60,9 @@ export type WriteFact = {
  * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
  * @throws when the log is away; what landed before stays, and writing again conflicts there
  */
-export const writeFacts = async (
+export const appendEvents = async (
   log: EventLog,
-  writes: readonly WriteFact[],
+  writes: readonly EventAppend[],
 ): Promise<readonly ItemOutcome[]> => {
   const outcomes: ItemOutcome[] = []
   for (let from = 0; from < writes.length; from += maxItems) {
@@ -73,7 +73,7 @@ export const writeFacts = async (
         actor: write.actor ?? { kind: 'system', name: 'webhooks' },
         recordedAt: isoTime(write.atMs),
       }
-      const events = write.facts.map((fact) => encode(fact, metadata, newEventId()))
+      const events = write.events.map((fact) => encode(fact, metadata, newEventId()))
       return { appends: [{ stream: write.stream, expected: write.expected, events }] }
     })
     const written = await log.appendAll(items)

@@ -7,7 +7,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type NoticeId, deriveId } from '../../kernel/ids.ts'
 import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type DeliveryPlace, type WriteFact, standingOutcomes, writeFacts } from './append-outcomes.ts'
+import { type DeliveryRef, type EventAppend, recordedOutcomes, appendEvents } from './append-outcomes.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -31,7 +31,7 @@ const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): s
 export const noticeOfDisabling = (
   { endpoint_id, account_id, failing_since, cause_id, correlation_id, caused_at }: WebhookCancellation,
   nowMs: number,
-): readonly WriteFact[] => {
+): readonly EventAppend[] => {
   if (failing_since === null) return []
   const disabledMs = Date.parse(caused_at)
   const noticeId = deriveId<NoticeId>('ntc', ['notice', 'endpoint-disabled', endpoint_id, cause_id])
@@ -53,7 +53,7 @@ export const noticeOfDisabling = (
     {
       stream: noticeStream(noticeId),
       expected: 'noStream',
-      facts: decision.events,
+      events: decision.events,
       correlationId: correlation_id,
       causationId: cause_id,
       atMs: Math.max(nowMs, disabledMs),
@@ -64,16 +64,16 @@ export const noticeOfDisabling = (
 /** Deliveries of one round trip. */
 const chunk = 500
 
-type Cancelable = DeliveryPlace & { readonly attempts: number; readonly queued_at: string }
+type Cancelable = DeliveryRef & { readonly attempts: number; readonly queued_at: string }
 
 const cancelWrite = (
   row: Cancelable,
   cause: Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id'>,
   nowMs: number,
-): WriteFact => ({
+): EventAppend => ({
   stream: deliveryStream(row.endpoint_id, row.event, row.resource),
   expected: row.revision,
-  facts: [
+  events: [
     {
       type: 'DeliveryCanceled',
       data: {
@@ -113,13 +113,13 @@ const cancelPending = async (
       values: [cause.endpoint_id, cause.position, since],
     })
     if (rows.length === 0) return
-    const outcomes = await writeFacts(
+    const outcomes = await appendEvents(
       log,
       rows.map((row) => cancelWrite(row, cause, nowMs)),
     )
     const others = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
     // A worker that wrote its outcome just before counts.
-    const standing = await standingOutcomes(log, others)
+    const standing = await recordedOutcomes(log, others)
     await pool.query({
       name: 'webhooks-canceled',
       text: `update work.webhook_deliveries d set status = s.status, finished_at = $3::timestamptz
@@ -147,7 +147,7 @@ export const openStale = ({ pool, log, clock }: Deps): (() => Promise<boolean>) 
       text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
       values: [after],
     })
-    await writeFacts(
+    await appendEvents(
       log,
       rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
     )
@@ -172,7 +172,7 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
     const isRemoved = next.reason === 'endpoint_removed'
     if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
     await cancelPending(deps, next, clock())
-    await writeFacts(log, noticeOfDisabling(next, clock()))
+    await appendEvents(log, noticeOfDisabling(next, clock()))
     if (isRemoved)
       await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
         next.endpoint_id,

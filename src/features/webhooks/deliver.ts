@@ -1,7 +1,7 @@
 import type { DeliveryOutcome } from '../../domain/webhooks/events.ts'
 import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
 import type { Destination, DueDelivery } from './delivery-queue.ts'
-import type { Result } from './settle-delivery.ts'
+import type { DeliveryResult } from './settle-delivery.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
 import { signedRequest } from './webhook-signature.ts'
 
@@ -40,10 +40,10 @@ const nextOf = (
   { status, retryAfter }: Attempted,
   nowMs: number,
   random: number,
-): Result['next'] => {
+): DeliveryResult['next'] => {
   const attempts = delivery.attempts + 1
   const data = { deliveryId: delivery.delivery_id, endpointId: delivery.endpoint_id, attempts }
-  const outcome = (fact: DeliveryOutcome): Result['next'] => ({ outcome: fact })
+  const outcome = (fact: DeliveryOutcome): DeliveryResult['next'] => ({ outcome: fact })
   if (isAcknowledged(status))
     return outcome({ type: 'DeliverySucceeded', data: { ...data, status: status! } })
   if (status === 410) return outcome({ type: 'DeliveryAbandoned', data: { ...data, reason: 'gone' } })
@@ -61,7 +61,7 @@ export const createAttempt = (deps: {
   readonly random: () => number
 }) => {
   const { sender, clock, monotonicMs, random } = deps
-  return async (delivery: DueDelivery, destination: Destination): Promise<Result> => {
+  return async (delivery: DueDelivery, destination: Destination): Promise<DeliveryResult> => {
     const startedMs = clock()
     const begunMs = monotonicMs()
     const { secret, previousSecret, previousUntil } = destination
@@ -91,7 +91,7 @@ export const createAttempt = (deps: {
 export type Attempt = ReturnType<typeof createAttempt>
 
 /** The outcome of a delivery whose endpoint is no more. */
-export const canceledResult = (delivery: DueDelivery, nowMs: number): Result => ({
+export const canceledResult = (delivery: DueDelivery, nowMs: number): DeliveryResult => ({
   delivery,
   attempt: null,
   atMs: nowMs,
@@ -111,7 +111,7 @@ export const canceledResult = (delivery: DueDelivery, nowMs: number): Result => 
 const postponedMs = 60_000
 
 /** An endpoint without a URL or secret that can be read is just being removed, or damaged: it is looked at once a minute. */
-export const postponedResult = (delivery: DueDelivery, nowMs: number): Result => ({
+export const postponedResult = (delivery: DueDelivery, nowMs: number): DeliveryResult => ({
   delivery,
   attempt: null,
   atMs: nowMs,
@@ -119,7 +119,7 @@ export const postponedResult = (delivery: DueDelivery, nowMs: number): Result =>
 })
 
 /** What an endpoint has shown so far. */
-export type Standing = {
+export type EndpointHealth = {
   /** Attempts that failed in a row. */
   readonly failures: number
   /** When the first of these failed, by the service's clock, ISO 8601. */
@@ -129,24 +129,24 @@ export type Standing = {
 }
 
 /** Of an endpoint that nothing was sent to. */
-export const unknownStanding: Standing = { failures: 0, failingSince: null, provenUrlId: null }
+export const initialEndpointHealth: EndpointHealth = { failures: 0, failingSince: null, provenUrlId: null }
 
 const firstHoldMs = 1_000
 const maxHoldMs = 60_000
 
 /** Every attempt failed for so long, and there were so many (two deliveries that were given up): the endpoint is disabled. */
-export const hopelessMs = 5 * 24 * 60 * 60 * 1000
+export const disableAfterMs = 5 * 24 * 60 * 60 * 1000
 const hopelessFailures = 20
 
 /** Whether the URL has answered 2xx: only then it gets more than one attempt at a time. */
-export const isProven = ({ provenUrlId }: Standing, urlId: string | null): boolean =>
+export const isVerifiedUrl = ({ provenUrlId }: EndpointHealth, urlId: string | null): boolean =>
   urlId !== null && provenUrlId === urlId
 
 /** What an endpoint has shown after one more attempt. */
-export const afterAttempt = (
-  standing: Standing,
+export const endpointHealthAfter = (
+  standing: EndpointHealth,
   { urlId, acknowledged, nowMs }: { urlId: string | null; acknowledged: boolean; nowMs: number },
-): Standing =>
+): EndpointHealth =>
   acknowledged
     ? { failures: 0, failingSince: null, provenUrlId: urlId }
     : {
@@ -159,13 +159,13 @@ export const afterAttempt = (
  * How long the endpoint is left alone. A URL that never answered is left alone after a failure, for 1 s, doubling to a
  * minute: nobody can have a host that is not theirs flooded, however many events there are.
  */
-export const holdMs = (standing: Standing, urlId: string | null): number =>
-  standing.failures === 0 || isProven(standing, urlId)
+export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null): number =>
+  standing.failures === 0 || isVerifiedUrl(standing, urlId)
     ? 0
     : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
 
-/** Since when every attempt failed, where that is reason to stop sending (see `hopelessMs`); null: it is not. */
-export const hopelessSince = ({ failures, failingSince }: Standing, nowMs: number): string | null =>
-  failures >= hopelessFailures && failingSince !== null && nowMs - Date.parse(failingSince) >= hopelessMs
+/** Since when every attempt failed, where that is reason to stop sending (see `disableAfterMs`); null: it is not. */
+export const failingTooLongSince = ({ failures, failingSince }: EndpointHealth, nowMs: number): string | null =>
+  failures >= hopelessFailures && failingSince !== null && nowMs - Date.parse(failingSince) >= disableAfterMs
     ? failingSince
     : null

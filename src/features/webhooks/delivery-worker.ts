@@ -1,13 +1,13 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Disabling } from '../../domain/webhooks/events.ts'
+import type { DisablingReason } from '../../domain/webhooks/events.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { OwnerLease, QueueLimits, RunningQueue } from '../../platform/work/queue.ts'
-import { type Standing, afterAttempt, canceledResult, createAttempt, holdMs, hopelessSince, isProven, postponedResult, unknownStanding } from './deliver.ts'
+import { type EndpointHealth, endpointHealthAfter, canceledResult, createAttempt, endpointPauseMs, failingTooLongSince, isVerifiedUrl, postponedResult, initialEndpointHealth } from './deliver.ts'
 import { type DueDelivery, type Endpoint, createDestinations, deliveryQueue } from './delivery-queue.ts'
-import { type Result, createSettle } from './settle-delivery.ts'
+import { type DeliveryResult, createSettle } from './settle-delivery.ts'
 import type { Sender } from './webhook-sender.ts'
 import type { WebhookValues } from './webhook-vault.ts'
 
@@ -30,14 +30,14 @@ export type WorkerDeps = {
   readonly random: () => number
   readonly logger: Logger
   /** The receiver answered 410, or every attempt of days failed: its endpoint is to be disabled. */
-  readonly onDead: (delivery: DueDelivery, why: Disabling) => Promise<void>
-  readonly onAttempt?: (result: Result) => void
+  readonly onDead: (delivery: DueDelivery, why: DisablingReason) => Promise<void>
+  readonly onAttempt?: (result: DeliveryResult) => void
   readonly limits?: Partial<QueueLimits>
 }
 
-type EndpointLease = OwnerLease<Standing, Endpoint>
+type EndpointLease = OwnerLease<EndpointHealth, Endpoint>
 
-const outcomeOf = ({ next }: Result): 'done' | 'again' | 'dead' => {
+const outcomeOf = ({ next }: DeliveryResult): 'done' | 'again' | 'dead' => {
   if ('dueMs' in next) return 'again'
   return next.outcome.type === 'DeliveryAbandoned' ? 'dead' : 'done'
 }
@@ -51,24 +51,24 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
   const limits = { ...defaultLimits, ...deps.limits }
   const attempt = createAttempt(deps)
   const settle = createSettle(deps)
-  const standingOf = ({ memory }: EndpointLease): Standing => memory ?? unknownStanding
+  const standingOf = ({ memory }: EndpointLease): EndpointHealth => memory ?? initialEndpointHealth
 
-  const send = async (delivery: DueDelivery, lease: EndpointLease): Promise<Result> => {
+  const send = async (delivery: DueDelivery, lease: EndpointLease): Promise<DeliveryResult> => {
     const { destination, urlId } = lease.context
     if (destination === 'unreadable') return postponedResult(delivery, clock())
     if (destination === 'removed') return canceledResult(delivery, clock())
     const result = await attempt(delivery, destination)
     const status = result.attempt?.status ?? 0
     const acknowledged = status >= 200 && status < 300
-    const standing = afterAttempt(standingOf(lease), { urlId, acknowledged, nowMs: result.atMs })
+    const standing = endpointHealthAfter(standingOf(lease), { urlId, acknowledged, nowMs: result.atMs })
     lease.memory = standing
-    const hold = holdMs(standing, urlId)
+    const hold = endpointPauseMs(standing, urlId)
     lease.holdUntilMs = hold === 0 ? null : result.atMs + hold
     onAttempt?.(result)
     return result
   }
 
-  return workers.startBatched<DueDelivery, Result, Standing, Endpoint>({
+  return workers.startBatched<DueDelivery, DeliveryResult, EndpointHealth, Endpoint>({
     queue: deliveryQueue,
     limits,
     longestMs: 20_000,
@@ -77,7 +77,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
     atOnce: (lease) => {
       const { destination, urlId } = lease.context
       const standing = standingOf(lease)
-      const trusted = standing.failures === 0 && isProven(standing, urlId)
+      const trusted = standing.failures === 0 && isVerifiedUrl(standing, urlId)
       return trusted || typeof destination !== 'object' ? limits.perOwner : 1
     },
     work: send,
@@ -86,7 +86,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
     settled: async (delivery, { attempt, atMs }, lease) => {
       if (attempt === null) return
       if (attempt.status === 410) return onDead(delivery, { reason: 'gone' })
-      const failingSince = hopelessSince(standingOf(lease), atMs)
+      const failingSince = failingTooLongSince(standingOf(lease), atMs)
       if (failingSince !== null) await onDead(delivery, { reason: 'failing', failingSince })
     },
   })

@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { maxActiveEndpoints, maxEndpoints } from '../../domain/webhooks/decide.ts'
-import { usualEvents } from '../../domain/webhooks/events.ts'
+import { defaultEvents } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
-import { causeOf, common, eventsField, onEndpoint, placeOf, subscriptionOf, urlField } from './route-fields.ts'
+import { causeOf, common, eventsField, onEndpoint, endpointOwnerOf, subscriptionOf, urlField } from './route-fields.ts'
 import { NewWebhook, RotatedSecret, WebhookRecord, secretExample, webhookExample } from './webhook-record.ts'
-import type { WebhookDesk } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
 
 /** Webhook endpoints: docs/http-api.md, "Webhooks and notices". */
-export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readonly Route[] => {
+export const endpointRoutes = ({ webhookService }: { readonly webhookService: WebhookService }): readonly Route[] => {
   return [
     route({
       ...common,
@@ -34,13 +34,13 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       handler: async ({ caller, body, requestId }) => {
         const events = subscriptionOf(body.events)
         const cause = causeOf({ caller, requestId })
-        const made = await desk.register(caller.accountId, { url: body.url, events }, cause)
+        const made = await webhookService.register(caller.accountId, { url: body.url, events }, cause)
         return {
           status: 201,
           body: {
             id: made.endpointId,
             url: made.url,
-            events: events ?? usualEvents,
+            events: events ?? defaultEvents,
             status: 'active' as const,
             disabledReason: null,
             createdAt: isoTime(made.atMs),
@@ -70,7 +70,7 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       },
       errors: [],
       handler: async ({ caller, query: { limit, offset }, after }) => {
-        const page = await desk.list(caller.accountId, { limit, offset }, after)
+        const page = await webhookService.list(caller.accountId, { limit, offset }, after)
         return { status: 200, body: { webhooks: [...page.webhooks], total: page.total, limit, offset } }
       },
     }),
@@ -89,7 +89,7 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, after }) => ({
         status: 200,
-        body: await desk.find(placeOf(caller, id), after),
+        body: await webhookService.find(endpointOwnerOf(caller, id), after),
       }),
     }),
 
@@ -115,14 +115,14 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       errors: ['not_found', 'invalid_url', 'webhook_limit_reached'],
       handler: async ({ caller, params: { id }, body, requestId, after }) => {
         const { url, events, status } = body
-        const place = placeOf(caller, id)
-        const { position } = await desk.change(
+        const place = endpointOwnerOf(caller, id)
+        const { position } = await webhookService.change(
           place,
           { url, events: events && subscriptionOf(events), status },
           causeOf({ caller, requestId }),
           after,
         )
-        return { status: 200, body: await desk.find(place, position), position }
+        return { status: 200, body: await webhookService.find(place, position), position }
       },
     }),
 
@@ -137,8 +137,8 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       responses: { 204: { description: 'It is gone.' } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
-        const place = placeOf(caller, id)
-        const { position } = await desk.remove(place, causeOf({ caller, requestId }))
+        const place = endpointOwnerOf(caller, id)
+        const { position } = await webhookService.remove(place, causeOf({ caller, requestId }))
         return { status: 204, position }
       },
     }),
@@ -165,7 +165,7 @@ export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readon
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId, after }) => {
-        const rotated = await desk.rotateSecret(placeOf(caller, id), causeOf({ caller, requestId }), after)
+        const rotated = await webhookService.rotateSecret(endpointOwnerOf(caller, id), causeOf({ caller, requestId }), after)
         const { secret, previousUntilMs, position } = rotated
         return {
           status: 200,

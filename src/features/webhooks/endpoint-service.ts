@@ -1,5 +1,5 @@
 import { type EndpointDecision, type EndpointRefusal, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation, previousSecretMs } from '../../domain/webhooks/decide.ts'
-import type { DeliveryEvent, Disabling, Subscription } from '../../domain/webhooks/events.ts'
+import type { DeliveryEvent, DisablingReason, Subscription } from '../../domain/webhooks/events.ts'
 import { type DeliveryState, type EndpointStatus, type EndpointsState, deliveryFold, endpointsFold } from '../../domain/webhooks/fold.ts'
 import { decided, refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -9,11 +9,11 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Result, handle } from '../../platform/commands/handle.ts'
 import { deliveryIdOf } from './enqueue-deliveries.ts'
 import { newSecret } from './webhook-signature.ts'
-import type { KeptValue, WebhookValues } from './webhook-vault.ts'
+import type { StoredValue, WebhookValues } from './webhook-vault.ts'
 
 export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
 
-export type Place = { readonly accountId: AccountId; readonly endpointId: string }
+export type EndpointOwner = { readonly accountId: AccountId; readonly endpointId: string }
 
 /** What is left out stays as it is. */
 export type EndpointUpdate = {
@@ -33,28 +33,28 @@ export type Webhooks = {
     cause: Cause,
   ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
   /** Refusals: `not_found`, `webhook_limit_reached`. */
-  change(place: Place, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
+  change(place: EndpointOwner, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
   /** Nothing is sent to it any more once this resolved, but for what is on the wire. Refusal: `not_found`. */
-  remove(place: Place, cause: Cause): Promise<WebhookResult>
+  remove(place: EndpointOwner, cause: Cause): Promise<WebhookResult>
   /** The former secret signs beside the new one for 24 hours. Refusal: `not_found`. */
   rotateSecret(
-    place: Place,
+    place: EndpointOwner,
     cause: Cause,
   ): Promise<WebhookResult<{ readonly secret: string; readonly previousUntilMs: number }>>
   /** Queues a `ping`, whatever the subscription. Refusal: `not_found`. */
-  ping(place: Place, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
+  ping(place: EndpointOwner, cause: Cause): Promise<WebhookResult<{ readonly deliveryId: string }>>
   /** Sends a finished delivery again; one on its way stays as it is. Refusal: `not_found`. */
   redeliver(
-    place: Place,
+    place: EndpointOwner,
     delivery: { readonly event: string; readonly resource: string },
     cause: Cause,
   ): Promise<WebhookResult>
   /** The receiver is gone, or answers nothing but errors. Does nothing for an endpoint that is not active. */
-  disable(place: Place, why: Disabling, cause: Cause): Promise<void>
+  disable(place: EndpointOwner, why: DisablingReason, cause: Cause): Promise<void>
 }
 
-const urlIn = ({ valueId, commitment }: KeptValue) => ({ urlId: valueId, urlCommitment: commitment })
-const secretIn = ({ valueId, commitment }: KeptValue) => ({
+const urlIn = ({ valueId, commitment }: StoredValue) => ({ urlId: valueId, urlCommitment: commitment })
+const secretIn = ({ valueId, commitment }: StoredValue) => ({
   secretId: valueId,
   secretCommitment: commitment,
 })
@@ -67,7 +67,7 @@ export const createWebhooks = (deps: {
 
   const decideOn = (
     name: string,
-    { accountId }: Pick<Place, 'accountId'>,
+    { accountId }: Pick<EndpointOwner, 'accountId'>,
     cause: Cause,
     decide: (state: EndpointsState, nowMs: number) => EndpointDecision,
   ): Promise<WebhookResult> => {
@@ -81,9 +81,9 @@ export const createWebhooks = (deps: {
   const withValues = async <Made>(
     endpointId: string,
     texts: readonly string[],
-    use: (kept: readonly KeptValue[]) => Promise<WebhookResult<Made>>,
+    use: (kept: readonly StoredValue[]) => Promise<WebhookResult<Made>>,
   ): Promise<WebhookResult<Made>> => {
-    const kept = texts.length === 0 ? [] : await values.keep(endpointId, texts)
+    const kept = texts.length === 0 ? [] : await values.store(endpointId, texts)
     const result = await use(kept)
     if (result.outcome === 'refused' && kept.length > 0) await values.drop(kept.map(({ valueId }) => valueId))
     return result
@@ -91,7 +91,7 @@ export const createWebhooks = (deps: {
 
   const onDelivery = (
     name: string,
-    { accountId, endpointId }: Place,
+    { accountId, endpointId }: EndpointOwner,
     { event, resource }: { readonly event: string; readonly resource: string },
     cause: Cause,
     decide: (state: DeliveryState) => readonly DeliveryEvent[],

@@ -8,8 +8,8 @@ import { type StreamName, deliveryStream, orderStream } from '../../kernel/strea
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { orderRecord } from '../orders/order-record.ts'
-import { type WriteFact, writeFacts } from './append-outcomes.ts'
-import { enqueuingSince } from './enqueue-state.ts'
+import { type EventAppend, appendEvents } from './append-outcomes.ts'
+import { readEnqueueProgress } from './enqueue-state.ts'
 
 /** One event that one endpoint is to be told of, as the read tables have it. */
 export type DueEvent = {
@@ -83,9 +83,9 @@ const ordersOf = async (
 export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
   if (due.length === 0) return
   const orders = await ordersOf(log, due)
-  await writeFacts(
+  await appendEvents(
     log,
-    due.map((each): WriteFact => {
+    due.map((each): EventAppend => {
       const { endpoint_id: endpointId, account_id: accountId, event, resource, stale } = each
       const deliveryId = deliveryIdOf(endpointId, event, resource)
       const data =
@@ -103,7 +103,7 @@ export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: nu
       return {
         stream: deliveryStream(endpointId, event, resource),
         expected: 'noStream',
-        facts: stale === null ? [enqueued] : [enqueued, canceled(stale)],
+        events: stale === null ? [enqueued] : [enqueued, canceled(stale)],
         correlationId: each.correlation_id,
         causationId: each.cause_id,
         atMs: Math.max(nowMs, Date.parse(each.caused_at)),
@@ -138,7 +138,7 @@ export const openDueEvents = async (deps: {
   readonly onEnqueued: () => void
 }): Promise<() => Promise<boolean>> => {
   const { pool, log, clock, onEnqueued } = deps
-  const { dueAfter } = await enqueuingSince(pool)
+  const { dueAfter } = await readEnqueueProgress(pool)
   let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
   return async () => {
     const { rows } = await pool.query<DueRow>({

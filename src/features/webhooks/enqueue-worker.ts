@@ -4,7 +4,7 @@ import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
 import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { lead } from '../../platform/postgres/leader.ts'
+import { runAsLeader } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { openCancellations, openStale } from './cancel-deliveries.ts'
@@ -98,7 +98,7 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
     }
   }
 
-  const running = lead(
+  const running = runAsLeader(
     {
       pool,
       applicationName: 'farebox webhooks',

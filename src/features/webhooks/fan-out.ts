@@ -5,7 +5,7 @@ import type { Audience } from '../../domain/notices/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type DueEvent, enqueue, staleSql } from './enqueue-deliveries.ts'
-import { enqueuingSince, saveAnnounced } from './enqueue-state.ts'
+import { readEnqueueProgress, saveAnnouncementProgress } from './enqueue-state.ts'
 
 /** Who belongs to an audience, asked of `read.webhook_subscriptions` (src/outbound/notices/notice.ts says it of a caller). */
 const members: Readonly<Record<Audience, string>> = {
@@ -16,7 +16,7 @@ const members: Readonly<Record<Audience, string>> = {
 }
 
 /** SQL: whether a subscription `e` is told of an announcement `n`, by what it was at the announcement's position. */
-export const toldSql = `
+export const isSubscribedSql = `
   e.since_position <= n.position and (e.until_position is null or e.until_position > n.position)
     and (e.events is null or n.event = any (e.events))
     and case n.audience ${Object.entries(members)
@@ -38,7 +38,7 @@ const pageSql = `
   select e.endpoint_id, e.account_id, n.event, n.resource, n.data, null as order_revision, n.cause_id,
          n.correlation_id, n.caused_at, ${staleSql} as stale
     from read.webhook_announcements n
-    join read.webhook_subscriptions e on e.endpoint_id > $2::text and ${toldSql}
+    join read.webhook_subscriptions e on e.endpoint_id > $2::text and ${isSubscribedSql}
     left join read.webhook_accounts a on a.account_id = e.account_id
    where n.position = $1::bigint
    order by e.endpoint_id limit ${page}`
@@ -55,7 +55,7 @@ export const openFanOuts = async (
   signal: AbortSignal,
 ): Promise<() => Promise<boolean>> => {
   const { pool, log, clock } = deps
-  let { announced } = await enqueuingSince(pool)
+  let { announced } = await readEnqueueProgress(pool)
 
   /** Tells of each piece, so that starting over after an error begins behind what it came to. */
   const enqueuePage = async (due: readonly DueEvent[], onPiece: (last: DueEvent) => void): Promise<void> => {
@@ -123,7 +123,7 @@ export const openFanOuts = async (
     const [next] = rows
     if (!next) return false
     await tell(next, next.position === position ? (endpoint ?? '') : '', async (to) => {
-      await saveAnnounced(pool, { position: next.position, endpoint: to })
+      await saveAnnouncementProgress(pool, { position: next.position, endpoint: to })
       announced = { position: next.position, endpoint: to }
     })
     return true

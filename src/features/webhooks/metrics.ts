@@ -1,16 +1,16 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { asked } from '../../platform/http/gauges.ts'
-import { enqueuingSql } from './enqueue-state.ts'
-import { toldSql } from './fan-out.ts'
-import type { Result } from './settle-delivery.ts'
+import { sharedPerScrape } from '../../platform/http/gauges.ts'
+import { enqueueProgressSql } from './enqueue-state.ts'
+import { isSubscribedSql } from './fan-out.ts'
+import type { DeliveryResult } from './settle-delivery.ts'
 
 /** What an attempt led to: acknowledged, tried again, given up after the tenth, or 410 Gone. */
 const outcomes = ['acknowledged', 'retry', 'exhausted', 'gone'] as const
 type AttemptOutcome = (typeof outcomes)[number]
 
-const outcomeOf = ({ next }: Result): AttemptOutcome => {
+const outcomeOf = ({ next }: DeliveryResult): AttemptOutcome => {
   if ('dueMs' in next) return 'retry'
   if (next.outcome.type === 'DeliverySucceeded') return 'acknowledged'
   return next.outcome.type === 'DeliveryAbandoned' && next.outcome.data.reason === 'gone'
@@ -18,7 +18,7 @@ const outcomeOf = ({ next }: Result): AttemptOutcome => {
     : 'exhausted'
 }
 
-type Standing = {
+type EndpointCounts = {
   readonly announcing: number
   readonly active: number
   readonly disabled: number
@@ -27,14 +27,14 @@ type Standing = {
 }
 
 /** One statement whatever the number of gauges: the first look at a scrape is what all of them show. */
-const standingOf = async (pool: pg.Pool): Promise<Standing> => {
-  const { rows } = await pool.query<Standing>({
+const readEndpointCounts = async (pool: pg.Pool): Promise<EndpointCounts> => {
+  const { rows } = await pool.query<EndpointCounts>({
     name: 'webhooks-standing',
     text: `select (select count(*) from read.webhook_announcements n
-                     cross join (${enqueuingSql}) w
+                     cross join (${enqueueProgressSql}) w
                      join read.webhook_subscriptions e
                        on e.endpoint_id > case when n.position = w.position then coalesce(w.endpoint, '') else '' end
-                    where ${toldSql} and (n.position > w.position
+                    where ${isSubscribedSql} and (n.position > w.position
                        or n.position = w.position and w.endpoint is not null)) as announcing,
                   e.active, e.disabled, e.gone, e.failing
              from (select count(*) filter (where status = 'active') as active,
@@ -58,7 +58,7 @@ const memo = <Value>(read: () => Promise<Value>, monotonicMs: MonotonicClock): (
   }
 }
 
-export type WebhookMetrics = { onAttempt(result: Result): void }
+export type WebhookMetrics = { onAttempt(result: DeliveryResult): void }
 
 /** What webhooks measure. Labels are words of this file alone: an endpoint, account or event never becomes one. */
 export const createWebhookMetrics = (
@@ -68,10 +68,10 @@ export const createWebhookMetrics = (
   const { pool, monotonicMs } = parts
   const registers = [registry]
   const standing = memo(
-    asked(() => standingOf(pool)),
+    sharedPerScrape(() => readEndpointCounts(pool)),
     monotonicMs,
   )
-  const gauge = (name: string, help: string, read: (now: Standing) => number): void => {
+  const gauge = (name: string, help: string, read: (now: EndpointCounts) => number): void => {
     new Gauge({
       name,
       help,

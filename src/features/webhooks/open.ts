@@ -8,13 +8,13 @@ import { type TargetRules, createResolve } from '../../platform/outgoing/target.
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { type Poller, startPoller } from '../../platform/work/worklist.ts'
-import { forgetAllowances } from './allowance.ts'
+import { deleteExpiredAllowances } from './allowance.ts'
 import { startDeliveryWorker } from './delivery-worker.ts'
 import { createWebhooks } from './endpoint-service.ts'
 import { onWebhooks, startEnqueuer } from './enqueue-worker.ts'
 import { createWebhookMetrics } from './metrics.ts'
 import { createSender } from './webhook-sender.ts'
-import { createWebhookValues, eraseSuperseded, forgetOldDeliveries } from './webhook-vault.ts'
+import { createWebhookValues, eraseSuperseded, deleteOldDeliveries } from './webhook-vault.ts'
 
 const retentionEveryMs = 60_000
 
@@ -88,9 +88,9 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
     name: 'webhook-retention',
     intervalMs: retentionEveryMs,
     work: async () => {
-      await forgetOldDeliveries(pool, clock())
+      await deleteOldDeliveries(pool, clock())
       await eraseSuperseded(pool, clock())
-      await forgetAllowances(pool, clock())
+      await deleteExpiredAllowances(pool, clock())
     },
     logger,
   })

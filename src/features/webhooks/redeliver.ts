@@ -8,14 +8,14 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type WriteFact, writeFacts } from './append-outcomes.ts'
+import { type EventAppend, appendEvents } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
 
 /**
  * A delivery waits when it is due later than this: one that is due within a second is as good as on its way. So two calls
  * at once, whose instants are not the same, take each delivery once.
  */
-export const waitsAfter = (now: string): string => `${now}::timestamptz + interval '1 second'`
+export const isWaitingAfterSql = (now: string): string => `${now}::timestamptz + interval '1 second'`
 
 /**
  * Deliveries that wait for their next attempt are due now; what is under way or finished stays as it is. One whose row is
@@ -23,7 +23,7 @@ export const waitsAfter = (now: string): string => `${now}::timestamptz + interv
  *
  * Due times are rows and no facts, so nothing is appended: the attempt that follows is the next of its round.
  */
-export const hasten = async (
+export const deliverNow = async (
   pool: pg.Pool,
   endpointId: string,
   deliveryIds: readonly string[],
@@ -34,7 +34,7 @@ export const hasten = async (
     text: `with waiting as (
              select delivery_id from work.webhook_deliveries
               where delivery_id = any ($2::text[]) and endpoint_id = $1::text
-                and status = 'pending' and due_at > ${waitsAfter('$3')}
+                and status = 'pending' and due_at > ${isWaitingAfterSql('$3')}
               order by delivery_id for update skip locked
            ), due as (
              update work.webhook_deliveries d set due_at = $3::timestamptz
@@ -74,7 +74,7 @@ const findUndelivered = async (
     name: 'webhooks-undelivered',
     text: `select delivery_id, event, resource, status from work.webhook_deliveries
             where endpoint_id = $1::text and queued_at >= $2::timestamptz
-              and (status in ('abandoned', 'canceled') or status = 'pending' and due_at > ${waitsAfter('$3')})
+              and (status in ('abandoned', 'canceled') or status = 'pending' and due_at > ${isWaitingAfterSql('$3')})
             order by queued_at, delivery_id limit ${maxRedelivered + 1}`,
     values: [endpointId, isoTime(sinceMs), isoTime(nowMs)],
   })
@@ -108,17 +108,17 @@ export const createRedeliverSince = (deps: {
   ): Promise<number> => {
     const places = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
     const streams = await log.readStreams(places.map((stream) => ({ stream, from: 0 })))
-    const writes = places.flatMap((stream): WriteFact[] => {
+    const writes = places.flatMap((stream): EventAppend[] => {
       const stored = streams.get(stream) ?? []
       const last = stored.at(-1)
       const [fact] = last ? decideRedelivery(stateOf(stored)) : []
       if (!last || !fact) return []
       const atMs = Math.max(nowMs, Date.parse(decode(last).metadata.recordedAt))
       return [
-        { stream, expected: last.revision, facts: [fact], actor, correlationId, causationId: null, atMs },
+        { stream, expected: last.revision, events: [fact], actor, correlationId, causationId: null, atMs },
       ]
     })
-    const outcomes = await writeFacts(log, writes)
+    const outcomes = await appendEvents(log, writes)
     return outcomes.filter(({ status }) => status === 'landed').length
   }
 
@@ -140,7 +140,7 @@ export const createRedeliverSince = (deps: {
     // Due with the others, or after those that the other call queued.
     const dueMs = requeued === finished.length ? nowMs : clock()
     const waitingIds = waiting.map(({ delivery_id }) => delivery_id)
-    const hastened = waiting.length === 0 ? 0 : await hasten(pool, endpointId, waitingIds, dueMs)
+    const hastened = waiting.length === 0 ? 0 : await deliverNow(pool, endpointId, waitingIds, dueMs)
     return { count: requeued + hastened, more: found.length > maxRedelivered }
   }
 }

@@ -5,7 +5,7 @@ import type { Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { ownToAccount } from '../../platform/http/route.ts'
+import { accountOnly } from '../../platform/http/route.ts'
 import { maxUrlLength } from '../../platform/outgoing/target.ts'
 import type { WebhookResult } from './endpoint-service.ts'
 import { webhookExample } from './webhook-record.ts'
@@ -49,7 +49,7 @@ export const subscriptionOf = (names: readonly string[] | undefined): Subscripti
   names === undefined ? null : (webhookEvents.filter((name) => names.includes(name)) as WebhookEventName[])
 
 /** What every operation of webhooks declares. An endpoint is told of all customers of a reseller. */
-export const common = { tag: 'Webhooks', access: 'buy', customer: ownToAccount('webhooks are') } as const
+export const common = { tag: 'Webhooks', access: 'buy', customer: accountOnly('webhooks are') } as const
 
 /** What every operation on one endpoint declares. */
 export const onEndpoint = {
@@ -79,4 +79,4 @@ export const causeOf = ({ caller, requestId }: { caller: Caller; requestId: stri
   correlationId: requestId,
 })
 
-export const placeOf = ({ accountId }: Caller, endpointId: string) => ({ accountId, endpointId })
+export const endpointOwnerOf = ({ accountId }: Caller, endpointId: string) => ({ accountId, endpointId })

@@ -6,19 +6,19 @@ import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import { maxRedelivered } from './redeliver.ts'
-import { causeOf, common, onEndpoint, placeOf } from './route-fields.ts'
+import { causeOf, common, onEndpoint, endpointOwnerOf } from './route-fields.ts'
 import { DeliveryRecord, Queued, RedeliveredMany, deliveryExample, deliveryRecord, deliveryStatuses, queuedExample, webhookExample } from './webhook-record.ts'
-import type { WebhookDesk } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
 
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
 /** What was sent to an endpoint and what is sent by hand: docs/http-api.md, "Webhooks and notices". */
 export const deliveryRoutes = ({
-  desk,
+  webhookService,
   pool,
 }: {
-  readonly desk: WebhookDesk
+  readonly webhookService: WebhookService
   readonly pool: pg.Pool
 }): readonly Route[] => {
   return [
@@ -33,7 +33,7 @@ export const deliveryRoutes = ({
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
-        const { deliveryId, position } = await desk.ping(placeOf(caller, id), causeOf({ caller, requestId }))
+        const { deliveryId, position } = await webhookService.ping(endpointOwnerOf(caller, id), causeOf({ caller, requestId }))
         return { status: 202, body: { id, deliveryId }, position }
       },
     }),
@@ -62,7 +62,7 @@ export const deliveryRoutes = ({
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query, after }) => {
-        await desk.deliveriesReady(placeOf(caller, id), after)
+        await webhookService.deliveriesReady(endpointOwnerOf(caller, id), after)
         const { limit, offset, status } = query
         const page = await listDeliveries(pool, id, { limit, offset, status })
         const deliveries = page.deliveries.map(deliveryRecord)
@@ -84,7 +84,7 @@ export const deliveryRoutes = ({
       errors: ['not_found'],
       handler: async ({ caller, params: { id, deliveryId }, requestId, after }) => {
         const cause = causeOf({ caller, requestId })
-        const position = await desk.redeliver(placeOf(caller, id), deliveryId, cause, after)
+        const position = await webhookService.redeliver(endpointOwnerOf(caller, id), deliveryId, cause, after)
         return { status: 202, body: { id, deliveryId }, position }
       },
     }),
@@ -109,7 +109,7 @@ export const deliveryRoutes = ({
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query: { since }, requestId, after }) => {
         const cause = causeOf({ caller, requestId })
-        const sent = await desk.redeliverSince(placeOf(caller, id), inRange(since), cause, after)
+        const sent = await webhookService.redeliverSince(endpointOwnerOf(caller, id), inRange(since), cause, after)
         return { status: 202, body: { id, ...sent } }
       },
     }),
@@ -118,6 +118,6 @@ export const deliveryRoutes = ({
 
 /** Webhook endpoints and their deliveries. */
 export const webhookRoutes = (deps: {
-  readonly desk: WebhookDesk
+  readonly webhookService: WebhookService
   readonly pool: pg.Pool
 }): readonly Route[] => [...endpointRoutes(deps), ...deliveryRoutes(deps)]

@@ -4,12 +4,12 @@ import { isoTime } from '../../kernel/clock.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/array-parameters.ts'
-import { standingOutcomes, writeFacts } from './append-outcomes.ts'
+import { recordedOutcomes, appendEvents } from './append-outcomes.ts'
 import type { DueDelivery } from './delivery-queue.ts'
 import type { Attempted } from './webhook-sender.ts'
 
 /** What one attempt (or none, for an endpoint that was removed) leads to. */
-export type Result = {
+export type DeliveryResult = {
   readonly delivery: DueDelivery
   readonly attempt: (Attempted & { readonly startedMs: number; readonly latencyMs: number }) | null
   /** When the attempt was over, by the service's clock. */
@@ -23,24 +23,24 @@ export type Result = {
  * Killed in between, the delivery is sent once more, and its second outcome finds the first one in the log.
  */
 export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly log: EventLog }) => {
-  const writeOutcomes = async (results: readonly Result[]): Promise<ReadonlyMap<string, FinishedStatus>> => {
+  const writeOutcomes = async (results: readonly DeliveryResult[]): Promise<ReadonlyMap<string, FinishedStatus>> => {
     const finished = results.flatMap(({ delivery, next, atMs }) =>
       'outcome' in next ? [{ delivery, outcome: next.outcome, atMs }] : [],
     )
     if (finished.length === 0) return new Map()
-    const written = await writeFacts(
+    const written = await appendEvents(
       log,
       finished.map(({ delivery, outcome, atMs }) => ({
         stream: deliveryStream(delivery.endpoint_id, delivery.event, delivery.resource),
         expected: delivery.revision,
-        facts: [outcome],
+        events: [outcome],
         correlationId: delivery.delivery_id,
         causationId: null,
         atMs: Math.max(atMs, Date.parse(delivery.queued_at)),
       })),
     )
     const others = finished.filter((_, index) => written[index]?.status === 'conflict')
-    const standing = await standingOutcomes(
+    const standing = await recordedOutcomes(
       log,
       others.map(({ delivery }) => delivery),
     )
@@ -52,9 +52,9 @@ export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly l
     )
   }
 
-  return async (results: readonly Result[]): Promise<void> => {
+  return async (results: readonly DeliveryResult[]): Promise<void> => {
     const statuses = await writeOutcomes(results)
-    const of = <Value>(pick: (result: Result) => Value): Value[] => results.map(pick)
+    const of = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)
     await pool.query({
       name: 'webhooks-settle',
       text: `with results as materialized (

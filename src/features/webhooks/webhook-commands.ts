@@ -4,7 +4,7 @@ import { type WebhookEndpointRow, findEndpoint, listEndpoints } from '../../../p
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { type Listed, registerListed } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
@@ -18,7 +18,7 @@ const recordsOf = async (
   return rows.map((row) => webhookRecord(row, urls.get(row.url_id) ?? ''))
 }
 
-const webhooks: Listed<WebhookRecord> = {
+const webhooks: ListedResource<WebhookRecord> = {
   name: 'webhooks',
   one: 'webhook',
   exampleId: 'whs_…',
@@ -54,7 +54,7 @@ const webhooks: Listed<WebhookRecord> = {
 
 /** `webhooks list|show`; secrets are not shown. */
 export const registerWebhooks = (program: Command, cli: Cli): void =>
-  registerListed(
+  registerListCommands(
     program.command('webhooks').description('list webhook endpoints and look at them, without secrets'),
     cli,
     webhooks,

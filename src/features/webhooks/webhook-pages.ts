@@ -1,21 +1,21 @@
 import type pg from 'pg'
 import { deliveriesAfter, showDelivery } from '../../../projections/webhooks.ts'
-import { type DeliveryStatus, usualEvents, webhookEvents } from '../../domain/webhooks/events.ts'
+import { type DeliveryStatus, defaultEvents, webhookEvents } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange } from '../../platform/http/query.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type Typed, choicesOf, fieldOf, keyField, problemsOf, untyped } from '../../platform/ui/form.ts'
+import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type Outcome, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
 import { filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { eventsField, subscriptionOf } from './route-fields.ts'
 import { type DeliveryRecord, type WebhookRecord, deliveryRecord, deliveryStatuses } from './webhook-record.ts'
-import type { WebhookDesk } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
 
 /** What the pages of webhooks read from and act through: what their operations of the API do. */
-export type WebhookPagesDeps = { readonly desk: WebhookDesk; readonly pool: pg.Pool }
+export type WebhookPagesDeps = { readonly webhookService: WebhookService; readonly pool: pg.Pool }
 
 const root = '/console/webhooks'
 const dayMs = 86_400_000
@@ -33,7 +33,7 @@ const endpointState = ({ status, disabledReason }: WebhookRecord): Html => {
   return stateText('disabled', 'off')
 }
 
-const deliveryLooks = { pending: 'warn', succeeded: 'good', abandoned: 'bad', canceled: 'off' } as const
+const deliveryBadges = { pending: 'warn', succeeded: 'good', abandoned: 'bad', canceled: 'off' } as const
 const deliveryWords: Readonly<Record<DeliveryStatus, string>> = {
   pending: 'waits',
   succeeded: 'delivered',
@@ -41,7 +41,7 @@ const deliveryWords: Readonly<Record<DeliveryStatus, string>> = {
   canceled: 'canceled',
 }
 const deliveryState = (status: DeliveryStatus): Html =>
-  stateText(deliveryWords[status], deliveryLooks[status])
+  stateText(deliveryWords[status], deliveryBadges[status])
 
 /** What the last attempt came to. */
 const lastAnswer = ({ attempts }: DeliveryRecord): string => {
@@ -57,7 +57,7 @@ const instantOf = (text: string): number | undefined => {
   return Number.isNaN(ms) ? undefined : inRange(ms)
 }
 
-const endpointFields = (typed: Typed, problems: Problems, has: Pick<WebhookRecord, 'url' | 'events'>): Html =>
+const endpointFields = (typed: FormInput, problems: Problems, has: Pick<WebhookRecord, 'url' | 'events'>): Html =>
   html`${fieldOf(
     {
       name: 'url',
@@ -81,12 +81,12 @@ ${choicesOf(
 )}`
 
 /** What was ticked, or what is wrong with it. All that is ticked at first goes on to hold what later versions add. */
-const eventsOf = (typed: Typed) => {
+const eventsOf = (typed: FormInput) => {
   const ticked = typed.all('events')
   const read = eventsField.safeParse(ticked)
   if (!read.success) return { problem: `It ${read.error.issues[0]?.message ?? 'cannot be read'}.` }
   const named = subscriptionOf(read.data) ?? []
-  return { events: String(named) === String(usualEvents) ? null : named }
+  return { events: String(named) === String(defaultEvents) ? null : named }
 }
 
 const secretView = (title: string, path: string, secret: string, more: Html) =>
@@ -104,9 +104,9 @@ const doButton = (visit: AccountVisit, path: string, what: string, label: string
   html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
 
 /** Webhook endpoints of an account and what was sent to them. */
-export const webhookPages = ({ desk, pool }: WebhookPagesDeps): readonly ConsolePage[] => {
+export const webhookPages = ({ webhookService, pool }: WebhookPagesDeps): readonly ConsolePage[] => {
   const list = async ({ account }: AccountVisit) => {
-    const { webhooks } = await desk.list(account.accountId, { limit: 100, offset: 0 }, null)
+    const { webhooks } = await webhookService.list(account.accountId, { limit: 100, offset: 0 }, null)
     return show({
       title: 'Webhooks',
       acts: html`<a class="button first" href="${root}/new">Register an endpoint</a>`,
@@ -129,12 +129,12 @@ export const webhookPages = ({ desk, pool }: WebhookPagesDeps): readonly Console
     })
   }
 
-  const newView = (visit: AccountVisit, typed: Typed, problems: Problems) => ({
+  const newView = (visit: AccountVisit, typed: FormInput, problems: Problems) => ({
     title: 'Register an endpoint',
     body: html`${problemsOf(problems)}
 <form method="post" action="${root}/new" class="stack" novalidate>
 ${keyField(visit.formKey)}
-${endpointFields(typed, problems, { url: '', events: [...usualEvents] })}
+${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
 <div class="acts"><button class="first">Register the endpoint</button> <a href="${root}">Back</a></div>
 </form>`,
     same: [
@@ -142,7 +142,7 @@ ${endpointFields(typed, problems, { url: '', events: [...usualEvents] })}
     ],
   })
 
-  const register = async (visit: AccountVisit, typed: Typed) => {
+  const register = async (visit: AccountVisit, typed: FormInput) => {
     const url = typed.text('url')
     const read = eventsOf(typed)
     const problems: Problems = {
@@ -152,12 +152,12 @@ ${endpointFields(typed, problems, { url: '', events: [...usualEvents] })}
     if (read.events === undefined || Object.keys(problems).length > 0)
       return refusedView(newView(visit, typed, problems))
     try {
-      const made = await desk.register(visit.account.accountId, { url, events: read.events }, visit.cause)
+      const made = await webhookService.register(visit.account.accountId, { url, events: read.events }, visit.cause)
       return secretView(
         'Your endpoint',
         pathOf(made.endpointId),
         made.secret,
-        html`<p>${made.url} is told of ${countText((read.events ?? usualEvents).length, 'event')}.</p>`,
+        html`<p>${made.url} is told of ${countText((read.events ?? defaultEvents).length, 'event')}.</p>`,
       )
     } catch (error) {
       const { text, status } = refusalOf(error)
@@ -175,7 +175,7 @@ ${endpointFields(typed, problems, { url: '', events: [...usualEvents] })}
     const status = statusOf(query.get('status'))
     const before = query.get('before')
     const after = afterOf(before)
-    await desk.deliveriesReady(place, null)
+    await webhookService.deliveriesReady(place, null)
     const found = await deliveriesAfter(pool, place.endpointId, { status, after, limit: pageRows + 1 })
     const { rows, next } = pagedOf(found.map(deliveryRecord), (row) => afterText(row.createdAt, row.id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
@@ -215,7 +215,7 @@ ${pagerOf(path, filter, { before: after === null ? null : before, next })}`
   }
 
   const oneView = async (visit: AccountVisit, problems: Problems = {}) => {
-    const webhook = await desk.find(placeOf(visit), null)
+    const webhook = await webhookService.find(placeOf(visit), null)
     const path = pathOf(webhook.id)
     const active = webhook.status === 'active'
     return {
@@ -248,8 +248,8 @@ ${await deliveriesOf(visit)}`,
   const actOn = async (
     visit: AccountVisit,
     work: () => Promise<string>,
-    refused: (problems: Problems, status: 400 | 409 | 429) => Promise<Outcome>,
-  ): Promise<Outcome> => {
+    refused: (problems: Problems, status: 400 | 409 | 429) => Promise<PageOutcome>,
+  ): Promise<PageOutcome> => {
     try {
       return goTo(pathOf(placeOf(visit).endpointId), await work())
     } catch (error) {
@@ -258,20 +258,20 @@ ${await deliveriesOf(visit)}`,
     }
   }
 
-  const actOnOne = (visit: AccountVisit, typed: Typed) => {
+  const actOnOne = (visit: AccountVisit, typed: FormInput) => {
     const place = placeOf(visit)
     const what = typed.text('do')
     return actOn(
       visit,
       async () => {
         if (what === 'ping') {
-          const { deliveryId } = await desk.ping(place, visit.cause)
+          const { deliveryId } = await webhookService.ping(place, visit.cause)
           return `A ping is on its way as ${deliveryId}.`
         }
         if (what !== 'enable' && what !== 'disable')
           throw refuse('invalid_body', 'the form must say ping, enable or disable')
         const status = what === 'enable' ? 'active' : 'disabled'
-        await desk.change(place, { status }, visit.cause, null)
+        await webhookService.change(place, { status }, visit.cause, null)
         return status === 'active'
           ? 'The endpoint is active.'
           : 'The endpoint is disabled, and what waited is canceled.'
@@ -280,8 +280,8 @@ ${await deliveriesOf(visit)}`,
     )
   }
 
-  const changeView = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
-    const webhook = await desk.find(placeOf(visit), null)
+  const changeView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
+    const webhook = await webhookService.find(placeOf(visit), null)
     const path = pathOf(webhook.id)
     return {
       title: 'Change the endpoint',
@@ -296,18 +296,18 @@ ${endpointFields(typed, problems, webhook)}
     }
   }
 
-  const change = async (visit: AccountVisit, typed: Typed) => {
+  const change = async (visit: AccountVisit, typed: FormInput) => {
     const place = placeOf(visit)
-    const now = await desk.find(place, null)
+    const now = await webhookService.find(place, null)
     const url = typed.text('url')
     const read = eventsOf(typed)
     if (read.events === undefined)
       return refusedView(await changeView(visit, typed, { events: read.problem }))
-    const named = read.events ?? usualEvents
+    const named = read.events ?? defaultEvents
     return actOn(
       visit,
       async () => {
-        await desk.change(
+        await webhookService.change(
           place,
           {
             url: url === now.url ? undefined : url,
@@ -326,8 +326,8 @@ ${endpointFields(typed, problems, webhook)}
     )
   }
 
-  const sinceView = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
-    const { id, url } = await desk.find(placeOf(visit), null)
+  const sinceView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
+    const { id, url } = await webhookService.find(placeOf(visit), null)
     const path = pathOf(id)
     return {
       title: 'Send again',
@@ -356,7 +356,7 @@ ${fieldOf(
     }
   }
 
-  const sendSince = async (visit: AccountVisit, typed: Typed) => {
+  const sendSince = async (visit: AccountVisit, typed: FormInput) => {
     const sinceMs = instantOf(typed.text('since'))
     if (sinceMs === undefined)
       return refusedView(
@@ -365,7 +365,7 @@ ${fieldOf(
     return actOn(
       visit,
       async () => {
-        const { count, more } = await desk.redeliverSince(placeOf(visit), sinceMs, visit.cause, null)
+        const { count, more } = await webhookService.redeliverSince(placeOf(visit), sinceMs, visit.cause, null)
         const sent =
           count === 0
             ? 'Nothing was to be sent again.'
@@ -378,7 +378,7 @@ ${fieldOf(
 
   const deliveryView = async (visit: AccountVisit, problems: Problems = {}) => {
     const place = placeOf(visit)
-    await desk.deliveriesReady(place, null)
+    await webhookService.deliveriesReady(place, null)
     const row = await showDelivery(pool, place.endpointId, visit.params.delivery ?? '')
     if (!row) throw refuse('not_found', 'no delivery of this webhook has this id')
     const delivery = deliveryRecord(row)
@@ -437,7 +437,7 @@ ${tableOf({
       name: 'newWebhook',
       summary: 'Registers a webhook endpoint',
       confirmed: true,
-      show: async (visit) => show(newView(visit, untyped, {})),
+      show: async (visit) => show(newView(visit, emptyFormInput, {})),
       act: { once: true, run: register },
     }),
     accountPage({
@@ -451,7 +451,7 @@ ${tableOf({
       path: '/console/webhooks/{id}/change',
       name: 'changeWebhook',
       summary: 'Changes the URL or the events of a webhook endpoint',
-      show: async (visit) => show(await changeView(visit, untyped, {})),
+      show: async (visit) => show(await changeView(visit, emptyFormInput, {})),
       act: { run: change },
     }),
     accountPage({
@@ -460,7 +460,7 @@ ${tableOf({
       summary: 'Gives a webhook endpoint another signing secret',
       confirmed: true,
       show: async (visit) => {
-        const { id, url } = await desk.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(placeOf(visit), null)
         return show({
           title: 'Rotate the signing secret',
           body: html`<p>Deliveries to ${url} are signed with a new secret. For 24 hours they carry a signature of the former one too.</p>
@@ -472,7 +472,7 @@ ${tableOf({
         once: true,
         run: async (visit) => {
           const place = placeOf(visit)
-          const { secret, previousUntilMs } = await desk.rotateSecret(place, visit.cause, null)
+          const { secret, previousUntilMs } = await webhookService.rotateSecret(place, visit.cause, null)
           return secretView(
             'The new secret',
             pathOf(place.endpointId),
@@ -486,7 +486,7 @@ ${tableOf({
       path: '/console/webhooks/{id}/redeliver',
       name: 'redeliverWebhooksPage',
       summary: 'Sends again what a webhook endpoint missed',
-      show: async (visit) => show(await sinceView(visit, untyped, {})),
+      show: async (visit) => show(await sinceView(visit, emptyFormInput, {})),
       act: { once: true, run: sendSince },
     }),
     accountPage({
@@ -500,7 +500,7 @@ ${tableOf({
           actOn(
             visit,
             async () => {
-              await desk.redeliver(placeOf(visit), visit.params.delivery ?? '', visit.cause, null)
+              await webhookService.redeliver(placeOf(visit), visit.params.delivery ?? '', visit.cause, null)
               return 'The delivery is sent again.'
             },
             async (problems, status) => refusedView(await deliveryView(visit, problems), status),
@@ -512,7 +512,7 @@ ${tableOf({
       name: 'deleteWebhookPage',
       summary: 'Removes a webhook endpoint',
       show: async (visit) => {
-        const { id, url } = await desk.find(placeOf(visit), null)
+        const { id, url } = await webhookService.find(placeOf(visit), null)
         return show({
           title: 'Delete the endpoint',
           body: html`<p>${url} is told of nothing more. Its secrets go, and so does everything that waits to be sent to it.</p>
@@ -522,7 +522,7 @@ ${tableOf({
       },
       act: {
         run: async (visit) => {
-          await desk.remove(placeOf(visit), visit.cause)
+          await webhookService.remove(placeOf(visit), visit.cause)
           return goTo(root, 'The endpoint is deleted.')
         },
       },

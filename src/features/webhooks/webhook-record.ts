@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DeliveryRow, WebhookEndpointRow } from '../../../projections/webhooks.ts'
-import { usualEvents, webhookEvents } from '../../domain/webhooks/events.ts'
+import { defaultEvents, webhookEvents } from '../../domain/webhooks/events.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
@@ -78,7 +78,7 @@ export type DeliveryRecord = z.infer<typeof DeliveryRecord>
 export const webhookRecord = (row: WebhookEndpointRow, url: string): WebhookRecord => ({
   id: row.endpoint_id,
   url,
-  events: [...(row.events ?? usualEvents)],
+  events: [...(row.events ?? defaultEvents)],
   status: row.status,
   disabledReason: row.disabled_reason,
   createdAt: row.created_at,

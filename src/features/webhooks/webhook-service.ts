@@ -14,8 +14,8 @@ import { TargetRefused } from '../../platform/outgoing/target.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { createAllowance } from './allowance.ts'
-import type { EndpointUpdate, Place, Webhooks } from './endpoint-service.ts'
-import { createRedeliverSince, hasten } from './redeliver.ts'
+import type { EndpointUpdate, EndpointOwner, Webhooks } from './endpoint-service.ts'
+import { createRedeliverSince, deliverNow } from './redeliver.ts'
 import { done, notFound } from './route-fields.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
 import type { WebhookValues } from './webhook-vault.ts'
@@ -65,7 +65,7 @@ export const createEndpointReads = (deps: {
   }
 }
 
-export type WebhookDeskDeps = {
+export type WebhookServiceDeps = {
   readonly webhooks: Webhooks
   readonly values: WebhookValues
   /** @throws TargetRefused */
@@ -87,7 +87,7 @@ const queueWaitMs = 2_000
  * Webhook endpoints and their deliveries as an account works them, over HTTP and in the console alike: limits first, then
  * URLs, then the account's stream. Everything here throws what the API answers. `after` is what the client has seen of the log.
  */
-export const createWebhookDesk = (deps: WebhookDeskDeps) => {
+export const createWebhookService = (deps: WebhookServiceDeps) => {
   const { webhooks, values, progress, log, clock, db, pool } = deps
   const endpoints = createEndpointReads(deps)
   const takeAllowance = createAllowance(deps)
@@ -125,7 +125,7 @@ export const createWebhookDesk = (deps: WebhookDeskDeps) => {
       return { webhooks: records, total: found.total }
     },
 
-    find: ({ accountId, endpointId }: Place, after: number | null): Promise<WebhookRecord> =>
+    find: ({ accountId, endpointId }: EndpointOwner, after: number | null): Promise<WebhookRecord> =>
       endpoints.recordOf({ accountId }, endpointId, after),
 
     /** The secret is shown this once. */
@@ -140,34 +140,34 @@ export const createWebhookDesk = (deps: WebhookDeskDeps) => {
       return { ...made, url }
     },
 
-    change: async (place: Place, change: EndpointUpdate, cause: Cause, after: number | null) => {
+    change: async (place: EndpointOwner, change: EndpointUpdate, cause: Cause, after: number | null) => {
       const url = change.url === undefined ? undefined : await checkedUrl(change.url)
       // A URL of an endpoint that is not there must not be kept.
       await endpoints.endpointOf(place, place.endpointId, after)
       return done(await webhooks.change(place, { ...change, url }, cause))
     },
 
-    remove: async (place: Place, cause: Cause) => done(await webhooks.remove(place, cause)),
+    remove: async (place: EndpointOwner, cause: Cause) => done(await webhooks.remove(place, cause)),
 
     /** The new secret is shown this once. */
-    rotateSecret: async (place: Place, cause: Cause, after: number | null) => {
+    rotateSecret: async (place: EndpointOwner, cause: Cause, after: number | null) => {
       await endpoints.endpointOf(place, place.endpointId, after)
       return done(await webhooks.rotateSecret(place, cause))
     },
 
-    ping: async (place: Place, cause: Cause) => {
+    ping: async (place: EndpointOwner, cause: Cause) => {
       await takeAllowance('test', place.accountId, place.endpointId)
       return done(await webhooks.ping(place, cause))
     },
 
     /** What was queued until now is in `listDeliveries` and `deliveriesAfter` once this resolved. */
-    deliveriesReady: async (place: Place, after: number | null): Promise<void> => {
+    deliveriesReady: async (place: EndpointOwner, after: number | null): Promise<void> => {
       await endpoints.endpointOf(place, place.endpointId, after)
       await queued()
     },
 
     /** @returns the position of the fact; null when it was on its way and nothing was written */
-    redeliver: async (place: Place, deliveryId: string, cause: Cause, after: number | null) => {
+    redeliver: async (place: EndpointOwner, deliveryId: string, cause: Cause, after: number | null) => {
       const { accountId, endpointId } = place
       await endpoints.endpointOf(place, endpointId, after)
       const delivery = await findDelivery(pool, endpointId, deliveryId)
@@ -175,12 +175,12 @@ export const createWebhookDesk = (deps: WebhookDeskDeps) => {
       await takeAllowance('redelivery', accountId, endpointId)
       const { position } = done(await webhooks.redeliver(place, delivery, cause))
       // Nothing was written: it is on its way, and may wait for its next attempt.
-      if (position === null) await hasten(pool, endpointId, [deliveryId], clock())
+      if (position === null) await deliverNow(pool, endpointId, [deliveryId], clock())
       return position
     },
 
     /** @param sinceMs events that happened at or after it */
-    redeliverSince: async (place: Place, sinceMs: number, cause: Cause, after: number | null) => {
+    redeliverSince: async (place: EndpointOwner, sinceMs: number, cause: Cause, after: number | null) => {
       await endpoints.endpointOf(place, place.endpointId, after)
       await takeAllowance('outage', place.accountId, place.endpointId)
       await queued()
@@ -192,4 +192,4 @@ export const createWebhookDesk = (deps: WebhookDeskDeps) => {
   }
 }
 
-export type WebhookDesk = ReturnType<typeof createWebhookDesk>
+export type WebhookService = ReturnType<typeof createWebhookService>

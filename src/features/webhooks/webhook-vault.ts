@@ -22,7 +22,7 @@ export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<voi
 }
 
 /** Forgets deliveries whose outcome is older than the retention, with their attempts. The log keeps what became of them. */
-export const forgetOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   for (;;) {
     const { rowCount } = await pool.query({
       name: 'webhooks-forget',
@@ -41,12 +41,12 @@ export const forgetOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise
 }
 
 /** A value that was kept: its id, and what commits to it as it is sealed. */
-export type KeptValue = { readonly valueId: string; readonly commitment: string }
+export type StoredValue = { readonly valueId: string; readonly commitment: string }
 
 /** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
 export type WebhookValues = {
   /** Keeps values of an endpoint and gives their ids, in order. They make nothing exist: the log says which ones count. */
-  keep(endpointId: string, values: readonly string[]): Promise<readonly KeptValue[]>
+  store(endpointId: string, values: readonly string[]): Promise<readonly StoredValue[]>
   /** The texts by id; erased ones are missing. */
   read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
   open(valueId: string, sealed: Buffer): string
@@ -67,7 +67,7 @@ export const createWebhookValues = ({
   const open: WebhookValues['open'] = (valueId, sealed) => vault.open(sealed, contextOf(valueId)).toString()
   return {
     open,
-    keep: async (endpointId, values) => {
+    store: async (endpointId, values) => {
       const ids = values.map(() => newId('whv'))
       const sealed = values.map((value, index) => vault.seal(Buffer.from(value), contextOf(ids[index]!)))
       await pool.query({

@@ -43,7 +43,7 @@ export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
 }
 
 /** What handles the bytes of a connection at the moment: one for each phase of it. */
-export type Hand = {
+export type ConnectionHandler = {
   /** @returns whether to read on; if not, reading goes on with `resume` */
   bytes(chunk: Buffer): boolean
   /** The other side sends no more. */
@@ -57,19 +57,19 @@ export type Hand = {
 }
 
 /** A socket whose bytes always go to exactly one hand, and wait, bounded, while there is none. */
-export type Wire = {
+export type BufferedSocket = {
   readonly socket: Socket
   /** From now on `hand` gets what comes; first what waited. Reading goes on. */
-  use(hand: Hand): void
+  use(handler: ConnectionHandler): void
   /** Nobody reads for a while: bytes wait. `left` is called when the other side ends without any, or the connection is over. */
-  rest(left: () => void): void
+  detach(left: () => void): void
   /** Gives back the rest of a chunk, for the next hand. */
-  unread(rest: Buffer): void
+  unshift(rest: Buffer): void
   resume(): void
 }
 
 /** What still comes is read and thrown away: closing on it would reset the connection and lose what was sent last. */
-export const discarding: Hand = {
+export const discardHandler: ConnectionHandler = {
   bytes: () => true,
   end: () => undefined,
   drain: () => undefined,
@@ -83,13 +83,13 @@ const waitingBytes = 16_384
 /**
  * The reading side of one socket. A class, since a process has thousands: its functions are there once, not once for each.
  */
-export class Reading implements Wire {
+export class BufferedReader implements BufferedSocket {
   #socket!: Socket
   /** Whether a chunk's memory belongs to the reader, so that what waits has to be copied. */
   readonly #copies: boolean
   readonly #onFault: OnFault
   #waiting: Buffer[] | null = null
-  #hand: Hand | null = null
+  #handler: ConnectionHandler | null = null
   #left: () => void = () => undefined
   #paused = false
   #ended = false
@@ -106,10 +106,10 @@ export class Reading implements Wire {
   }
 
   /** Begins: to be called once, before anything of the socket is heard. */
-  of(socket: Socket): Wire {
+  of(socket: Socket): BufferedSocket {
     this.#socket = socket
     socket.on('end', () => this.#sideEnded())
-    socket.on('drain', () => this.#contained(() => this.#hand?.drain()))
+    socket.on('drain', () => this.#contained(() => this.#handler?.drain()))
     socket.on('error', (error) => {
       this.#fault = error
     })
@@ -126,7 +126,7 @@ export class Reading implements Wire {
 
   /** @returns whether to read on */
   arrived(chunk: Buffer): boolean {
-    if (this.#hand !== null && this.#waiting === null) this.#give(this.#hand, chunk)
+    if (this.#handler !== null && this.#waiting === null) this.#give(this.#handler, chunk)
     else {
       this.#waiting ??= []
       this.#waiting.push(this.#copies ? Buffer.from(chunk) : chunk)
@@ -136,25 +136,25 @@ export class Reading implements Wire {
   }
 
   holds(): boolean {
-    return this.#hand?.holds() ?? false
+    return this.#handler?.holds() ?? false
   }
 
-  use(next: Hand): void {
-    this.#hand = next
+  use(next: ConnectionHandler): void {
+    this.#handler = next
     this.#paused = false
     this.#flush()
     this.#goOn()
   }
 
-  rest(whenLeft: () => void): void {
-    this.#hand = null
+  detach(whenLeft: () => void): void {
+    this.#handler = null
     this.#left = whenLeft
     this.#paused = this.#waitingLength() >= waitingBytes
     if (this.#over) this.#contained(whenLeft)
     else this.#goOn()
   }
 
-  unread(rest: Buffer): void {
+  unshift(rest: Buffer): void {
     if (rest.length === 0) return
     this.#waiting ??= []
     this.#waiting.unshift(this.#copies ? Buffer.from(rest) : rest)
@@ -173,32 +173,32 @@ export class Reading implements Wire {
   #sideEnded(): void {
     this.#ended = true
     this.#tellEnd()
-    if (this.#hand === null && this.#waiting === null) this.#contained(this.#left)
+    if (this.#handler === null && this.#waiting === null) this.#contained(this.#left)
   }
 
   #tellEnd(): void {
-    if (!this.#ended || this.#endTold || this.#hand === null || this.#waiting !== null) return
+    if (!this.#ended || this.#endTold || this.#handler === null || this.#waiting !== null) return
     this.#endTold = true
-    const hand = this.#hand
-    this.#contained(() => hand.end())
+    const handler = this.#handler
+    this.#contained(() => handler.end())
   }
 
   /** A fault is told at once; bytes that waited come before an end without one. */
   #tellOver(): void {
-    const hand = this.#hand
+    const handler = this.#handler
     if (!this.#over || this.#overTold) return
-    if (hand !== null && this.#waiting !== null && this.#fault === null) return
-    if (hand === null) this.#contained(this.#left)
+    if (handler !== null && this.#waiting !== null && this.#fault === null) return
+    if (handler === null) this.#contained(this.#left)
     else {
       this.#overTold = true
-      this.#contained(() => hand.closed(this.#fault))
+      this.#contained(() => handler.closed(this.#fault))
     }
   }
 
-  #give(to: Hand, chunk: Buffer): void {
+  #give(to: ConnectionHandler, chunk: Buffer): void {
     try {
       const goOn = to.bytes(chunk)
-      if (this.#hand === to) this.#paused = !goOn
+      if (this.#handler === to) this.#paused = !goOn
     } catch (error) {
       this.#broken(error)
     }
@@ -230,8 +230,8 @@ export class Reading implements Wire {
   #flush(): void {
     if (this.#flushing) return
     this.#flushing = true
-    while (this.#hand !== null && !this.#paused && this.#waiting !== null)
-      this.#give(this.#hand, this.#takeWaiting()!)
+    while (this.#handler !== null && !this.#paused && this.#waiting !== null)
+      this.#give(this.#handler, this.#takeWaiting()!)
     this.#flushing = false
     this.#tellEnd()
     this.#tellOver()
@@ -245,8 +245,8 @@ export class Reading implements Wire {
 }
 
 /** The wire of a socket that is open already: that of a client. */
-export const incomingWire = (socket: Socket, onFault: OnFault): Wire => {
-  const reading = new Reading(false, onFault)
+export const acceptBufferedSocket = (socket: Socket, onFault: OnFault): BufferedSocket => {
+  const reading = new BufferedReader(false, onFault)
   reading.of(socket)
   socket.on('data', (chunk: Buffer) => {
     if (!reading.arrived(chunk)) socket.pause()
@@ -262,8 +262,8 @@ export const reset = (socket: Socket): void => {
 }
 
 /** The wire of a socket that we open: it reads into memory of its own that is used again. */
-export const outgoingWire = (connect: (onread: OnReadOpts) => Socket, onFault: OnFault): Wire => {
-  const reading = new Reading(true, onFault)
+export const dialBufferedSocket = (connect: (onread: OnReadOpts) => Socket, onFault: OnFault): BufferedSocket => {
+  const reading = new BufferedReader(true, onFault)
   const memory = createReadBuffer(reading)
   const socket = connect({
     buffer: memory.next,

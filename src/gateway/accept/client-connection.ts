@@ -2,24 +2,24 @@ import type { Socket } from 'node:net'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { peerAddress, unmapped } from '../../platform/http/client-address.ts'
 import { newRequestId } from '../../platform/http/headers.ts'
-import type { Watch } from '../../platform/work/deadlines.ts'
-import type { Admission, Denied, Knock, Protocol } from '../gateway-ports.ts'
-import { type OnFault, unavailable } from '../refusals.ts'
-import { type Wire, incomingWire, reset } from './buffered-socket.ts'
-import type { Context } from './gateway-context.ts'
+import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
+import type { Admission, Denied, ConnectionAttempt, Protocol } from '../gateway-ports.ts'
+import { type OnFault, gatewayUnavailable } from '../refusals.ts'
+import { type BufferedSocket, acceptBufferedSocket, reset } from './buffered-socket.ts'
+import type { GatewayContext } from './gateway-context.ts'
 
 /** One connection of a client, whatever it speaks. */
 export type Client = {
-  readonly wire: Wire
-  readonly watch: Watch
+  readonly wire: BufferedSocket
+  readonly watch: ConnectionDeadline
   /** Aborted when the client is gone: what is under way for it ends. */
-  readonly gone: AbortSignal
+  readonly disconnected: AbortSignal
   /**
    * Nothing is read before what is under way is over. A client that ends its side meanwhile has left when it wants a tunnel; one
    * that has sent a whole request may wait for its answer.
    */
-  rest(wants: 'tunnel' | 'answer'): void
-  admit(protocol: Protocol, credentials: Knock['credentials']): Promise<Admission | Denied>
+  detach(wants: 'tunnel' | 'answer'): void
+  admit(protocol: Protocol, credentials: ConnectionAttempt['credentials']): Promise<Admission | Denied>
   /** Counts and logs a refusal. @returns the request id that the answer names */
   refused(status: number, error: Failure): string
   /** Ends the connection so that the client sees that something is missing. */
@@ -37,7 +37,7 @@ const clientGone = new Error('the client is gone')
 export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
 
 export const createClient = (
-  { access, metrics, logger, deadlines, limits, onFault }: Omit<Context, 'dial'>,
+  { access, metrics, logger, deadlines, limits, onFault }: Omit<GatewayContext, 'dial'>,
   socket: Socket,
   onKnown: () => void,
 ): ClientConnection => {
@@ -63,7 +63,7 @@ export const createClient = (
     faulted(error)
     reset(socket)
   }
-  const wire = incomingWire(socket, faulted)
+  const wire = acceptBufferedSocket(socket, faulted)
   const guard: Client['guard'] =
     (step) =>
     (...args) => {
@@ -73,7 +73,7 @@ export const createClient = (
         broken(error)
       }
     }
-  const watch: Watch = { ...limit, within: (ms, expired) => limit.within(ms, guard(expired)) }
+  const watch: ConnectionDeadline = { ...limit, within: (ms, expired) => limit.within(ms, guard(expired)) }
   /** An admission that is closed once, whatever becomes of whoever was to close it. */
   const kept = (admission: Admission): Admission => {
     open.add(admission)
@@ -93,10 +93,10 @@ export const createClient = (
   const client: Client = {
     wire,
     watch,
-    gone: gone.signal,
-    rest: (wants) => {
+    disconnected: gone.signal,
+    detach: (wants) => {
       watch.within(limits.idleMs, () => socket.destroy())
-      wire.rest(() => {
+      wire.detach(() => {
         if (wants === 'tunnel') socket.destroy()
       })
     },
@@ -109,7 +109,7 @@ export const createClient = (
         return kept(answer)
       } catch (err) {
         logger.error({ err }, 'admitting a connection failed')
-        return unavailable()
+        return gatewayUnavailable()
       }
     },
     refused: (status, error) => {

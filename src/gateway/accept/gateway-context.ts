@@ -3,32 +3,32 @@ import type { Deadlines } from '../../platform/work/deadlines.ts'
 import type { Dial } from '../dial/dial.ts'
 import type { Access, Exits, GatewayLogger, ProxyMetrics } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
-import type { Cuts } from '../relay/cuts.ts'
+import type { AbortHandlers } from '../relay/cuts.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { TargetRules } from '../targets/targets.ts'
 
 /** What every connection of a gateway shares. */
-export type Context = {
+export type GatewayContext = {
   readonly access: Access
   readonly exits: Exits
   readonly dial: Dial
   readonly resolve: Resolve
   readonly rules: TargetRules
-  readonly limits: Limits
+  readonly limits: GatewayLimits
   readonly metrics: ProxyMetrics
   readonly logger: GatewayLogger
   readonly clock: MonotonicClock
   readonly deadlines: Deadlines
-  readonly cuts: Cuts
+  readonly abortHandlers: AbortHandlers
   readonly onFault: OnFault
 }
 
 /** Bounds of a gateway process; times are milliseconds. */
-export type Limits = {
+export type GatewayLimits = {
   /** Open client connections; one more is answered 503. */
   readonly connections: number
   /** Connections of one source address that have not said yet who they are; one more is closed. */
-  readonly strangersPerSource: number
+  readonly unauthenticatedPerAddress: number
   /** Of a request's head. */
   readonly headBytes: number
   readonly headMs: number
@@ -52,9 +52,9 @@ export type Limits = {
   readonly udpWaiting: number
 }
 
-export const defaultLimits: Limits = {
+export const defaultLimits: GatewayLimits = {
   connections: 20_000,
-  strangersPerSource: 1_000,
+  unauthenticatedPerAddress: 1_000,
   headBytes: 16_384,
   headMs: 10_000,
   responseHeadBytes: 65_536,

@@ -8,36 +8,36 @@ import { createDial } from '../dial/dial.ts'
 import { type Access, type Exits, type GatewayLogger, type ProxyMetrics, noMetrics } from '../gateway-ports.ts'
 import { serveHttp } from '../http/http-session.ts'
 import { answerAndEnd } from '../http/own-answer.ts'
-import { createOnFault, full } from '../refusals.ts'
-import { createCuts } from '../relay/cuts.ts'
+import { createOnFault, atCapacity } from '../refusals.ts'
+import { createAbortHandlers } from '../relay/cuts.ts'
 import { serveSocks } from '../socks/socks-session.ts'
 import { type Lookup, askDns, cachedResolve } from '../targets/resolve.ts'
-import { type TargetPolicy, createTargetRules, ownAddresses, usualPolicy } from '../targets/targets.ts'
-import { discarding } from './buffered-socket.ts'
+import { type TargetPolicy, createTargetRules, ownAddresses, defaultTargetPolicy } from '../targets/targets.ts'
+import { discardHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient } from './client-connection.ts'
-import { type Context, type Limits, defaultLimits } from './gateway-context.ts'
+import { type GatewayContext, type GatewayLimits, defaultLimits } from './gateway-context.ts'
 
 const socks5 = 0x05
 /** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */
 const noMethod = Buffer.of(5, 0xff)
 
 /** Tells by the first byte what a client speaks, and serves it. @param crowded all connections are taken */
-export const serve = (context: Context, client: Client, crowded: boolean): void => {
+export const serveConnection = (context: GatewayContext, client: Client, atLimit: boolean): void => {
   const { limits } = context
   const { wire, watch } = client
   const { socket } = wire
   watch.within(limits.headMs, () => socket.destroy())
   wire.use({
     bytes: (chunk) => {
-      wire.unread(chunk)
+      wire.unshift(chunk)
       const isSocks = chunk[0] === socks5
-      if (!crowded) (isSocks ? serveSocks : serveHttp)(context, client)
+      if (!atLimit) (isSocks ? serveSocks : serveHttp)(context, client)
       else if (isSocks) {
-        client.refused(503, full().error)
+        client.refused(503, atCapacity().error)
         watch.within(limits.lingerMs, () => socket.destroy())
-        wire.use(discarding)
+        wire.use(discardHandler)
         socket.end(noMethod)
-      } else answerAndEnd(client, full(), limits.lingerMs)
+      } else answerAndEnd(client, atCapacity(), limits.lingerMs)
       return false
     },
     end: () => socket.end(),
@@ -53,7 +53,7 @@ export type GatewayOptions = {
   readonly clock: MonotonicClock
   readonly logger: GatewayLogger
   readonly policy?: TargetPolicy
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<GatewayLimits>
   readonly metrics?: ProxyMetrics
   readonly lookup?: Lookup
   /** Development only: this machine's loopback is a legal target of every exit. */
@@ -89,17 +89,17 @@ const hardShare = 1.1
 /** The data plane: takes connections and passes on bytes. It decides nothing by itself: the ports do. */
 export const createGateway = (options: GatewayOptions): Gateway => {
   const { access, exits, clock, logger } = options
-  const limits: Limits = { ...defaultLimits, ...options.limits }
+  const limits: GatewayLimits = { ...defaultLimits, ...options.limits }
   const metrics = options.metrics ?? noMetrics
   const onFault = createOnFault({ logger, metrics })
   const ports = new Set<number>()
   const resolve = cachedResolve(options.lookup ?? askDns(), clock)
   const rules = createTargetRules(
-    options.policy ?? usualPolicy,
+    options.policy ?? defaultTargetPolicy,
     ownAddresses(clock, ports),
     options.allowLoopback ?? false,
   )
-  const context: Context = {
+  const context: GatewayContext = {
     access,
     exits,
     resolve,
@@ -110,34 +110,34 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     clock,
     dial: createDial({ resolve, rules, ca: options.exitAuthorities ?? null, clock, onFault }),
     deadlines: createDeadlines(clock, limits.sweepMs),
-    cuts: createCuts(onFault),
+    abortHandlers: createAbortHandlers(onFault),
     onFault,
   }
   const servers = new Map<string, Server>()
   const placeOf = (host: string, port: number): string => `${host} ${port}`
   const open = new Set<ClientConnection>()
-  const strangers = new Map<string, number>()
+  const unauthenticated = new Map<string, number>()
   let allGone = (): void => undefined
 
-  const leaveStrangers = (subject: string): void => {
-    const left = (strangers.get(subject) ?? 1) - 1
-    if (left === 0) strangers.delete(subject)
-    else strangers.set(subject, left)
+  const leaveUnauthenticated = (subject: string): void => {
+    const left = (unauthenticated.get(subject) ?? 1) - 1
+    if (left === 0) unauthenticated.delete(subject)
+    else unauthenticated.set(subject, left)
   }
   const take = (socket: Socket): void => {
     socket.on('error', () => undefined) // its wire tells whoever handles it
     const subject = addressSubject(peerAddress(socket))
-    const unknown = strangers.get(subject) ?? 0
-    if (unknown >= limits.strangersPerSource || open.size >= limits.connections * hardShare) {
+    const unknown = unauthenticated.get(subject) ?? 0
+    if (unknown >= limits.unauthenticatedPerAddress || open.size >= limits.connections * hardShare) {
       metrics.refused(503, 'gateway_full')
       socket.destroy()
       return
     }
-    strangers.set(subject, unknown + 1)
-    let stranger = true
+    unauthenticated.set(subject, unknown + 1)
+    let isUnauthenticated = true
     const known = (): void => {
-      if (stranger) leaveStrangers(subject)
-      stranger = false
+      if (isUnauthenticated) leaveUnauthenticated(subject)
+      isUnauthenticated = false
     }
     const connection = createClient(context, socket, known)
     open.add(connection)
@@ -149,7 +149,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       if (open.size === 0) allGone()
     })
     try {
-      serve(context, connection.client, open.size > limits.connections)
+      serveConnection(context, connection.client, open.size > limits.connections)
     } catch (error) {
       onFault(error)
       socket.destroy()

@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
-import { type Line, type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { type Line, type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
 import { baseOf, parseUsername } from '../../domain/exits/username.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Throttle } from '../authenticate/credential-cache.ts'
-import { accountBlocked, booksAway, credentialRotated, noCredentials, planEnded, rentalEnded, tokenRefused, tooManyConnections, wrongCredentials } from '../authenticate/denials.ts'
+import { accountBlocked, databaseUnavailable, credentialRotated, noCredentials, planEnded, rentalEnded, tokenRefused, tooManyConnections, wrongCredentials } from '../authenticate/denials.ts'
 import { type Logins, type Passwords, rotationGraceMs } from '../authenticate/login-directory.ts'
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Rental, Rentals } from '../authenticate/rentals.ts'
 import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
-import type { Access, Admission, Denied, Exit, Knock, Spending } from '../gateway-ports.ts'
+import type { Access, Admission, Denied, Exit, ConnectionAttempt, Spending } from '../gateway-ports.ts'
 import type { Budgets } from './budgets.ts'
 import { type Tunnel, createOpenTunnels, createTunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
@@ -34,7 +34,7 @@ const abilities = (targeting: Targeting): readonly (readonly [string, boolean])[
 }
 
 /** Refuses a line that asks for what its product does not have; null for one that does not. */
-export const refuseBeyond = (line: Line, sold: ReadonlySet<string>): Denied | null => {
+export const refuseUnsoldTargeting = (line: Line, sold: ReadonlySet<string>): Denied | null => {
   const beyond = abilities(line.targeting).find(([name, wanted]) => wanted && !sold.has(name))
   return beyond === undefined
     ? null
@@ -105,7 +105,7 @@ export const startAccess = (
     const { generation, rotatedAtMs } = plan
     const graceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
     const oldest = graceOver ? generation : generation - 1
-    open.cut(plan.planId, (of) => of < oldest, credentialRotated)
+    open.terminate(plan.planId, (of) => of < oldest, credentialRotated)
   }
   const directory = parts.directory(watch)
 
@@ -118,8 +118,8 @@ export const startAccess = (
    * The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing.
    * @param planId what its username names; null: no plan
    */
-  const planOf = async (knock: Knock, planId: PlanId | null): Promise<Found | Denied> => {
-    const { credentials: given, source } = knock
+  const planOf = async (attempt: ConnectionAttempt, planId: PlanId | null): Promise<Found | Denied> => {
+    const { credentials: given, source } = attempt
     if (given === null) {
       const listed = await parts.whitelisted(source)
       const plan = listed && (await directory.find(listed.planId))
@@ -135,21 +135,21 @@ export const startAccess = (
     return generation === null ? wrong(source) : { plan, generation, targeting: null }
   }
 
-  const lineOf = async (knock: Knock, { plan, targeting: listed }: Found): Promise<Line | Denied> => {
+  const lineOf = async (attempt: ConnectionAttempt, { plan, targeting: listed }: Found): Promise<Line | Denied> => {
     const base = credentials.of(plan.planId, 0).username
     if (listed !== null) {
       const line: Line = { base, targeting: listed, session: null, limitMegabytes: null, set: null }
-      return refuseBeyond(line, plan.targeting) ?? line
+      return refuseUnsoldTargeting(line, plan.targeting) ?? line
     }
-    const parsed = parseUsername(knock.credentials?.username ?? base)
+    const parsed = parseUsername(attempt.credentials?.username ?? base)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
-    if (line.set === null) return refuseBeyond(line, plan.targeting) ?? line
+    if (line.set === null) return refuseUnsoldTargeting(line, plan.targeting) ?? line
     const targeting = await parts.targetingOfSet(plan.planId, line.set)
     if (targeting === null)
       return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
     const whole = { ...line, targeting }
-    return refuseBeyond(whole, plan.targeting) ?? whole
+    return refuseUnsoldTargeting(whole, plan.targeting) ?? whole
   }
 
   const capOf = async (line: Line, planId: PlanId): Promise<SessionCap | null> => {
@@ -192,8 +192,8 @@ export const startAccess = (
     }
   }
 
-  const admitToPlan = async (knock: Knock, named: PlanId | null): Promise<Admission | Denied> => {
-    const found = await planOf(knock, named)
+  const admitToPlan = async (attempt: ConnectionAttempt, named: PlanId | null): Promise<Admission | Denied> => {
+    const found = await planOf(attempt, named)
     if (denied(found)) return found
     const { plan, generation } = found
     const { planId } = plan
@@ -203,7 +203,7 @@ export const startAccess = (
       parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
       return answer
     }
-    const line = await lineOf(knock, found)
+    const line = await lineOf(attempt, found)
     if (denied(line)) return fail(line)
     const unclaim = open.claim(planId, parts.maxTunnels)
     if (unclaim === null) return fail(tooManyConnections(parts.maxTunnels))
@@ -214,7 +214,7 @@ export const startAccess = (
       const tunnel = createTunnel(entered.spending, cap)
       if (cap?.left() === 0) {
         entered.leave()
-        return fail((await tunnel.spending.more()) ?? booksAway)
+        return fail((await tunnel.spending.more()) ?? databaseUnavailable)
       }
       return letIn(plan, generation, line, tunnel, entered.leave)
     } finally {
@@ -227,9 +227,9 @@ export const startAccess = (
     return expiresAtMs <= clock() ? rentalEnded : null
   }
 
-  const admitToRental = async (knock: Knock, rental: Rental): Promise<Admission | Denied> => {
+  const admitToRental = async (attempt: ConnectionAttempt, rental: Rental): Promise<Admission | Denied> => {
     const { proxyId, ip } = rental
-    const { credentials: given, source } = knock
+    const { credentials: given, source } = attempt
     if (given === null) return noCredentials
     const { username } = credentials.of(proxyId, 0)
     const right = passwords.generationOf(
@@ -258,7 +258,7 @@ export const startAccess = (
       denied: false,
       holder: proxyId,
       accountId: rental.accountId,
-      line: { base: username, targeting: anywhere, session: null, limitMegabytes: null, set: null },
+      line: { base: username, targeting: anyTargeting, session: null, limitMegabytes: null, set: null },
       dedicated: exit,
       spending: tunnel.spending,
       close: () => {
@@ -272,14 +272,14 @@ export const startAccess = (
   }
 
   /** The address that was dialled names a rental, or, at the gateway's own, the username names a plan or a rental. */
-  const admit = async (knock: Knock): Promise<Admission | Denied> => {
-    const { credentials: given, dialled } = knock
+  const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
+    const { credentials: given, dialled } = attempt
     const dialledRental = await parts.rentals.at(dialled)
-    if (dialledRental !== null) return admitToRental(knock, dialledRental)
+    if (dialledRental !== null) return admitToRental(attempt, dialledRental)
     const owner = given && (await parts.logins.of(baseOf(given.username)))
-    if (owner?.kind !== 'rental') return admitToPlan(knock, owner?.planId ?? null)
+    if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null)
     const rental = await parts.rentals.find(owner.proxyId)
-    return rental === null ? admitToPlan(knock, null) : admitToRental(knock, rental)
+    return rental === null ? admitToPlan(attempt, null) : admitToRental(attempt, rental)
   }
 
   /** Cuts the tunnels of rentals that are over. */
@@ -288,12 +288,12 @@ export const startAccess = (
       const rental = await parts.rentals.find(proxyId)
       // Another address took the place of this one.
       const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
-      if (over) open.cut(proxyId, () => true, over)
+      if (over) open.terminate(proxyId, () => true, over)
     }
   }
 
   const round = async (): Promise<void> => {
-    open.tell(parts.usage)
+    open.report(parts.usage)
     const works = [
       directory.refresh(budgets.open()),
       watchRentals(),
@@ -325,12 +325,12 @@ export const startAccess = (
   }, refreshMs)
 
   return {
-    admit: async (knock) => {
+    admit: async (attempt) => {
       try {
-        return await admit(knock)
+        return await admit(attempt)
       } catch (err) {
         failed(err)
-        return booksAway
+        return databaseUnavailable
       }
     },
     flush: round,

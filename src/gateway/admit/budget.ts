@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
-import { booksAway, trafficExhausted } from '../authenticate/denials.ts'
+import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.ts'
 import type { Denied } from '../gateway-ports.ts'
 import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
 
@@ -42,7 +42,7 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
 export type Bucket = ReturnType<typeof createBucket>
 
 /** Bytes of one plan that were sold since they were last reported. */
-export type Sales = {
+export type UnreportedBytes = {
   /** Negative for what was given back. */
   add(bytes: number): void
   /** What is new, never negative: what was given back after its report is set off against later sales. */
@@ -53,7 +53,7 @@ export type Sales = {
   forget(): void
 }
 
-export const createSales = (): Sales => {
+export const createUnreportedBytes = (): UnreportedBytes => {
   let fresh = 0
   return {
     add: (bytes) => {
@@ -72,7 +72,7 @@ export const createSales = (): Sales => {
 }
 
 /** What a budget needs to know of its plan. */
-export type Terms = {
+export type BudgetTerms = {
   readonly planId: PlanId
   /** The speed of a plan that is sold by time; null: it is sold by traffic. */
   readonly bytesPerSecond: number | null
@@ -86,7 +86,7 @@ const idleMs = 5_000
 const nearlyUsedUp = 16 * 1024 * 1024
 
 /** A tunnel that may pass nothing waits this long for the books before it is told that they are away. */
-const patienceMs = 10_000
+const maxWaitMs = 10_000
 
 /** Of a plan that is sold by time, a process counts as one that passes traffic for so long after its last byte, milliseconds. */
 const activeMs = 2_000
@@ -118,7 +118,7 @@ export class PlanBudget {
   readonly planId: PlanId
   readonly #monotonicMs: MonotonicClock
   readonly #need: () => void
-  readonly #sales = createSales()
+  readonly #unreported = createUnreportedBytes()
   readonly #bucket: Bucket | null
   readonly #bytesPerSecond: number | null
   readonly #ended = new AbortController()
@@ -142,7 +142,7 @@ export class PlanBudget {
   #closed = false
 
   /** @param need called when a lease is due before the next round */
-  constructor(terms: Terms, deps: { readonly monotonicMs: MonotonicClock; readonly need: () => void }) {
+  constructor(terms: BudgetTerms, deps: { readonly monotonicMs: MonotonicClock; readonly need: () => void }) {
     this.planId = terms.planId
     this.#monotonicMs = deps.monotonicMs
     this.#need = deps.need
@@ -204,14 +204,14 @@ export class PlanBudget {
       this.#recent += bytes
       if (before >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
     }
-    this.#sales.add(bytes)
+    this.#unreported.add(bytes)
     return bytes
   }
 
   giveBack(bytes: number): void {
     if (this.#bucket) this.#bucket.giveBack(bytes)
     else this.#slab += bytes
-    this.#sales.add(-bytes)
+    this.#unreported.add(-bytes)
     this.#wake()
   }
 
@@ -225,7 +225,7 @@ export class PlanBudget {
     if (this.#denied) return Promise.resolve(this.#denied)
     if (this.#allowed(wanted) >= (this.#bucket?.worthwhile(wanted) ?? least)) return Promise.resolve(null)
     return new Promise((settle) => {
-      this.#waiters.push({ wanted, least, settle, untilMs: this.#monotonicMs() + patienceMs })
+      this.#waiters.push({ wanted, least, settle, untilMs: this.#monotonicMs() + maxWaitMs })
       if (this.#bucket) this.#refill()
       if (!this.#bucket || !this.#valid()) this.#need()
     })
@@ -286,9 +286,9 @@ export class PlanBudget {
     const idleForMs = this.#monotonicMs() - this.#idleSinceMs
     const over =
       idle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
-    if (over || this.#paused) this.#slab = Math.min(this.#slab, this.#sales.prepaid())
-    const sold = this.#sales.report()
-    const held = this.#bucket ? this.#active(over) : Math.max(0, this.#slab - this.#sales.prepaid())
+    if (over || this.#paused) this.#slab = Math.min(this.#slab, this.#unreported.prepaid())
+    const sold = this.#unreported.report()
+    const held = this.#bucket ? this.#active(over) : Math.max(0, this.#slab - this.#unreported.prepaid())
     const wanted = idle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
     this.#recent = 0
     return { sold, over, request: { planId: this.planId, held, wanted: over && held === 0 ? -1 : wanted } }
@@ -330,14 +330,14 @@ export class PlanBudget {
   forget(): void {
     this.#slab = 0
     this.#validUntilMs = Number.NEGATIVE_INFINITY
-    this.#sales.forget()
+    this.#unreported.forget()
   }
 
   /** Tells those who waited too long for the books. */
   expireWaiters(): void {
     if (!this.starves()) return
     const nowMs = this.#monotonicMs()
-    this.#settle(({ untilMs }) => untilMs <= nowMs, booksAway)
+    this.#settle(({ untilMs }) => untilMs <= nowMs, databaseUnavailable)
   }
 
   /** No tunnel will come: the slab need not wait for one. */
@@ -347,6 +347,6 @@ export class PlanBudget {
 
   stop(): void {
     clearInterval(this.#refilling ?? undefined)
-    this.#settle(() => true, booksAway)
+    this.#settle(() => true, databaseUnavailable)
   }
 }

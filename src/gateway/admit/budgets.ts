@@ -3,7 +3,7 @@ import type { TrafficReports } from '../../features/plans/traffic-reports.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
-import { PlanBudget, type Terms } from './budget.ts'
+import { PlanBudget, type BudgetTerms } from './budget.ts'
 import type { Leases } from './leases.ts'
 
 /** What this gateway process sells of every plan that it serves. */
@@ -13,7 +13,7 @@ export type Budgets = {
    * called once when the tunnel ends.
    */
   enter(
-    terms: Terms,
+    terms: BudgetTerms,
   ): Promise<{ readonly denied: false; readonly spending: Spending; leave(): void } | Denied>
   /** Cuts the plan's tunnels and lets nothing more pass. A tunnel that comes later asks anew. */
   deny(planId: PlanId, denied: Denied): void
@@ -28,7 +28,7 @@ export type Budgets = {
 /** A round for everything that was sold; a tunnel that starves begins one at once. */
 const roundMs = 500
 /** Between rounds that starving tunnels began, so that they share one. */
-const gatherMs = 2
+const batchWindowMs = 2
 /** How often a round is tried that the books did not take, and one that found the rest of a plan leased elsewhere. */
 const againMs = 100
 /** A tunnel may ask again for a plan that was used up: a top-up acts within this time. */
@@ -165,15 +165,15 @@ export const startBudgets = (deps: {
         for (const budget of budgets.values()) budget.expireWaiters()
         if (budgets.size === 0 && unanswered === null) return
         const starving = [...budgets.values()].some((budget) => budget.starves())
-        schedule(again && !failing ? gatherMs : failing || starving ? againMs : roundMs)
+        schedule(again && !failing ? batchWindowMs : failing || starving ? againMs : roundMs)
         again = false
       })
     return running
   }
 
-  const need = (): void => schedule(gatherMs)
+  const need = (): void => schedule(batchWindowMs)
 
-  const budgetOf = (terms: Terms): PlanBudget => {
+  const budgetOf = (terms: BudgetTerms): PlanBudget => {
     const { planId } = terms
     const before = budgets.get(planId)
     const denial = before?.denial()

@@ -1,6 +1,6 @@
 import { sessionLimitReached } from '../authenticate/denials.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
-import { createCuts } from '../relay/cuts.ts'
+import { createAbortHandlers } from '../relay/cuts.ts'
 import type { Usage } from './record-usage.ts'
 import type { SessionCap } from './session-caps.ts'
 
@@ -11,7 +11,7 @@ export type Tunnel = {
   /** The plan's own end. */
   readonly planEnded: AbortSignal
   /** Cuts this tunnel. */
-  cut(denied: Denied): void
+  terminate(denied: Denied): void
   /** What it passed since it was last asked. */
   passed(): { readonly up: number; readonly down: number }
   /** All that it passed. */
@@ -29,7 +29,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
   }
   return {
     planEnded: spending.ended,
-    cut: (denied) => own.abort(denied),
+    terminate: (denied) => own.abort(denied),
     passed: () => {
       const { up, down } = fresh
       fresh.up = 0
@@ -67,16 +67,16 @@ export type OpenTunnels = {
   add(planId: string, generation: number, tunnel: Tunnel): void
   remove(planId: string, tunnel: Tunnel): void
   /** Cuts those of a plan whose credential's generation the test accepts. */
-  cut(planId: string, which: (generation: number) => boolean, denied: Denied): void
+  terminate(planId: string, which: (generation: number) => boolean, denied: Denied): void
   /** Tells the statistics what passed since the last time. */
-  tell(usage: Pick<Usage, 'traffic'>): void
+  report(usage: Pick<Usage, 'traffic'>): void
 }
 
 export const createOpenTunnels = (): OpenTunnels => {
   const plans = new Map<string, Map<Tunnel, number>>()
   const claims = new Map<string, number>()
   const claimed = (planId: string): number => claims.get(planId) ?? 0
-  const cuts = createCuts()
+  const abortHandlers = createAbortHandlers()
   // `AbortSignal.any` would leave a kilobyte of each tunnel with the signal of its plan for good.
   const uncuts = new WeakMap<Tunnel, () => void>()
   return {
@@ -92,7 +92,7 @@ export const createOpenTunnels = (): OpenTunnels => {
     add: (planId, generation, tunnel) => {
       const open = plans.get(planId) ?? new Map<Tunnel, number>()
       plans.set(planId, open.set(tunnel, generation))
-      uncuts.set(tunnel, cuts.on(tunnel.planEnded, tunnel.cut))
+      uncuts.set(tunnel, abortHandlers.on(tunnel.planEnded, tunnel.terminate))
     },
     remove: (planId, tunnel) => {
       const open = plans.get(planId)
@@ -100,10 +100,10 @@ export const createOpenTunnels = (): OpenTunnels => {
       uncuts.get(tunnel)?.()
       if (open?.size === 0) plans.delete(planId)
     },
-    cut: (planId, which, denied) => {
-      for (const [tunnel, generation] of plans.get(planId) ?? []) if (which(generation)) tunnel.cut(denied)
+    terminate: (planId, which, denied) => {
+      for (const [tunnel, generation] of plans.get(planId) ?? []) if (which(generation)) tunnel.terminate(denied)
     },
-    tell: (usage) => {
+    report: (usage) => {
       for (const [planId, open] of plans)
         for (const tunnel of open.keys()) {
           const { up, down } = tunnel.passed()

@@ -3,7 +3,7 @@ import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { Clock } from '../../kernel/clock.ts'
 
 /** How one connection ended, for the statistics of its plan. */
-export type Outcome = {
+export type ConnectionOutcome = {
   readonly planId: string
   /** The word of what went wrong; null: nothing did. */
   readonly error: Failure | null
@@ -17,7 +17,7 @@ export type Outcome = {
 export type Usage = {
   /** A connection passed this much since it was last noted. */
   traffic(planId: string, up: number, down: number): void
-  ended(outcome: Outcome): void
+  ended(outcome: ConnectionOutcome): void
   /** Writes what was noted; each batch is counted once, however often it must be sent. */
   flush(): Promise<void>
 }

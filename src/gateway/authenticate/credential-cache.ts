@@ -4,44 +4,44 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 
 /** What Postgres says of something, held for a moment, and for longer while it does not answer. */
-export type LookUp<Key extends string, Value> = {
+export type CachedLookup<Key extends string, Value> = {
   /**
    * As of at most a second ago, or of half a minute while Postgres does not answer; null: there is none. Rejects when it
    * does not answer and nothing is held. Look-ups of one key that come at once share a query.
    */
   find(key: Key): Promise<Value | null>
   /** Holds what was read; `askedMs` is when, by the monotonic clock. */
-  hold(key: Key, value: Value | null, askedMs: number): void
+  store(key: Key, value: Value | null, askedMs: number): void
 }
 
 const freshMs = 1_000
 /** The leases of a gateway without Postgres last as long. */
 const staleMs = 30_000
 
-export const createLookUp = <Key extends string, Value extends object>(deps: {
+export const createCachedLookup = <Key extends string, Value extends object>(deps: {
   readonly read: (key: Key) => Promise<Value | null>
   readonly max: number
   readonly monotonicMs: MonotonicClock
-}): LookUp<Key, Value> => {
+}): CachedLookup<Key, Value> => {
   const { read, monotonicMs } = deps
   const held = new LRUCache<Key, { readonly value: Value | null; readonly askedMs: number }>({
     max: deps.max,
   })
   const reading = new Map<Key, Promise<Value | null>>()
 
-  const hold = (key: Key, value: Value | null, askedMs: number): void => {
+  const store = (key: Key, value: Value | null, askedMs: number): void => {
     held.set(key, { value, askedMs })
   }
 
   const ask = async (key: Key): Promise<Value | null> => {
     const askedMs = monotonicMs()
     const value = await read(key)
-    hold(key, value, askedMs)
+    store(key, value, askedMs)
     return value
   }
 
   return {
-    hold,
+    store,
     find: async (key) => {
       const found = held.get(key)
       const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY

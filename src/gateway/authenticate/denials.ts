@@ -57,7 +57,7 @@ export const trafficExhausted = refuse(
   'The traffic of this plan is used up. Top it up, and the same line works again.',
 )
 
-export const booksAway = refuse(
+export const databaseUnavailable = refuse(
   503,
   'gateway_unavailable',
   'The gateway cannot reach its books. Try again shortly; nothing was counted.',

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
-import { createLookUp } from './credential-cache.ts'
+import { createCachedLookup } from './credential-cache.ts'
 
 /** What a gateway needs to know of a plan. */
 export type KnownPlan = {
@@ -101,7 +101,7 @@ export const createPlanDirectory = (deps: {
   readonly onRead?: (plan: KnownPlan) => void
 }): PlanDirectory => {
   const { pool, monotonicMs, onRead } = deps
-  const plans = createLookUp<PlanId, KnownPlan>({
+  const plans = createCachedLookup<PlanId, KnownPlan>({
     read: async (planId) => {
       const [plan] = await readPlans(pool, [planId])
       if (plan) onRead?.(plan)
@@ -116,7 +116,7 @@ export const createPlanDirectory = (deps: {
       if (planIds.length === 0) return
       const askedMs = monotonicMs()
       for (const plan of await readPlans(pool, planIds)) {
-        plans.hold(plan.planId, plan, askedMs)
+        plans.store(plan.planId, plan, askedMs)
         onRead?.(plan)
       }
     },

@@ -5,7 +5,7 @@ import type { StockLogins } from '../../features/stock/stock-logins.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
 import type { Login } from '../../platform/vault/logins.ts'
-import { createLookUp } from './credential-cache.ts'
+import { createCachedLookup } from './credential-cache.ts'
 
 /** How a mobile rental goes from one exit of its carrier to the next. */
 export type Rotation = {
@@ -115,7 +115,7 @@ export const createRentals = (deps: {
   )
   const find = reader('gateway-rental', 'proxy.proxy_id = $1::text')
   return {
-    at: createLookUp({ read: at, max: maxRentals, monotonicMs }).find,
-    find: createLookUp<ProxyId, Rental>({ read: find, max: maxRentals, monotonicMs }).find,
+    at: createCachedLookup({ read: at, max: maxRentals, monotonicMs }).find,
+    find: createCachedLookup<ProxyId, Rental>({ read: find, max: maxRentals, monotonicMs }).find,
   }
 }

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { widest } from '../../features/lines/whitelist.ts'
+import { minPrefixLength } from '../../features/lines/whitelist.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
@@ -58,7 +58,7 @@ export const createWhitelistLookup = (deps: {
       text: `select entry_id, plan_id, targeting from vault.whitelist
               where network = any (array(
                 select network(set_masklen($1::inet, bits))
-                  from generate_series(case family($1::inet) when 4 then ${widest.ipv4} else ${widest.ipv6} end,
+                  from generate_series(case family($1::inet) when 4 then ${minPrefixLength.ipv4} else ${minPrefixLength.ipv6} end,
                                        case family($1::inet) when 4 then 32 else 128 end) bits))
               order by masklen(network) desc limit 1`,
       values: [source],

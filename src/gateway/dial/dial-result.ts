@@ -1,18 +1,18 @@
-import type { Wire } from '../accept/buffered-socket.ts'
+import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Denied } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'
 
 /** A connection to the target through an exit. */
-export type Connected = { readonly denied: false; readonly wire: Wire }
+export type Connected = { readonly denied: false; readonly wire: BufferedSocket }
 
 /** No connection; `fault` says whose fault it is: only the exit's own counts against the exit. */
 export type NotConnected = { readonly denied: true; readonly fault: 'exit' | 'target'; readonly why: Denied }
 
 export type Dialled = Connected | NotConnected
 
-export const byTarget = (why: Denied): NotConnected => ({ denied: true, fault: 'target', why })
+export const targetFailure = (why: Denied): NotConnected => ({ denied: true, fault: 'target', why })
 
-export const byExit = (detail: string): NotConnected => ({
+export const exitFailure = (detail: string): NotConnected => ({
   denied: true,
   fault: 'exit',
   why: refuse(502, 'exit_failed', detail),
@@ -43,7 +43,7 @@ export const targetFault = (error: NodeJS.ErrnoException): Denied => {
 }
 
 /** Faults of our own end: the address of the exit is not one of this machine, or it has no ports left. */
-export const isOwnFault = ({ code }: NodeJS.ErrnoException): boolean =>
+export const isLocalFault = ({ code }: NodeJS.ErrnoException): boolean =>
   code === 'EADDRNOTAVAIL' ||
   code === 'EADDRINUSE' ||
   code === 'EINVAL' ||

@@ -3,11 +3,11 @@ import type { Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { Target, TargetRules } from '../targets/targets.ts'
-import { type Dialled, byExit, byTarget, targetTimeout } from './dial-result.ts'
+import { type Dialled, exitFailure, targetFailure, targetTimeout } from './dial-result.ts'
 import { dialDirect } from './direct.ts'
 import { type Endpoint, openEndpoint } from './exit-connection.ts'
 import { RaceTimeout } from './race.ts'
-import { addressIn, tunnelByHttp, tunnelBySocks } from './via-exit.ts'
+import { addressOfPrefix, tunnelByHttp, tunnelBySocks } from './via-exit.ts'
 
 export type DialParts = {
   readonly resolve: Resolve
@@ -41,7 +41,7 @@ const throughEndpoint = async (
     target.family === 0
       ? parts.rules.refusedName(target.host, exit.sandbox)
       : parts.rules.refusedAddress(target.host, target.port, exit.sandbox)
-  if (refused) return byTarget(refused)
+  if (refused) return targetFailure(refused)
   const startedMs = parts.clock()
   try {
     const wire = await openEndpoint(parts, endpoint, { timeoutMs: Math.min(timeoutMs, endpointMs), signal })
@@ -51,11 +51,11 @@ const throughEndpoint = async (
       return await tunnel(wire, endpoint, target, limits)
     } catch (error) {
       // The exit took the connection and then waits for the target: it is the target that is slow.
-      if (error instanceof RaceTimeout) return byTarget(targetTimeout())
-      return byExit('The exit broke the connection off.')
+      if (error instanceof RaceTimeout) return targetFailure(targetTimeout())
+      return exitFailure('The exit broke the connection off.')
     }
   } catch {
-    return byExit('The exit does not answer.')
+    return exitFailure('The exit does not answer.')
   }
 }
 
@@ -70,7 +70,7 @@ export const createDial =
       case 'direct':
         return direct(via.localAddress)
       case 'prefix':
-        return direct(addressIn(via.prefix, request.session))
+        return direct(addressOfPrefix(via.prefix, request.session))
       case 'http':
       case 'https':
       case 'socks5':

@@ -3,8 +3,8 @@ import type { Denied, Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { Target, TargetRules } from '../targets/targets.ts'
-import { type Dialled, byExit, byTarget, dnsTimeout, hostNotFound, isOwnFault, targetFault, targetTimeout, targetUnreachable } from './dial-result.ts'
-import { RaceTimeout, inTurns, raceTo } from './race.ts'
+import { type Dialled, exitFailure, targetFailure, dnsTimeout, hostNotFound, isLocalFault, targetFault, targetTimeout, targetUnreachable } from './dial-result.ts'
+import { RaceTimeout, interleaveFamilies, raceTo } from './race.ts'
 
 export type DirectParts = { readonly resolve: Resolve; readonly rules: TargetRules }
 
@@ -56,11 +56,11 @@ export const dialDirect = async (
   const { target, localAddress, places, timeoutMs, signal } = request
   const place = places?.[`${target.host}:${target.port}`]
   const found = place ? [place.host] : await targetAddresses(parts, request)
-  if ('denied' in found) return byTarget(found)
+  if ('denied' in found) return targetFailure(found)
   try {
     const wire = await raceTo({
       onFault: parts.onFault,
-      addresses: inTurns(found),
+      addresses: interleaveFamilies(found),
       port: place?.port ?? target.port,
       localAddress,
       timeoutMs,
@@ -68,8 +68,8 @@ export const dialDirect = async (
     })
     return { denied: false, wire }
   } catch (error) {
-    if (error instanceof RaceTimeout) return byTarget(targetTimeout())
-    if (isOwnFault(error as NodeJS.ErrnoException)) return byExit('The exit has no address to connect from.')
-    return byTarget(targetFault(error as NodeJS.ErrnoException))
+    if (error instanceof RaceTimeout) return targetFailure(targetTimeout())
+    if (isLocalFault(error as NodeJS.ErrnoException)) return exitFailure('The exit has no address to connect from.')
+    return targetFailure(targetFault(error as NodeJS.ErrnoException))
   }
 }

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
-import { type Wire, outgoingWire } from '../accept/buffered-socket.ts'
+import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-socket.ts'
 import type { Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
-import { inTurns, raceTo } from './race.ts'
+import { interleaveFamilies, raceTo } from './race.ts'
 
 /** An exit that is somebody's proxy. */
 export type Endpoint = Extract<Exit['via'], { kind: 'http' | 'https' | 'socks5' }>
@@ -24,8 +24,8 @@ const overTls = async (
   address: string,
   { ca, onFault }: EndpointParts,
   { timeoutMs, signal }: Limits,
-): Promise<Wire> => {
-  const wire = outgoingWire(
+): Promise<BufferedSocket> => {
+  const wire = dialBufferedSocket(
     (onread) =>
       connectTls({
         host: address,
@@ -55,12 +55,12 @@ export const openEndpoint = async (
   parts: EndpointParts,
   endpoint: Endpoint,
   limits: Limits,
-): Promise<Wire> => {
+): Promise<BufferedSocket> => {
   const { host, port, kind } = endpoint
   const addresses = isIP(host) === 0 ? await parts.resolve(host) : [host]
   if (kind === 'https') return overTls(endpoint, addresses[0] ?? host, parts, limits)
   return raceTo({
-    addresses: inTurns(addresses),
+    addresses: interleaveFamilies(addresses),
     port,
     localAddress: null,
     onFault: parts.onFault,

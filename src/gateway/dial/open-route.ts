@@ -1,15 +1,15 @@
-import type { Wire } from '../accept/buffered-socket.ts'
+import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
-import { sessionFailed, unavailable } from '../refusals.ts'
+import { sessionFailed, gatewayUnavailable } from '../refusals.ts'
 import type { Target } from '../targets/targets.ts'
 import type { Dialled } from './dial-result.ts'
 
 /** A connection to the target, and what the client is told of the way. */
-export type Opened = {
+export type OpenedRoute = {
   readonly denied: false
-  readonly wire: Wire
+  readonly wire: BufferedSocket
   readonly fallback: boolean
   readonly stickyMinutesLeft: number | null
 }
@@ -25,7 +25,7 @@ const dedicatedRoute = (exit: Exit): Route => ({
 
 /** The exit of an admission: its own address, or one of the pool. */
 export const routeOf = async (
-  { exits, logger }: Pick<Context, 'exits' | 'logger'>,
+  { exits, logger }: Pick<GatewayContext, 'exits' | 'logger'>,
   { dedicated, holder, line, family }: Admission,
   udp: boolean,
 ): Promise<Route | Denied> => {
@@ -34,7 +34,7 @@ export const routeOf = async (
     return await exits.route({ holder, line, udp, family: family ?? null })
   } catch (err) {
     logger.error({ err }, 'choosing an exit failed')
-    return unavailable()
+    return gatewayUnavailable()
   }
 }
 
@@ -53,24 +53,24 @@ const outcomeOf = (dialled: Dialled): 'connected' | 'exit_failed' | 'target_fail
  * @returns 464, 465, 502, 503, 504 or 568 when it does not come about
  */
 export const openRoute = async (
-  context: Context,
-  client: Pick<Client, 'gone'>,
+  context: GatewayContext,
+  client: Pick<Client, 'disconnected'>,
   admission: Admission,
   target: Target,
-): Promise<Opened | Denied> => {
+): Promise<OpenedRoute | Denied> => {
   const { rules, limits, dial, clock, metrics } = context
   const refused = rules.refused(target)
   if (refused) return refused
   const { dedicated } = admission
   const session = sessionOf(admission)
   const deadlineMs = clock() + limits.dialMs
-  let why: Denied = unavailable()
+  let why: Denied = gatewayUnavailable()
   for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
     const route = await routeOf(context, admission, false)
     if (route.denied) return route
     const startedMs = clock()
     const timeoutMs = deadlineMs - startedMs
-    if (client.gone.aborted || timeoutMs <= 0) {
+    if (client.disconnected.aborted || timeoutMs <= 0) {
       route.done('unused', 0)
       route.close()
       return why
@@ -80,10 +80,10 @@ export const openRoute = async (
       target,
       session: route.sessionName ?? session,
       timeoutMs,
-      signal: client.gone,
+      signal: client.disconnected,
     })
     const ms = clock() - startedMs
-    const isExits = dialled.denied && dialled.fault === 'exit' && !client.gone.aborted
+    const isExits = dialled.denied && dialled.fault === 'exit' && !client.disconnected.aborted
     // A target that may not be dialled says nothing about the exit.
     const unused = dialled.denied && dialled.why.status === 464
     // Its place is given back first, whatever throws afterwards.
@@ -107,6 +107,6 @@ export const openRoute = async (
 }
 
 /** Header lines about the way that was taken, each with its line end. */
-export const toldOf = ({ fallback, stickyMinutesLeft }: Opened): string =>
+export const formatRouteHeaders = ({ fallback, stickyMinutesLeft }: OpenedRoute): string =>
   (fallback ? 'X-Proxy-Fallback: country\r\n' : '') +
   (stickyMinutesLeft === null ? '' : `X-Proxy-Session-Minutes: ${stickyMinutesLeft}\r\n`)

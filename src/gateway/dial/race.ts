@@ -1,5 +1,5 @@
 import { type OnReadOpts, type Socket, connect, isIPv6 } from 'node:net'
-import { type Wire, outgoingWire } from '../accept/buffered-socket.ts'
+import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-socket.ts'
 import type { OnFault } from '../refusals.ts'
 
 /** Of RFC 8305 section 5: between two addresses of one name. */
@@ -7,7 +7,7 @@ const attemptDelayMs = 250
 const maxAddresses = 6
 
 /** IPv6 first, then in turns, as RFC 8305 section 4 says. */
-export const inTurns = (addresses: readonly string[]): readonly string[] => {
+export const interleaveFamilies = (addresses: readonly string[]): readonly string[] => {
   const six = addresses.filter((address) => isIPv6(address))
   const four = addresses.filter((address) => !isIPv6(address))
   const turns = Array.from({ length: Math.max(six.length, four.length) }, (_, at) => [six[at], four[at]])
@@ -49,8 +49,8 @@ const open = (host: string, { port, localAddress }: Race, onread: OnReadOpts): S
  * Connects to the first address that answers: one after another, the next as soon as one fails or after 250 ms.
  * @throws the last socket's error, RaceTimeout, RaceCanceled
  */
-export const raceTo = (race: Race): Promise<Wire> => {
-  const { promise, resolve, reject } = Promise.withResolvers<Wire>()
+export const raceTo = (race: Race): Promise<BufferedSocket> => {
+  const { promise, resolve, reject } = Promise.withResolvers<BufferedSocket>()
   const running = new Set<Socket>()
   let next = 0
   let over = false
@@ -72,7 +72,7 @@ export const raceTo = (race: Race): Promise<Wire> => {
     const address = race.addresses[next]
     if (over || address === undefined) return
     next += 1
-    const wire = outgoingWire((onread) => open(address, race, onread), race.onFault)
+    const wire = dialBufferedSocket((onread) => open(address, race, onread), race.onFault)
     const { socket } = wire
     running.add(socket)
     const failed = (error: Error): void => {

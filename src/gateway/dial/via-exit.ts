@@ -1,20 +1,20 @@
 import ipaddr from 'ipaddr.js'
 import { createHash, randomBytes } from 'node:crypto'
-import type { Wire } from '../accept/buffered-socket.ts'
-import { blocked, socksReplies } from '../refusals.ts'
+import type { BufferedSocket } from '../accept/buffered-socket.ts'
+import { targetBlocked, socksReplies } from '../refusals.ts'
 import { encodeTarget, targetLength, version } from '../socks/socks-messages.ts'
 import { type Target, hostText } from '../targets/targets.ts'
-import { type Dialled, type NotConnected, byExit, byTarget, targetRefused, targetTimeout, targetUnreachable } from './dial-result.ts'
+import { type Dialled, type NotConnected, exitFailure, targetFailure, targetRefused, targetTimeout, targetUnreachable } from './dial-result.ts'
 import type { Endpoint } from './exit-connection.ts'
 import { RaceCanceled, RaceTimeout } from './race.ts'
 
 /** The other side ended before it had answered. */
-export class AskingEnded extends Error {
-  override readonly name = 'AskingEnded'
+export class HandshakeEnded extends Error {
+  override readonly name = 'HandshakeEnded'
 }
 
 /** The answers of an exit while a connection through it is made. */
-export type Asking = {
+export type HandshakeReader = {
   /** The next bytes, so many of them. */
   exactly(bytes: number): Promise<Buffer>
   /** Up to and with the next empty line. */
@@ -33,8 +33,8 @@ type Waiting = {
 
 const endOfHead = Buffer.from('\r\n\r\n')
 
-/** @throws from its questions RaceTimeout, RaceCanceled, AskingEnded, and what the socket says */
-export const askOver = (wire: Wire, timeoutMs: number, signal: AbortSignal): Asking => {
+/** @throws from its questions RaceTimeout, RaceCanceled, HandshakeEnded, and what the socket says */
+export const createHandshakeReader = (wire: BufferedSocket, timeoutMs: number, signal: AbortSignal): HandshakeReader => {
   let bytes: Buffer = Buffer.alloc(0)
   let waiting: Waiting | null = null
   let fault: Error | null = null
@@ -76,9 +76,9 @@ export const askOver = (wire: Wire, timeoutMs: number, signal: AbortSignal): Ask
       answer()
       return true
     },
-    end: () => failed(new AskingEnded('the exit ended the connection')),
+    end: () => failed(new HandshakeEnded('the exit ended the connection')),
     drain: () => undefined,
-    closed: (error) => failed(error ?? new AskingEnded('the exit ended the connection')),
+    closed: (error) => failed(error ?? new HandshakeEnded('the exit ended the connection')),
     holds: () => false,
   })
   const ask = (want: () => number | null): Promise<Buffer> =>
@@ -92,13 +92,13 @@ export const askOver = (wire: Wire, timeoutMs: number, signal: AbortSignal): Ask
     head: (maxBytes) =>
       ask(() => {
         const at = bytes.indexOf(endOfHead)
-        if (at === -1 && bytes.length > maxBytes) throw new AskingEnded('the answer of the exit is too long')
+        if (at === -1 && bytes.length > maxBytes) throw new HandshakeEnded('the answer of the exit is too long')
         return at === -1 ? null : at + endOfHead.length
       }),
     done: () => {
       settle()
-      wire.rest(() => undefined)
-      wire.unread(bytes)
+      wire.detach(() => undefined)
+      wire.unshift(bytes)
     },
     fail: () => {
       settle()
@@ -116,33 +116,33 @@ const credentials = ({ username, password }: Endpoint): string =>
 
 /** What another proxy's answer to CONNECT means. */
 const refusal = (status: number): Dialled => {
-  if (status === 407 || status === 401) return byExit('The exit did not accept its own credentials.')
-  if (status === 403 || status === 464) return byTarget(blocked('The exit does not let this target through.'))
-  if (status === 504 || status === 408) return byTarget(targetTimeout())
-  return byTarget(targetUnreachable())
+  if (status === 407 || status === 401) return exitFailure('The exit did not accept its own credentials.')
+  if (status === 403 || status === 464) return targetFailure(targetBlocked('The exit does not let this target through.'))
+  if (status === 504 || status === 408) return targetFailure(targetTimeout())
+  return targetFailure(targetUnreachable())
 }
 
-/** A tunnel through an HTTP proxy; the proxy resolves names. @throws what `askOver` throws */
+/** A tunnel through an HTTP proxy; the proxy resolves names. @throws what `createHandshakeReader` throws */
 export const tunnelByHttp = async (
-  wire: Wire,
+  wire: BufferedSocket,
   endpoint: Endpoint,
   target: Target,
   limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<Dialled> => {
-  const asking = askOver(wire, limits.timeoutMs, limits.signal)
+  const handshake = createHandshakeReader(wire, limits.timeoutMs, limits.signal)
   try {
     const to = `${hostText(target)}:${target.port}`
     wire.socket.write(`CONNECT ${to} HTTP/1.1\r\nHost: ${to}\r\n${credentials(endpoint)}\r\n`)
-    const head = await asking.head(maxHead)
+    const head = await handshake.head(maxHead)
     const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1'))?.[1] ?? Number.NaN)
     if (status >= 200 && status < 300) {
-      asking.done()
+      handshake.done()
       return { denied: false, wire }
     }
-    asking.fail()
-    return Number.isNaN(status) ? byExit('The exit does not answer like a proxy.') : refusal(status)
+    handshake.fail()
+    return Number.isNaN(status) ? exitFailure('The exit does not answer like a proxy.') : refusal(status)
   } catch (error) {
-    asking.fail()
+    handshake.fail()
     throw error
   }
 }
@@ -154,34 +154,34 @@ const byPassword = 2
 const socksRefusal = (reply: number): NotConnected => {
   switch (reply) {
     case socksReplies.notAllowed:
-      return byTarget(blocked('The exit does not let this target through.'))
+      return targetFailure(targetBlocked('The exit does not let this target through.'))
     case socksReplies.refused:
-      return byTarget(targetRefused())
+      return targetFailure(targetRefused())
     case socksReplies.ttlExpired:
-      return byTarget(targetTimeout())
+      return targetFailure(targetTimeout())
     default:
-      return byTarget(targetUnreachable())
+      return targetFailure(targetUnreachable())
   }
 }
 
 /** Greeting and RFC 1929. @returns null when the exit lets us in */
 const logIn = async (
-  wire: Wire,
-  asking: Asking,
+  wire: BufferedSocket,
+  handshake: HandshakeReader,
   { username, password }: Endpoint,
 ): Promise<NotConnected | null> => {
   const method = username === null ? noAuthentication : byPassword
   wire.socket.write(Buffer.of(version, 1, method))
-  const chosen = await asking.exactly(2)
-  if (chosen[0] !== version) return byExit('The exit does not answer like a SOCKS5 proxy.')
-  if (chosen[1] !== method) return byExit('The exit does not accept how it is logged in to.')
+  const chosen = await handshake.exactly(2)
+  if (chosen[0] !== version) return exitFailure('The exit does not answer like a SOCKS5 proxy.')
+  if (chosen[1] !== method) return exitFailure('The exit does not accept how it is logged in to.')
   if (username === null) return null
   const name = Buffer.from(username)
   const word = Buffer.from(password ?? '')
   if (name.length > 255 || word.length > 255)
-    return byExit('The credentials of the exit are too long for SOCKS5.')
+    return exitFailure('The credentials of the exit are too long for SOCKS5.')
   wire.socket.write(Buffer.concat([Buffer.of(1, name.length), name, Buffer.of(word.length), word]))
-  return (await asking.exactly(2))[1] === 0 ? null : byExit('The exit did not accept its own credentials.')
+  return (await handshake.exactly(2))[1] === 0 ? null : exitFailure('The exit did not accept its own credentials.')
 }
 
 export type SocksCommand = 'connect' | 'associate'
@@ -189,42 +189,42 @@ export type SocksCommand = 'connect' | 'associate'
 /** What the exit was asked for, and the address that it answered with: that of its UDP relay. */
 export type SocksAnswer = NotConnected | { readonly denied: false; readonly bound: Buffer }
 
-/** Logs in to a SOCKS5 proxy and sends it one command. @throws what `askOver` throws */
+/** Logs in to a SOCKS5 proxy and sends it one command. @throws what `createHandshakeReader` throws */
 export const commandBySocks = async (
-  wire: Wire,
+  wire: BufferedSocket,
   endpoint: Endpoint,
   command: SocksCommand,
   target: Pick<Target, 'host' | 'family' | 'port'>,
   limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<SocksAnswer> => {
-  const asking = askOver(wire, limits.timeoutMs, limits.signal)
+  const handshake = createHandshakeReader(wire, limits.timeoutMs, limits.signal)
   const failed = (why: NotConnected): NotConnected => {
-    asking.fail()
+    handshake.fail()
     return why
   }
   try {
-    const refused = await logIn(wire, asking, endpoint)
+    const refused = await logIn(wire, handshake, endpoint)
     if (refused) return failed(refused)
     wire.socket.write(
       Buffer.concat([Buffer.of(version, command === 'connect' ? 1 : 3, 0), encodeTarget(target)]),
     )
-    const reply = await asking.exactly(5)
+    const reply = await handshake.exactly(5)
     const length = targetLength(reply[3]!, reply[4]!)
     if (reply[0] !== version || length === null)
-      return failed(byExit('The exit does not answer like a SOCKS5 proxy.'))
+      return failed(exitFailure('The exit does not answer like a SOCKS5 proxy.'))
     if (reply[1] !== socksReplies.succeeded) return failed(socksRefusal(reply[1]!))
-    const rest = await asking.exactly(length - 2)
-    asking.done()
+    const rest = await handshake.exactly(length - 2)
+    handshake.done()
     return { denied: false, bound: Buffer.concat([reply.subarray(3), rest]) }
   } catch (error) {
-    asking.fail()
+    handshake.fail()
     throw error
   }
 }
 
 /** A connection through a SOCKS5 proxy; the proxy resolves names. */
 export const tunnelBySocks = async (
-  wire: Wire,
+  wire: BufferedSocket,
   endpoint: Endpoint,
   target: Target,
   limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
@@ -238,7 +238,7 @@ export const tunnelBySocks = async (
  * @param prefix such as `2001:db8:1::/64`
  * @throws Error when the prefix is none
  */
-export const addressIn = (prefix: string, name: string | null): string => {
+export const addressOfPrefix = (prefix: string, name: string | null): string => {
   const [network, bits] = ipaddr.IPv6.parseCIDR(prefix)
   const fill = name === null ? randomBytes(16) : createHash('sha256').update(name).digest().subarray(0, 16)
   const bytes = network.toByteArray().map((byte, at) => {

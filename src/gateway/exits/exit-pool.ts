@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
 import { createHash } from 'node:crypto'
-import { type Line, type Targeting, anywhere } from '../../domain/exits/exit-targeting.ts'
+import { type Line, type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
-import { type Candidate, type Need, countryOnly, fits, hash32, mix32 } from '../../features/exits/candidates.ts'
+import { type Candidate, type ConnectionNeeds, countryOnly, matchesTargeting, hash32, mix32 } from '../../features/exits/candidates.ts'
 import { type ExitHealth, isLocal } from '../../features/exits/exit-health.ts'
 import type { LiveExits } from '../../features/exits/live-exits.ts'
-import { type Pin, type Proposal, type SessionRef, type StickySessions, sessionRef } from '../../features/exits/sticky-sessions.ts'
+import { type SessionPin, type ProposedPin, type SessionRef, type StickySessions, sessionRef } from '../../features/exits/sticky-sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Denied, Exit, Exits, Route } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'
@@ -34,7 +34,7 @@ const asked = (targeting: Targeting): string =>
     .slice(1)
     .replaceAll(/-(?=[a-z.]+-)/g, ' ') || 'this line'
 
-const noExit = (targeting: Targeting, need: Need): Denied =>
+const noExit = (targeting: Targeting, need: ConnectionNeeds): Denied =>
   refuse(
     465,
     'no_exit',
@@ -80,13 +80,13 @@ export const createExitPool = (deps: {
   /** Dials of a session that failed in a row. */
   const failures = new LRUCache<string, number>({ max: maxLast })
 
-  const aliveOf = (targeting: Targeting, need: Need): readonly Candidate[] =>
+  const aliveOf = (targeting: Targeting, need: ConnectionNeeds): readonly Candidate[] =>
     live
       .index()
       .fitting(targeting, need)
       .filter(({ exitId }) => health.isAlive(exitId))
 
-  const choiceFor = (targeting: Targeting, need: Need): Choice => {
+  const choiceFor = (targeting: Targeting, need: ConnectionNeeds): Choice => {
     const version = live.version()
     if (choicesOf !== version || choices.size >= maxChoices) choices = new Map()
     choicesOf = version
@@ -232,7 +232,7 @@ export const createExitPool = (deps: {
     }
   }
 
-  const rotating = (line: Line, holder: string, need: Need): Route | Denied => {
+  const rotating = (line: Line, holder: string, need: ConnectionNeeds): Route | Denied => {
     const choice = choiceFor(line.targeting, need)
     if (choice.candidates.length === 0) return noExit(line.targeting, need)
     const of = `${holder}${writeTargeting(line.targeting)}`
@@ -252,10 +252,10 @@ export const createExitPool = (deps: {
     line: Line,
     lifetimeMinutes: number,
     session: SessionRef,
-    need: Need,
+    need: ConnectionNeeds,
   ): Promise<Route | Denied> => {
     const { targeting } = line
-    const propose = (former: Pin | null): Proposal | null => {
+    const propose = (former: SessionPin | null): ProposedPin | null => {
       const round = former === null ? 0 : former.round + 1
       const candidate = rendezvous(choiceFor(targeting, need), session, round, former?.exitKey ?? null)
       if (candidate === null) return null
@@ -279,7 +279,7 @@ export const createExitPool = (deps: {
     if (!health.isAlive(candidate.exitId)) return sessionOver('does not answer')
     if (need.udp && !candidate.terms.udp) return noExit(targeting, need)
     if (!isFree(candidate)) return full
-    const fallback = !fits(candidate, targeting)
+    const fallback = !matchesTargeting(candidate, targeting)
     const minutesLeft = Math.max(1, Math.ceil((pin.expiresAtMs - clock()) / 60_000))
     const supplier = { id: supplierSession(session.key, pin.round), minutes: minutesLeft }
     return routeTo(candidate, exitOf(candidate, fallback ? countryOnly(targeting) : targeting, supplier), {
@@ -293,7 +293,7 @@ export const createExitPool = (deps: {
   return {
     route: async ({ holder, line, udp, family = null }) => {
       const { targeting, session } = line
-      const need: Need = { udp: udp || targeting.udp, family }
+      const need: ConnectionNeeds = { udp: udp || targeting.udp, family }
       const unknown = live.index().unknownPlace(targeting)
       if (unknown) return refuse(403, 'bad_targeting', `${unknown.token}: ${unknown.detail}`)
       return session === null
@@ -302,12 +302,12 @@ export const createExitPool = (deps: {
     },
     find: (exitId) => {
       const candidate = live.index().byExit.get(exitId)?.[0]
-      return candidate && health.isAlive(exitId) ? exitOf(candidate, anywhere, null) : null
+      return candidate && health.isAlive(exitId) ? exitOf(candidate, anyTargeting, null) : null
     },
     ofCarrier: (carrierId) =>
       live
         .index()
         .serving.filter(({ terms, exitId }) => terms.carrier === carrierId && health.isAlive(exitId))
-        .map((candidate) => exitOf(candidate, anywhere, null)),
+        .map((candidate) => exitOf(candidate, anyTargeting, null)),
   }
 }

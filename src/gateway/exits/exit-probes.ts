@@ -4,7 +4,7 @@ import type { Candidate } from '../../features/exits/candidates.ts'
 import { type ExitHealth, type HealthChange, type HealthTable, type MachineHealth, isLocal } from '../../features/exits/exit-health.ts'
 import type { LiveExits } from '../../features/exits/live-exits.ts'
 import { type probe, probeKey } from '../../features/exits/probe-exit.ts'
-import { forgetSessions } from '../../features/exits/sticky-sessions.ts'
+import { deleteExpiredSessions } from '../../features/exits/sticky-sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { lockKeys } from '../../platform/postgres/locks.ts'
 import { type Session, openSession } from '../../platform/postgres/postgres-session.ts'
@@ -14,16 +14,16 @@ const everyMs = 2_000
 const atOnce = 128
 /** How often a process that does not look asks whether it may. */
 const askEveryMs = 10_000
-const forgetEveryMs = 60 * 60_000
+const cleanupIntervalMs = 60 * 60_000
 
 /** Looks at an exit, and once more at once before it counts as dead. */
-const lookAt = async (look: Look, { terms: { via }, login }: Candidate) => {
+const lookAt = async (look: ProbeExit, { terms: { via }, login }: Candidate) => {
   const first = await look({ via, login })
   return first.ok ? first : look({ via, login })
 }
 
 /** How an exit is looked at. */
-export type Look = typeof probe
+export type ProbeExit = typeof probe
 
 const inParallel = async <Item>(
   items: readonly Item[],
@@ -48,11 +48,11 @@ export const startProbes = (deps: {
   readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
   readonly table: Pick<HealthTable, 'probed'>
   readonly machine: MachineHealth
-  readonly look: Look
+  readonly probe: ProbeExit
   readonly clock: Clock
   readonly logger: Logger
 }): Poller => {
-  const { pool, live, health, table, machine, look, clock, logger } = deps
+  const { pool, live, health, table, machine, probe: look, clock, logger } = deps
   let session: Session | null = null
   let forgotAtMs = Number.NEGATIVE_INFINITY
   let askedAtMs = Number.NEGATIVE_INFINITY
@@ -93,7 +93,7 @@ export const startProbes = (deps: {
     const exits = exitsOf(true)
     if (exits.length === 0) return
     health.learn(await found(exits))
-    await machine.tell(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
+    await machine.report(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
   }
 
   const poller = startPoller({
@@ -104,9 +104,9 @@ export const startProbes = (deps: {
       await roundHere()
       if (!(await leads())) return
       await table.probed(await found(exitsOf(false)))
-      if (clock() - forgotAtMs < forgetEveryMs) return
+      if (clock() - forgotAtMs < cleanupIntervalMs) return
       forgotAtMs = clock()
-      await forgetSessions(pool, clock())
+      await deleteExpiredSessions(pool, clock())
     },
   })
   return {

@@ -10,7 +10,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
 import { type ExitPool, createExitPool } from './exit-pool.ts'
-import { type Look, startProbes } from './exit-probes.ts'
+import { type ProbeExit, startProbes } from './exit-probes.ts'
 
 export type ExitParts = {
   readonly pool: pg.Pool
@@ -28,12 +28,12 @@ export type ExitParts = {
   /** Names the machine that this process runs on; left out: its host name. */
   readonly machine?: string
   /** How exits are looked at; left out: by their endpoint, or by the address of this machine. */
-  readonly look?: Look
+  readonly look?: ProbeExit
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
 
 /** Released sessions and dead exits are known to every gateway within this time. */
-const lookEveryMs = 500
+const probeIntervalMs = 500
 
 /** The exits of one gateway process. */
 export type OpenedExits = {
@@ -57,7 +57,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   const health = createExitHealth({ table, onError })
   const sticky = createStickySessions({ pool, clock, onError })
   const logins = createExitLogins({ pool, vault })
-  const live = createLiveExits({ pool, logins, health, sticky, sandbox, lookEveryMs, logger })
+  const live = createLiveExits({ pool, logins, health, sticky, sandbox, lookEveryMs: probeIntervalMs, logger })
   await live.start()
   if (parts.allowLoopback && live.hasOwn()) {
     await live.stop()
@@ -71,7 +71,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     health,
     table,
     machine: createMachineHealth(pool, parts.machine ?? hostname()),
-    look: parts.look ?? probe,
+    probe: parts.look ?? probe,
     clock,
     logger,
   })
@@ -85,7 +85,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     stop: async () => {
       await probes.stop()
       await live.stop()
-      await Promise.all([health.told(), sticky.told()])
+      await Promise.all([health.flush(), sticky.flush()])
     },
   }
 }

@@ -1,4 +1,4 @@
-import { BadMessage, type Field, listOf, onlyOne } from './message-head.ts'
+import { BadMessage, type Field, listOf, singleHeader } from './message-head.ts'
 
 /** How the end of a body is found. */
 export type Framing =
@@ -16,7 +16,7 @@ const wholeNumber = /^\d{1,15}$/
  * @throws BadMessage for everything that two readers may understand differently
  */
 export const framingOf = (fields: readonly Field[], version: 0 | 1): Framing | null => {
-  const length = onlyOne(fields, 'content-length')
+  const length = singleHeader(fields, 'content-length')
   const codings = listOf(fields, 'transfer-encoding')
   const encoded = fields.some(({ name }) => name === 'transfer-encoding')
   if (encoded) {

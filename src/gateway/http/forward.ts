@@ -1,14 +1,14 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import type { Denied } from '../gateway-ports.ts'
-import { unavailable } from '../refusals.ts'
-import { payWhole, takeWhole } from '../relay/pump.ts'
+import { gatewayUnavailable } from '../refusals.ts'
+import { chargeBytes, reserveBytes } from '../relay/pump.ts'
 import { tunnelOf } from '../relay/tunnel.ts'
-import { type Ending, type Exchange, runExchange } from './http-exchange.ts'
+import { type ExchangeEnd, type Exchange, runExchange } from './http-exchange.ts'
 import { type OwnAnswer, answerAndEnd } from './own-answer.ts'
 import { type ForwardRequest, credentialsOf } from './parse-request.ts'
-import { type Lane, type Road, createLane } from './upstream-session.ts'
+import { type UpstreamSession, type UpstreamConnection, createUpstreamSession } from './upstream-session.ts'
 
 /** Forwards the plain HTTP requests of one client connection, one after another. */
 export type Forwarding = {
@@ -20,16 +20,16 @@ export type Forwarding = {
   drain(): void
 }
 
-export const createForwarding = (context: Context, client: Client): Forwarding => {
+export const createForwarding = (context: GatewayContext, client: Client): Forwarding => {
   const { limits, metrics } = context
   const { wire, watch } = client
-  let lane: Lane | null = null
+  let upstreamSession: UpstreamSession | null = null
   let running: Exchange | null = null
   let draining = false
 
   const closeLane = (error: Failure | null): void => {
-    const former = lane
-    lane = null
+    const former = upstreamSession
+    upstreamSession = null
     former?.close(error)
   }
   const refuse = (answer: OwnAnswer | Denied, { method }: ForwardRequest): void => {
@@ -38,7 +38,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     answerAndEnd(client, answer, limits.lingerMs, method !== 'HEAD')
   }
   /** What goes to the client still does; then the connection ends, and what the client still sends is not for anybody. */
-  const endAfter = ({ down }: Road, error: Failure | null): void => {
+  const endAfter = ({ down }: UpstreamConnection, error: Failure | null): void => {
     const { socket } = wire
     watch.within(limits.idleMs, () => socket.destroy())
     socket.once('finish', () => watch.within(limits.lingerMs, () => socket.destroy()))
@@ -52,12 +52,12 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     down.end()
   }
   /** A part of the answer has gone out. */
-  const breakOff = (road: Road, { status, error }: OwnAnswer, unclear: boolean): void => {
+  const breakOff = (upstreamConnection: UpstreamConnection, { status, error }: OwnAnswer, unclear: boolean): void => {
     client.refused(status, error)
-    road.down.stop()
-    lane?.dropRoad()
+    upstreamConnection.down.stop()
+    upstreamSession?.dropRoad()
     if (!unclear) {
-      endAfter(road, error)
+      endAfter(upstreamConnection, error)
       return
     }
     closeLane(error)
@@ -66,21 +66,21 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     // Its callback comes when all that was written before is out.
     socket.write('', client.reset)
   }
-  const upgrade = (road: Road): void => {
-    const former = lane!
-    lane = null
+  const upgrade = (upstreamConnection: UpstreamConnection): void => {
+    const former = upstreamSession!
+    upstreamSession = null
     former.handOverRoad()
-    tunnelOf(context, client, road.wire, former.admission, 'http', (error) => former.close(error))
+    tunnelOf(context, client, upstreamConnection.wire, former.admission, 'http', (error) => former.close(error))
   }
   /** A client that sends requests and does not read the answers is not read from either. */
-  const whenRead = ({ down }: Road, next: () => void): void => {
+  const whenRead = ({ down }: UpstreamConnection, next: () => void): void => {
     if (!wire.socket.writableNeedDrain || wire.socket.writableLength === 0) {
       next()
       return
     }
     wire.use({
       bytes: (chunk) => {
-        wire.unread(chunk)
+        wire.unshift(chunk)
         return false
       },
       end: () => undefined,
@@ -93,26 +93,26 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     })
   }
 
-  const send = (request: ForwardRequest, road: Road, next: () => void): void => {
-    road.wire.socket.write(request.head, 'latin1')
-    const again = road.used && request.repeatable
-    road.used = true
+  const send = (request: ForwardRequest, upstreamConnection: UpstreamConnection, next: () => void): void => {
+    upstreamConnection.wire.socket.write(request.head, 'latin1')
+    const again = upstreamConnection.used && request.repeatable
+    upstreamConnection.used = true
     watch.within(limits.idleMs, () => running?.fail(timeout))
     let exchange: Exchange | null = null
     let over = false
-    const ended = (ending: Ending): void => {
+    const ended = (ending: ExchangeEnd): void => {
       if (running === exchange) running = null
       over = true
-      finish(ending, request, road, next, again)
+      finish(ending, request, upstreamConnection, next, again)
     }
     exchange = runExchange({
       request,
       client: wire,
-      upstream: road.wire,
-      up: road.up,
-      down: road.down,
+      upstream: upstreamConnection.wire,
+      up: upstreamConnection.up,
+      down: upstreamConnection.down,
       responseHeadBytes: limits.responseHeadBytes,
-      told: road.told,
+      routeHeaders: upstreamConnection.routeHeaders,
       persists: () => !draining,
       touch: watch.touch,
       ended,
@@ -120,31 +120,31 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     if (!over) running = exchange
   }
   const finish = (
-    ending: Ending,
+    ending: ExchangeEnd,
     request: ForwardRequest,
-    road: Road,
+    upstreamConnection: UpstreamConnection,
     next: () => void,
     again: boolean,
   ): void => {
     switch (ending.kind) {
       case 'done':
-        if (ending.upstreamReusable) lane?.leaveRoad()
-        else lane?.dropRoad()
-        if (ending.clientPersists) whenRead(road, next)
-        else endAfter(road, null)
+        if (ending.upstreamReusable) upstreamSession?.leaveRoad()
+        else upstreamSession?.dropRoad()
+        if (ending.clientPersists) whenRead(upstreamConnection, next)
+        else endAfter(upstreamConnection, null)
         return
       case 'upgraded':
-        upgrade(road)
+        upgrade(upstreamConnection)
         return
       case 'unanswered':
-        lane?.dropRoad()
+        upstreamSession?.dropRoad()
         // The target closed the idle connection just when the request came.
         if (again && ending.unheard && ending.answer.error === 'target_closed')
           containBuild(request, next, true)
         else refuse(ending.answer, request)
         return
       case 'broken':
-        breakOff(road, ending.why, ending.unclear)
+        breakOff(upstreamConnection, ending.why, ending.unclear)
         return
       default:
         ending satisfies never
@@ -152,31 +152,31 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
   }
 
   const admit = async ({ authorization, target }: ForwardRequest): Promise<Denied | null> => {
-    if (lane?.serves(authorization, target)) return null
+    if (upstreamSession?.serves(authorization, target)) return null
     closeLane(null)
     const admission = await client.admit('http', credentialsOf(authorization))
     if (admission.denied) return admission
-    lane = createLane(context, client, admission, { authorization, target }, (why) => running?.fail(why))
+    upstreamSession = createUpstreamSession(context, client, admission, { authorization, target }, (why) => running?.fail(why))
     return null
   }
-  const prepare = async (request: ForwardRequest, paid: boolean): Promise<Road | Denied> => {
+  const prepare = async (request: ForwardRequest, paid: boolean): Promise<UpstreamConnection | Denied> => {
     const denied = await admit(request)
     if (denied) return denied
-    const used = lane!
-    const road = used.road() ?? (await used.build())
-    if ('denied' in road || paid) return road
-    return (await payWhole(used.admission.spending, request.length, 'up')) ?? road
+    const used = upstreamSession!
+    const upstreamConnection = used.connection() ?? (await used.connect())
+    if ('denied' in upstreamConnection || paid) return upstreamConnection
+    return (await chargeBytes(used.admission.spending, request.length, 'up')) ?? upstreamConnection
   }
   const build = async (request: ForwardRequest, next: () => void, paid: boolean): Promise<void> => {
-    client.rest('answer')
-    const road = await prepare(request, paid).catch((error) => {
+    client.detach('answer')
+    const upstreamConnection = await prepare(request, paid).catch((error) => {
       context.onFault(error)
-      return unavailable()
+      return gatewayUnavailable()
     })
-    if (client.gone.aborted) return closeLane(null)
-    if ('denied' in road) return refuse(road, request)
-    if (!paid) metrics.passed('up', request.length)
-    send(request, road, next)
+    if (client.disconnected.aborted) return closeLane(null)
+    if ('denied' in upstreamConnection) return refuse(upstreamConnection, request)
+    if (!paid) metrics.countBytes('up', request.length)
+    send(request, upstreamConnection, next)
   }
   /** A fault leaves no connection to the target behind. */
   const containBuild = (request: ForwardRequest, next: () => void, paid: boolean): void =>
@@ -188,11 +188,11 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     )
   return {
     forward: (request, next) => {
-      const road = lane?.serves(request.authorization, request.target) ? lane.road() : null
-      if (road === null || !takeWhole(lane!.admission.spending, request.length, 'up'))
+      const upstreamConnection = upstreamSession?.serves(request.authorization, request.target) ? upstreamSession.connection() : null
+      if (upstreamConnection === null || !reserveBytes(upstreamSession!.admission.spending, request.length, 'up'))
         return containBuild(request, next, false)
-      metrics.passed('up', request.length)
-      send(request, road, next)
+      metrics.countBytes('up', request.length)
+      send(request, upstreamConnection, next)
     },
     close: () => closeLane(null),
     drain: () => {

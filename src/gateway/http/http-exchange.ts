@@ -1,4 +1,4 @@
-import type { Hand, Wire } from '../accept/buffered-socket.ts'
+import type { ConnectionHandler, BufferedSocket } from '../accept/buffered-socket.ts'
 import { targetClosed } from '../dial/dial-result.ts'
 import type { Pump } from '../relay/pump.ts'
 import { type BodyReader, type Framing, framingOf, readerOf } from './body.ts'
@@ -48,17 +48,17 @@ export const parseResponse = (head: Head, method: string): Response => {
 export const responseHead = (
   { status, reason, connection }: Response,
   said: 'close' | 'keep-alive' | null,
-  told: string,
+  routeHeaders: string,
 ): string => {
   let head = `HTTP/1.1 ${status}${reason}\r\n`
   for (const { line } of connection.passed) head += `${line}\r\n`
   if (connection.upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${connection.upgrade}\r\n`
   else if (said !== null) head += `Connection: ${said}\r\n`
-  return `${head}${told}\r\n`
+  return `${head}${routeHeaders}\r\n`
 }
 
 /** How a request and its answer ended. */
-export type Ending =
+export type ExchangeEnd =
   /** Both are over. */
   | { readonly kind: 'done'; readonly upstreamReusable: boolean; readonly clientPersists: boolean }
   /** The connection speaks something else now; the target's 101 waits on its wire. */
@@ -70,17 +70,17 @@ export type Ending =
 
 export type ExchangeParts = {
   readonly request: ForwardRequest
-  readonly client: Wire
-  readonly upstream: Wire
+  readonly client: BufferedSocket
+  readonly upstream: BufferedSocket
   readonly up: Pump
   readonly down: Pump
   readonly responseHeadBytes: number
   /** Header lines of the gateway for the answer. */
-  readonly told: string
+  readonly routeHeaders: string
   /** Whether the client's connection may go on after this. */
   persists(): boolean
   touch(): void
-  ended(ending: Ending): void
+  ended(ending: ExchangeEnd): void
 }
 
 export type Exchange = { fail(answer: OwnAnswer): void }
@@ -103,7 +103,7 @@ const joinedBytes = 16_384
 
 /** One request, whose head has gone out, and its answer. */
 export const runExchange = (parts: ExchangeParts): Exchange => {
-  const { request, client, upstream, up, down, responseHeadBytes, told, persists, touch, ended } = parts
+  const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } = parts
   const body = readerOf(request.framing)
   const heads = createHeadCollector(responseHeadBytes)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null
@@ -113,7 +113,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
   let unheard = true
   let over = false
 
-  const finish = (ending: Ending): void => {
+  const finish = (ending: ExchangeEnd): void => {
     if (over) return
     over = true
     ended(ending)
@@ -172,7 +172,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     const said = clientPersists ? (request.version === 0 ? 'keep-alive' : null) : 'close'
     const reader = readerOf(framing)
     answer = { response, reader }
-    return passHead(responseHead(response, said, told), rest, reader)
+    return passHead(responseHead(response, said, routeHeaders), rest, reader)
   }
   const passInterim = (response: Response, rest: Buffer): boolean => {
     interim += 1
@@ -185,8 +185,8 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     if (response.status === 101) {
       if (request.upgrade === null || response.connection.upgrade === null)
         throw new BadMessage('it changes the protocol without being asked')
-      const text = responseHead(response, null, told)
-      upstream.unread(Buffer.concat([Buffer.from(text, 'latin1'), rest]))
+      const text = responseHead(response, null, routeHeaders)
+      upstream.unshift(Buffer.concat([Buffer.from(text, 'latin1'), rest]))
       finish({ kind: 'upgraded' })
       return false
     }
@@ -198,19 +198,19 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     return found === null || answered(found.head, found.rest)
   }
 
-  const clientHand: Hand = {
+  const clientHandler: ConnectionHandler = {
     bytes: (chunk) =>
       reading(() => {
         touch()
         if (body.done) {
           // The next request; it is read when this one is over.
-          client.unread(chunk)
+          client.unshift(chunk)
           return false
         }
         const taken = body.take(chunk)
         const goOn = up.write(taken === chunk.length ? chunk : chunk.subarray(0, taken))
         const rest = chunk.subarray(taken)
-        client.unread(rest)
+        client.unshift(rest)
         settle()
         return goOn && rest.length === 0
       }, badBody),
@@ -231,7 +231,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     if (whole) finish({ kind: 'done', upstreamReusable: false, clientPersists: false })
     else fail(targetClosed())
   }
-  const targetHand: Hand = {
+  const targetHandler: ConnectionHandler = {
     bytes: (chunk) =>
       reading(() => {
         touch()
@@ -243,7 +243,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     closed: lost,
     holds: () => down.holds(),
   }
-  upstream.use(targetHand)
-  if (!over) client.use(clientHand)
+  upstream.use(targetHandler)
+  if (!over) client.use(clientHandler)
   return { fail }
 }

@@ -1,7 +1,7 @@
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
-import { openRoute, toldOf } from '../dial/open-route.ts'
-import { blocked } from '../refusals.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
+import { openRoute, formatRouteHeaders } from '../dial/open-route.ts'
+import { targetBlocked } from '../refusals.ts'
 import { tunnelOf } from '../relay/tunnel.ts'
 import { type Forwarding, createForwarding } from './forward.ts'
 import { BadMessage, type Head, createHeadCollector } from './message-head.ts'
@@ -10,12 +10,12 @@ import { type ConnectRequest, SchemeRefused, credentialsOf, parseRequest } from 
 
 /** CONNECT: admits, connects, answers, and passes on bytes. */
 export const serveConnect = async (
-  context: Context,
+  context: GatewayContext,
   client: Client,
   { target, authorization }: ConnectRequest,
 ): Promise<void> => {
   const { limits } = context
-  client.rest('tunnel')
+  client.detach('tunnel')
   const admission = await client.admit('connect', credentialsOf(authorization))
   if (admission.denied) return answerAndEnd(client, admission, limits.lingerMs)
   const opened = await openRoute(context, client, admission, target)
@@ -23,7 +23,7 @@ export const serveConnect = async (
     admission.close({ error: opened.error, host: target.host })
     return answerAndEnd(client, opened, limits.lingerMs)
   }
-  client.wire.socket.write(`HTTP/1.1 200 Connection established\r\n${toldOf(opened)}\r\n`, 'latin1')
+  client.wire.socket.write(`HTTP/1.1 200 Connection established\r\n${formatRouteHeaders(opened)}\r\n`, 'latin1')
   tunnelOf(context, client, opened.wire, admission, 'connect', (error) =>
     admission.close({ error, host: target.host }),
   )
@@ -47,7 +47,7 @@ const withoutEmptyLine = (chunk: Buffer): Buffer =>
   chunk[0] === cr && chunk[1] === lf ? chunk.subarray(2) : chunk
 
 /** Speaks HTTP/1 with one client: CONNECT, or requests in absolute form one after another. */
-export const serveHttp = (context: Context, client: Client): void => {
+export const serveHttp = (context: GatewayContext, client: Client): void => {
   const { limits } = context
   const { wire, watch } = client
   const heads = createHeadCollector(limits.headBytes)
@@ -70,12 +70,12 @@ export const serveHttp = (context: Context, client: Client): void => {
   }
   /** A scheme that is not forwarded is told only to those who may ask. */
   const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
-    client.rest('answer')
+    client.detach('answer')
     forwarding?.close()
     const admission = await client.admit('http', credentialsOf(authorization))
     const why = admission.denied
       ? admission
-      : blocked('Only http:// is forwarded; everything else goes through CONNECT.')
+      : targetBlocked('Only http:// is forwarded; everything else goes through CONNECT.')
     if (!admission.denied) admission.close({ error: why.error, host: null })
     answerAndEnd(client, why, limits.lingerMs)
   }
@@ -101,7 +101,7 @@ export const serveHttp = (context: Context, client: Client): void => {
       if (!heads.begun && between) watch.within(limits.headMs, late)
       const found = heads.add(rest)
       if (found === null) return true
-      wire.unread(found.rest)
+      wire.unshift(found.rest)
       serve(found.head)
     } catch (error) {
       refused(error)

@@ -131,7 +131,7 @@ export const listOf = (fields: readonly Field[], name: string): readonly string[
     .filter((member) => member !== '')
 
 /** The one value of a field, null where it is absent. @throws BadMessage when it is there twice */
-export const onlyOne = (fields: readonly Field[], name: string): string | null => {
+export const singleHeader = (fields: readonly Field[], name: string): string | null => {
   let found: string | null = null
   for (const field of fields) {
     if (field.name !== name) continue

@@ -1,5 +1,5 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { discarding } from '../accept/buffered-socket.ts'
+import { discardHandler } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
 import type { Denied } from '../gateway-ports.ts'
 import { reasonOf } from '../refusals.ts'
@@ -57,7 +57,7 @@ export const answerAndEnd = (
   watch.within(lingerMs, () => socket.destroy())
   let read = 0
   wire.use({
-    ...discarding,
+    ...discardHandler,
     bytes: ({ length }) => {
       read += length
       if (read > lingerBytes) socket.destroy()

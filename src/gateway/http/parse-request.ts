@@ -1,6 +1,6 @@
 import { type Target, hostText, parseAuthority } from '../targets/targets.ts'
 import { type Framing, framingOf } from './body.ts'
-import { BadMessage, type Head, connectionOf, onlyOne } from './message-head.ts'
+import { BadMessage, type Head, connectionOf, singleHeader } from './message-head.ts'
 
 type Common = {
   readonly target: Target
@@ -50,8 +50,8 @@ const parseConnect = (authority: string, fields: Head['fields'], version: 0 | 1)
   if (target === null) throw badTarget()
   const framing = framingOf(fields, version)
   if (framing !== null && framing.kind !== 'none') throw new BadMessage('CONNECT has no body')
-  onlyOne(fields, 'host')
-  return { kind: 'connect', target, authorization: onlyOne(fields, 'proxy-authorization') }
+  singleHeader(fields, 'host')
+  return { kind: 'connect', target, authorization: singleHeader(fields, 'proxy-authorization') }
 }
 
 /** Where the path begins: at the first `/` or `?` after the authority. */
@@ -71,14 +71,14 @@ const parseForward = (
   const found = scheme.exec(url)
   if (found === null)
     throw new BadMessage('this is a proxy: the request line has to name the whole URL, http://host/path')
-  const authorization = onlyOne(fields, 'proxy-authorization')
+  const authorization = singleHeader(fields, 'proxy-authorization')
   if (found[1]!.toLowerCase() !== 'http') throw new SchemeRefused(authorization)
   if (url.includes('#') || url.includes('\\')) throw badTarget()
   const { authority, path } = splitUrl(url.slice(found[0].length))
   if (authority.includes('@')) throw new BadMessage('a user in the URL; send an Authorization header')
   const target = parseAuthority(authority, httpPort)
   if (target === null) throw badTarget()
-  onlyOne(fields, 'host')
+  singleHeader(fields, 'host')
   const { close, keepAlive, upgrade, passed } = connectionOf(fields)
   const framing = framingOf(fields, version) ?? { kind: 'none' }
   const asked = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path

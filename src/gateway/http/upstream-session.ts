@@ -1,20 +1,20 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import type { Wire } from '../accept/buffered-socket.ts'
+import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import { targetClosed } from '../dial/dial-result.ts'
-import { openRoute, toldOf } from '../dial/open-route.ts'
+import { openRoute, formatRouteHeaders } from '../dial/open-route.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
 import { Pump } from '../relay/pump.ts'
 import type { Target } from '../targets/targets.ts'
 
 /** A connection to the target with its two directions. */
-export type Road = {
-  readonly wire: Wire
+export type UpstreamConnection = {
+  readonly wire: BufferedSocket
   readonly up: Pump
   readonly down: Pump
   /** Header lines of the gateway. */
-  readonly told: string
+  readonly routeHeaders: string
   /** Whether a request has gone over it before. */
   used: boolean
 }
@@ -23,15 +23,15 @@ export type Road = {
  * What one client connection has for requests with the same credentials to the same target: one admission, and one connection
  * to the target that is used again.
  */
-export type Lane = {
+export type UpstreamSession = {
   readonly admission: Admission
   readonly target: Target
   /** Whether a request of these may go over it. */
   serves(authorization: string | null, target: Target): boolean
   /** The connection that is there, if it is. */
-  road(): Road | null
+  connection(): UpstreamConnection | null
   /** A new one. */
-  build(): Promise<Road | Denied>
+  connect(): Promise<UpstreamConnection | Denied>
   /** The connection waits for the next request. */
   leaveRoad(): void
   /** Closes the connection. */
@@ -41,53 +41,53 @@ export type Lane = {
   close(error: Failure | null): void
 }
 
-export const createLane = (
-  context: Context,
+export const createUpstreamSession = (
+  context: GatewayContext,
   client: Client,
   admission: Admission,
   { authorization, target }: { readonly authorization: string | null; readonly target: Target },
   onDenied: (why: Denied) => void,
-): Lane => {
-  const { metrics, cuts } = context
+): UpstreamSession => {
+  const { metrics, abortHandlers } = context
   const { spending } = admission
-  let road: Road | null = null
+  let upstreamConnection: UpstreamConnection | null = null
   let closed = false
   metrics.opened('http')
 
   const destroy = (): void => {
-    road?.up.stop()
-    road?.wire.socket.destroy()
-    road = null
+    upstreamConnection?.up.stop()
+    upstreamConnection?.wire.socket.destroy()
+    upstreamConnection = null
   }
-  const pumpTo = (to: Wire, from: Wire, direction: 'up' | 'down'): Pump =>
+  const pumpTo = (to: BufferedSocket, from: BufferedSocket, direction: 'up' | 'down'): Pump =>
     new Pump({
       from,
       to,
       spending,
       direction,
-      passed: (bytes) => {
+      onForwarded: (bytes) => {
         client.watch.touch()
-        metrics.passed(direction, bytes)
+        metrics.countBytes(direction, bytes)
       },
       denied: onDenied,
     })
   /** Between two requests a target has nothing to say: what it says then would be taken for the next answer. */
-  const idle = (built: Road): void =>
+  const idle = (built: UpstreamConnection): void =>
     built.wire.use({
       bytes: () => {
-        if (road === built) destroy()
+        if (upstreamConnection === built) destroy()
         return false
       },
       end: () => {
-        if (road === built) destroy()
+        if (upstreamConnection === built) destroy()
       },
       drain: () => built.up.drained(),
       closed: () => {
-        if (road === built) destroy()
+        if (upstreamConnection === built) destroy()
       },
       holds: () => built.down.holds(),
     })
-  const uncut = cuts.on(spending.ended, onDenied)
+  const uncut = abortHandlers.on(spending.ended, onDenied)
   return {
     admission,
     target,
@@ -97,28 +97,28 @@ export const createLane = (
       authorization === otherAuthorization &&
       target.host === other.host &&
       target.port === other.port,
-    road: () => road,
-    build: async () => {
+    connection: () => upstreamConnection,
+    connect: async () => {
       const opened = await openRoute(context, client, admission, target)
       if (opened.denied) return opened
       const { wire } = opened
-      road = {
+      upstreamConnection = {
         wire,
         up: pumpTo(wire, client.wire, 'up'),
         down: pumpTo(client.wire, wire, 'down'),
-        told: toldOf(opened),
+        routeHeaders: formatRouteHeaders(opened),
         used: false,
       }
-      idle(road)
-      if (closed || client.gone.aborted) destroy()
-      return road ?? targetClosed()
+      idle(upstreamConnection)
+      if (closed || client.disconnected.aborted) destroy()
+      return upstreamConnection ?? targetClosed()
     },
     leaveRoad: () => {
-      if (road) idle(road)
+      if (upstreamConnection) idle(upstreamConnection)
     },
     dropRoad: destroy,
     handOverRoad: () => {
-      road = null
+      upstreamConnection = null
       uncut()
     },
     close: (error) => {

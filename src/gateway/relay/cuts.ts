@@ -3,7 +3,7 @@ import type { OnFault } from '../refusals.ts'
 
 type Cut = (why: Denied) => void
 
-export type Cuts = {
+export type AbortHandlers = {
   /** Calls `cut` when the signal is aborted, at once if it is already. @returns what takes it off again */
   on(signal: AbortSignal, cut: Cut): () => void
 }
@@ -17,17 +17,17 @@ const thrown: OnFault = (error) => {
  * signal has one listener and a set.
  * @param onFault told of a cut that throws: the others go on
  */
-export const createCuts = (onFault: OnFault = thrown): Cuts => {
+export const createAbortHandlers = (onFault: OnFault = thrown): AbortHandlers => {
   const known = new WeakMap<AbortSignal, Set<Cut>>()
   const setOf = (signal: AbortSignal): Set<Cut> => {
     const before = known.get(signal)
     if (before) return before
-    const cuts = new Set<Cut>()
-    known.set(signal, cuts)
+    const abortHandlers = new Set<Cut>()
+    known.set(signal, abortHandlers)
     signal.addEventListener(
       'abort',
       () => {
-        for (const cut of [...cuts])
+        for (const cut of [...abortHandlers])
           try {
             cut(signal.reason as Denied)
           } catch (error) {
@@ -36,7 +36,7 @@ export const createCuts = (onFault: OnFault = thrown): Cuts => {
       },
       { once: true },
     )
-    return cuts
+    return abortHandlers
   }
   return {
     on: (signal, cut) => {
@@ -44,9 +44,9 @@ export const createCuts = (onFault: OnFault = thrown): Cuts => {
         cut(signal.reason as Denied)
         return () => undefined
       }
-      const cuts = setOf(signal)
-      cuts.add(cut)
-      return () => void cuts.delete(cut)
+      const abortHandlers = setOf(signal)
+      abortHandlers.add(cut)
+      return () => void abortHandlers.delete(cut)
     },
   }
 }

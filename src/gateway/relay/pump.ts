@@ -1,9 +1,9 @@
-import type { Wire } from '../accept/buffered-socket.ts'
+import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
-import { unavailable } from '../refusals.ts'
+import { gatewayUnavailable } from '../refusals.ts'
 
 /** Takes all of so many bytes or none. @returns whether they were taken */
-export const takeWhole = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
+export const reserveBytes = (spending: Spending, bytes: number, direction: 'up' | 'down'): boolean => {
   const granted = spending.take(bytes, direction)
   if (granted === bytes) return true
   if (granted > 0) spending.giveBack(granted, direction)
@@ -14,12 +14,12 @@ export const takeWhole = (spending: Spending, bytes: number, direction: 'up' | '
 const maxTries = 100
 
 /** @returns null when all of the bytes were taken, or why none were */
-export const payWhole = async (
+export const chargeBytes = async (
   spending: Spending,
   bytes: number,
   direction: 'up' | 'down',
 ): Promise<Denied | null> => {
-  for (let tries = 0; !takeWhole(spending, bytes, direction); tries++) {
+  for (let tries = 0; !reserveBytes(spending, bytes, direction); tries++) {
     const why = await spending.more(bytes, bytes)
     if (why !== null) return why
     if (tries === maxTries) throw new Error('the budget promised more and gave nothing')
@@ -28,12 +28,12 @@ export const payWhole = async (
 }
 
 export type PumpParts = {
-  readonly from: Wire
-  readonly to: Wire
+  readonly from: BufferedSocket
+  readonly to: BufferedSocket
   readonly spending: Spending
   readonly direction: 'up' | 'down'
   /** Bytes are on their way to the sink. */
-  passed(bytes: number): void
+  onForwarded(bytes: number): void
   /** Nothing more may be passed on. */
   denied(why: Denied): void
 }
@@ -99,13 +99,13 @@ export class Pump {
   }
 
   #pass(chunk: Buffer): boolean {
-    const { to, spending, direction, passed } = this.#parts
+    const { to, spending, direction, onForwarded } = this.#parts
     const { socket } = to
     if (!socket.writable) {
       spending.giveBack(chunk.length, direction)
       return true
     }
-    passed(chunk.length)
+    onForwarded(chunk.length)
     socket.write(chunk)
     // What the kernel took at once is gone, however much it was.
     if (socket.writableLength === 0 || !socket.writableNeedDrain) return true
@@ -120,7 +120,7 @@ export class Pump {
     }
     this.#held = [rest]
     this.#ask().catch(() => {
-      if (!this.#stopped) this.#parts.denied(unavailable())
+      if (!this.#stopped) this.#parts.denied(gatewayUnavailable())
     })
   }
 

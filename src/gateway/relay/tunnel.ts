@@ -1,21 +1,21 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import type { Watch } from '../../platform/work/deadlines.ts'
-import { type Hand, type Wire, reset } from '../accept/buffered-socket.ts'
+import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
+import { type ConnectionHandler, type BufferedSocket, reset } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import type { Admission, Protocol, Spending } from '../gateway-ports.ts'
-import type { Cuts } from './cuts.ts'
+import type { AbortHandlers } from './cuts.ts'
 import { Pump } from './pump.ts'
 
 export type TunnelParts = {
-  readonly client: Wire
-  readonly upstream: Wire
+  readonly client: BufferedSocket
+  readonly upstream: BufferedSocket
   readonly spending: Spending
-  readonly watch: Watch
-  readonly cuts: Cuts
+  readonly watch: ConnectionDeadline
+  readonly abortHandlers: AbortHandlers
   readonly idleMs: number
   readonly lingerMs: number
-  passed(direction: 'up' | 'down', bytes: number): void
+  onForwarded(direction: 'up' | 'down', bytes: number): void
   /** Both connections are over; null: as they should be. */
   done(error: Failure | null): void
 }
@@ -40,23 +40,23 @@ class Tunnel {
   }
 
   run(): void {
-    const { client, upstream, spending, watch, cuts, idleMs } = this.parts
+    const { client, upstream, spending, watch, abortHandlers, idleMs } = this.parts
     watch.within(idleMs, () => this.#cut('idle_timeout'))
     client.use(new Side(this, client, upstream, 'client_reset'))
     upstream.use(new Side(this, upstream, client, 'target_reset'))
-    this.#uncut = cuts.on(spending.ended, (why) => this.#cut(why.error))
+    this.#uncut = abortHandlers.on(spending.ended, (why) => this.#cut(why.error))
   }
 
   #pump(direction: 'up' | 'down'): Pump {
-    const { client, upstream, spending, watch, passed } = this.parts
+    const { client, upstream, spending, watch, onForwarded } = this.parts
     return new Pump({
       from: direction === 'up' ? client : upstream,
       to: direction === 'up' ? upstream : client,
       spending,
       direction,
-      passed: (bytes) => {
+      onForwarded: (bytes) => {
         watch.touch()
-        passed(direction, bytes)
+        onForwarded(direction, bytes)
       },
       denied: (why) => this.#cut(why.error),
     })
@@ -102,7 +102,7 @@ class Tunnel {
   }
 
   /** One side failed: the other gets what it was sent, and then a reset, so that it does not take the part for the whole. */
-  breakOff({ socket }: Wire): void {
+  breakOff({ socket }: BufferedSocket): void {
     if (socket.destroyed) return
     if (socket.writableLength === 0) {
       reset(socket)
@@ -115,14 +115,14 @@ class Tunnel {
 }
 
 /** What handles the bytes of one of the two connections. */
-class Side implements Hand {
+class Side implements ConnectionHandler {
   readonly #tunnel: Tunnel
-  readonly #own: Wire
-  readonly #other: Wire
+  readonly #own: BufferedSocket
+  readonly #other: BufferedSocket
   readonly #whenBroken: Failure
   #ended = false
 
-  constructor(tunnel: Tunnel, own: Wire, other: Wire, whenBroken: Failure) {
+  constructor(tunnel: Tunnel, own: BufferedSocket, other: BufferedSocket, whenBroken: Failure) {
     this.#tunnel = tunnel
     this.#own = own
     this.#other = other
@@ -173,9 +173,9 @@ export const runTunnel = (parts: TunnelParts): void => new Tunnel(parts).run()
 
 /** Runs a tunnel for a client to its end. @param done is told the error word, null: none */
 export const tunnelOf = (
-  { limits, metrics, cuts }: Context,
+  { limits, metrics, abortHandlers }: GatewayContext,
   client: Client,
-  upstream: Wire,
+  upstream: BufferedSocket,
   { spending }: Admission,
   protocol: Protocol,
   done: (error: Failure | null) => void,
@@ -186,10 +186,10 @@ export const tunnelOf = (
     upstream,
     spending,
     watch: client.watch,
-    cuts,
+    abortHandlers,
     idleMs: limits.idleMs,
     lingerMs: limits.lingerMs,
-    passed: metrics.passed,
+    onForwarded: metrics.countBytes,
     done: (error: Failure | null) => {
       metrics.closed(protocol)
       done(error)

@@ -1,10 +1,10 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
-import { discarding } from '../accept/buffered-socket.ts'
+import { discardHandler } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import { openRoute } from '../dial/open-route.ts'
 import type { Admission, Denied } from '../gateway-ports.ts'
-import { blocked, socksReplies, socksReplyOf } from '../refusals.ts'
+import { targetBlocked, socksReplies, socksReplyOf } from '../refusals.ts'
 import { tunnelOf } from '../relay/tunnel.ts'
 import { decodeTarget, socksReply, version } from './socks-messages.ts'
 import { associate } from './udp-associate.ts'
@@ -39,9 +39,9 @@ const readPassword = (bytes: Buffer): Read<{ username: string; password: string 
   }
 }
 
-type Asked = { readonly command: number; readonly destination: ReturnType<typeof decodeTarget> }
+type SocksRequest = { readonly command: number; readonly destination: ReturnType<typeof decodeTarget> }
 
-const readRequest = (bytes: Buffer): Read<Asked | 'bad'> => {
+const readRequest = (bytes: Buffer): Read<SocksRequest | 'bad'> => {
   if (bytes.length < 5) return null
   if (bytes[0] !== version || bytes[2] !== 0) return { value: 'bad', length: bytes.length }
   const destination = decodeTarget(bytes, 3)
@@ -51,7 +51,7 @@ const readRequest = (bytes: Buffer): Read<Asked | 'bad'> => {
 }
 
 /** Speaks SOCKS5 (RFC 1928) with user name and password (RFC 1929), or without from an address that is known. */
-export const serveSocks = (context: Context, client: Client): void => {
+export const serveSocks = (context: GatewayContext, client: Client): void => {
   const { limits } = context
   const { wire, watch } = client
   const { socket } = wire
@@ -69,8 +69,8 @@ export const serveSocks = (context: Context, client: Client): void => {
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
         const found = parse(bytes)
         if (found === null) return true
-        wire.unread(bytes.subarray(found.length))
-        client.rest('tunnel')
+        wire.unshift(bytes.subarray(found.length))
+        client.detach('tunnel')
         then(found.value)
         return false
       },
@@ -85,7 +85,7 @@ export const serveSocks = (context: Context, client: Client): void => {
   }
   const end = (last: Buffer): void => {
     watch.within(limits.lingerMs, () => socket.destroy())
-    wire.use(discarding)
+    wire.use(discardHandler)
     socket.end(last)
   }
   const refuse = (why: Denied, host: string | null): void => {
@@ -100,7 +100,7 @@ export const serveSocks = (context: Context, client: Client): void => {
     end(socksReply(reply))
   }
 
-  const connect = async (known: Admission, { destination }: Asked): Promise<void> => {
+  const connect = async (known: Admission, { destination }: SocksRequest): Promise<void> => {
     if (destination.kind !== 'read' || destination.target === null)
       return endWith(socksReplies.hostUnreachable, 'bad_target')
     const { target } = destination
@@ -112,20 +112,20 @@ export const serveSocks = (context: Context, client: Client): void => {
       known.close({ error, host: target.host }),
     )
   }
-  const serve = (known: Admission | Denied, asked: Asked | 'bad'): void => {
+  const serve = (known: Admission | Denied, asked: SocksRequest | 'bad'): void => {
     if (asked === 'bad') endWith(socksReplies.failure, 'bad_request')
     else if (known.denied) refuse(known, null)
     else if (asked.destination.kind === 'unknown_type')
       endWith(socksReplies.addressNotSupported, 'bad_request')
     else obey(known, asked)
   }
-  const obey = (known: Admission, asked: Asked): void => {
+  const obey = (known: Admission, asked: SocksRequest): void => {
     switch (asked.command) {
       case commands.connect:
         client.contain(connect(known, asked))
         return
       case commands.bind:
-        refuse(blocked('BIND is not supported.'), null)
+        refuse(targetBlocked('BIND is not supported.'), null)
         return
       case commands.associate:
         admission = null
@@ -143,7 +143,7 @@ export const serveSocks = (context: Context, client: Client): void => {
   /** After the log-in; a refusal other than of who it is waits for the request, whose reply can say more. */
   const awaitRequest = (known: Admission | Denied): void => {
     if (!known.denied) admission = known
-    if (client.gone.aborted) close(null)
+    if (client.disconnected.aborted) close(null)
     else read(readRequest, (asked) => serve(known, asked))
   }
   const withPassword = (): void => {

@@ -3,25 +3,25 @@ import { isIP, isIPv6 } from 'node:net'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { unmapped } from '../../platform/http/client-address.ts'
 import type { Client } from '../accept/client-connection.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import { routeOf, sessionOf } from '../dial/open-route.ts'
-import { addressIn } from '../dial/via-exit.ts'
+import { addressOfPrefix } from '../dial/via-exit.ts'
 import type { Admission, Denied, Route } from '../gateway-ports.ts'
-import { refuse, sessionFailed, socksReplies, unavailable } from '../refusals.ts'
-import { takeWhole } from '../relay/pump.ts'
+import { refuse, sessionFailed, socksReplies, gatewayUnavailable } from '../refusals.ts'
+import { reserveBytes } from '../relay/pump.ts'
 import { decodeTarget, encodeTarget, socksReply } from './socks-messages.ts'
-import { type Arrived, type Toll, type UdpWay, type WayRequest, bindUdp, directWay, sendDatagram, socksWay } from './udp-upstreams.ts'
+import { type OnDatagram, type DatagramCharge, type UdpUpstream, type UdpUpstreamRequest, bindUdp, directUdpUpstream, sendDatagram, socksUdpUpstream } from './udp-upstreams.ts'
 
 /** @throws when the exit does not relay UDP */
-export const openUdpWay = async (context: Context, request: WayRequest): Promise<UdpWay> => {
+export const openUdpUpstream = async (context: GatewayContext, request: UdpUpstreamRequest): Promise<UdpUpstream> => {
   const { via, sandbox } = request.exit
   switch (via.kind) {
     case 'direct':
-      return directWay(context, via.localAddress, sandbox, request.arrived)
+      return directUdpUpstream(context, via.localAddress, sandbox, request.onDatagram)
     case 'prefix':
-      return directWay(context, addressIn(via.prefix, request.session), sandbox, request.arrived)
+      return directUdpUpstream(context, addressOfPrefix(via.prefix, request.session), sandbox, request.onDatagram)
     case 'socks5':
-      return socksWay(context, via, request)
+      return socksUdpUpstream(context, via, request)
     case 'http':
     case 'https':
       throw new Error('an HTTP proxy relays no UDP')
@@ -40,11 +40,11 @@ const noRelay = (): Denied => refuse(502, 'exit_failed', 'The exit does not rela
  * tried again. Never rejects. @returns the route too, to be closed with the way
  */
 export const openUdpRoute = async (
-  context: Context,
-  client: Pick<Client, 'gone'>,
+  context: GatewayContext,
+  client: Pick<Client, 'disconnected'>,
   admission: Admission,
-  arrived: Arrived,
-): Promise<{ readonly denied: false; readonly route: Route; readonly way: UdpWay } | Denied> => {
+  onDatagram: OnDatagram,
+): Promise<{ readonly denied: false; readonly route: Route; readonly way: UdpUpstream } | Denied> => {
   const { limits, clock } = context
   const { dedicated } = admission
   const deadlineMs = clock() + limits.dialMs
@@ -54,23 +54,23 @@ export const openUdpRoute = async (
     if (route.denied) return route
     const startedMs = clock()
     const timeoutMs = Math.min(exitMs, deadlineMs - startedMs)
-    if (client.gone.aborted || timeoutMs <= 0) {
+    if (client.disconnected.aborted || timeoutMs <= 0) {
       route.done('unused', 0)
       route.close()
       return noRelay()
     }
     try {
-      const way = await openUdpWay(context, {
+      const way = await openUdpUpstream(context, {
         exit: route.exit,
         session: route.sessionName ?? session,
         timeoutMs,
-        signal: client.gone,
-        arrived,
+        signal: client.disconnected,
+        onDatagram,
       })
       route.done('connected', clock() - startedMs)
       return { denied: false, route, way }
     } catch {
-      route.done(client.gone.aborted ? 'unused' : 'failed', clock() - startedMs)
+      route.done(client.disconnected.aborted ? 'unused' : 'failed', clock() - startedMs)
       route.close()
     }
   }
@@ -95,12 +95,12 @@ const readDatagram = (bytes: Buffer) => {
  * datagrams from that client alone; a datagram that the budget does not cover whole is dropped.
  */
 export const associate = async (
-  context: Context,
+  context: GatewayContext,
   client: Client,
   admission: Admission,
   refused: (why: Denied) => void,
 ): Promise<void> => {
-  const { limits, metrics, cuts } = context
+  const { limits, metrics, abortHandlers } = context
   const { wire, watch } = client
   const { spending, line, dedicated } = admission
   const fail = (why: Denied): void => {
@@ -117,19 +117,19 @@ export const associate = async (
   let relay: UdpSocket
   let uncut = (): void => undefined
 
-  const tollOf = ({ length }: Buffer, direction: 'up' | 'down'): Toll => ({
-    take: () => takeWhole(spending, length, direction),
+  const chargeOf = ({ length }: Buffer, direction: 'up' | 'down'): DatagramCharge => ({
+    reserve: () => reserveBytes(spending, length, direction),
     sent: () => {
       watch.touch()
-      metrics.passed(direction, length)
+      metrics.countBytes(direction, length)
     },
-    lost: () => spending.giveBack(length, direction),
+    refund: () => spending.giveBack(length, direction),
   })
   const toClient = (from: { readonly address: string; readonly port: number }, payload: Buffer): void => {
     if (over || peer === null) return
     const host = unmapped(from.address)
     const header = encodeTarget({ host, family: isIP(host) as 4 | 6, port: from.port })
-    sendDatagram(relay, [headerStart, header, payload], tollOf(payload, 'down'), peer)
+    sendDatagram(relay, [headerStart, header, payload], chargeOf(payload, 'down'), peer)
   }
   const opened = await openUdpRoute(context, client, admission, toClient)
   if (opened.denied) return fail(opened)
@@ -140,7 +140,7 @@ export const associate = async (
   } catch {
     route.close()
     way.close()
-    return fail(unavailable())
+    return fail(gatewayUnavailable())
   }
   const end = (why: Failure | null): void => {
     if (over) return
@@ -166,12 +166,12 @@ export const associate = async (
       const read = readDatagram(bytes)
       if (read === null) return
       peer ??= from
-      way.send(read.target, read.payload, tollOf(read.payload, 'up'))
+      way.send(read.target, read.payload, chargeOf(read.payload, 'up'))
     }),
   )
-  client.contain(way.lost.then(() => end('exit_failed')))
+  client.contain(way.closed.then(() => end('exit_failed')))
   metrics.opened('udp')
-  uncut = cuts.on(spending.ended, (why) => end(why.error))
+  uncut = abortHandlers.on(spending.ended, (why) => end(why.error))
   watch.within(limits.idleMs, () => end('idle_timeout'))
   wire.use({
     bytes: () => true,

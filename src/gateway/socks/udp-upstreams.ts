@@ -2,8 +2,8 @@ import { type Socket as UdpSocket, createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv4, isIPv6 } from 'node:net'
 import { unmapped } from '../../platform/http/client-address.ts'
-import { type Wire, discarding } from '../accept/buffered-socket.ts'
-import type { Context } from '../accept/gateway-context.ts'
+import { type BufferedSocket, discardHandler } from '../accept/buffered-socket.ts'
+import type { GatewayContext } from '../accept/gateway-context.ts'
 import { targetAddresses } from '../dial/direct.ts'
 import { type Endpoint, openEndpoint } from '../dial/exit-connection.ts'
 import { commandBySocks } from '../dial/via-exit.ts'
@@ -12,12 +12,12 @@ import type { Target, TargetRules } from '../targets/targets.ts'
 import { decodeTarget, encodeTarget } from './socks-messages.ts'
 
 /** What one datagram costs. */
-export type Toll = {
+export type DatagramCharge = {
   /** Takes all of it, just before the datagram goes. @returns whether it may go */
-  take(): boolean
+  reserve(): boolean
   sent(): void
   /** It did not go after all: what was taken is given back. */
-  lost(): void
+  refund(): void
 }
 
 /** What fits into a datagram over IPv4; more is not tried over IPv6 either. */
@@ -43,23 +43,23 @@ export const bindUdp = async (family: 4 | 6, address: string | null): Promise<Ud
 export const sendDatagram = (
   socket: UdpSocket,
   parts: readonly Buffer[],
-  toll: Toll,
+  charge: DatagramCharge,
   to?: { readonly address: string; readonly port: number },
 ): void => {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0)
-  if (bytes > maxBytes || socket.getSendQueueSize() > maxQueuedBytes || !toll.take()) return
-  const done = (error: Error | null): void => (error === null ? toll.sent() : toll.lost())
+  if (bytes > maxBytes || socket.getSendQueueSize() > maxQueuedBytes || !charge.reserve()) return
+  const done = (error: Error | null): void => (error === null ? charge.sent() : charge.refund())
   if (to === undefined) socket.send(parts, done)
   else socket.send(parts, to.port, to.address, done)
 }
 
 /** From this machine: a target may answer only after it was sent something. */
-export const directWay = (
-  context: Context,
+export const directUdpUpstream = (
+  context: GatewayContext,
   localAddress: string | null,
   loopback: boolean,
-  arrived: Arrived,
-): UdpWay => {
+  arrived: OnDatagram,
+): UdpUpstream => {
   const { rules, limits } = context
   const sockets = new Map<4 | 6, Promise<UdpSocket>>()
   const peers = new Set<string>()
@@ -78,7 +78,7 @@ export const directWay = (
     sockets.set(family, opened)
     return opened
   }
-  const send = async (target: Target, payload: Buffer, toll: Toll): Promise<void> => {
+  const send = async (target: Target, payload: Buffer, charge: DatagramCharge): Promise<void> => {
     const found = await targetAddresses(context, { target, localAddress, loopback })
     if ('denied' in found) return
     // Nothing tells that datagrams do not get there: IPv4 goes nearly everywhere.
@@ -89,15 +89,15 @@ export const directWay = (
     const socket = await socketFor(isIPv6(address) ? 6 : 4)
     if (closed) return
     peers.add(peer)
-    sendDatagram(socket, [payload], toll, { address, port: target.port })
+    sendDatagram(socket, [payload], charge, { address, port: target.port })
   }
   return {
-    send: (target, payload, toll) => {
+    send: (target, payload, charge) => {
       if (rules.refused(target)) return
       const waits = target.family === 0 ? 1 : 0
       if (waiting + waits > limits.udpWaiting) return
       waiting += waits
-      send(target, payload, toll)
+      send(target, payload, charge)
         .catch(() => undefined)
         .finally(() => {
           waiting -= waits
@@ -107,7 +107,7 @@ export const directWay = (
       closed = true
       for (const opened of sockets.values()) opened.then((socket) => socket.close()).catch(() => undefined)
     },
-    lost: new Promise(() => undefined),
+    closed: new Promise(() => undefined),
   }
 }
 
@@ -134,11 +134,11 @@ const relayOf = (
 }
 
 const relayThrough = async (
-  { rules }: Context,
-  control: Wire,
+  { rules }: GatewayContext,
+  control: BufferedSocket,
   bound: Buffer,
-  { exit, arrived }: WayRequest,
-): Promise<UdpWay> => {
+  { exit, onDatagram }: UdpUpstreamRequest,
+): Promise<UdpUpstream> => {
   const loopback = exit.sandbox
   const { host, port } = relayOf(bound, unmapped(control.socket.remoteAddress ?? ''), rules, loopback)
   const socket = await bindUdp(isIPv6(host) ? 6 : 4, null)
@@ -152,7 +152,7 @@ const relayThrough = async (
   socket.on('message', (bytes) => {
     const from = bytes.length < 4 || bytes[2] !== 0 ? null : decodeTarget(bytes, 3)
     if (from?.kind === 'read' && from.target !== null && from.target.family !== 0)
-      arrived({ address: from.target.host, port: from.target.port }, bytes.subarray(3 + from.length))
+      onDatagram({ address: from.target.host, port: from.target.port }, bytes.subarray(3 + from.length))
   })
   const { promise: lost, resolve } = Promise.withResolvers<void>()
   let closed = false
@@ -164,27 +164,27 @@ const relayThrough = async (
     resolve()
   }
   // An association lives as long as the connection that it was asked for on.
-  control.use({ ...discarding, end: close, closed: close })
+  control.use({ ...discardHandler, end: close, closed: close })
   const isRefused = (target: Target): boolean =>
     rules.refused(target) !== null ||
     (target.family === 0
       ? rules.refusedName(target.host, loopback)
       : rules.refusedAddress(target.host, target.port, loopback)) !== null
   return {
-    send: (target, payload, toll) => {
-      if (!closed && !isRefused(target)) sendDatagram(socket, [header, encodeTarget(target), payload], toll)
+    send: (target, payload, charge) => {
+      if (!closed && !isRefused(target)) sendDatagram(socket, [header, encodeTarget(target), payload], charge)
     },
     close,
-    lost,
+    closed: lost,
   }
 }
 
 /** Through a SOCKS5 exit that relays UDP itself; names are resolved there. @throws when it does not */
-export const socksWay = async (
-  context: Context,
+export const socksUdpUpstream = async (
+  context: GatewayContext,
   endpoint: Endpoint,
-  request: WayRequest,
-): Promise<UdpWay> => {
+  request: UdpUpstreamRequest,
+): Promise<UdpUpstream> => {
   const control = await openEndpoint(
     { resolve: context.resolve, ca: null, onFault: context.onFault },
     endpoint,
@@ -201,22 +201,22 @@ export const socksWay = async (
 }
 
 /** How datagrams get to targets and back. */
-export type UdpWay = {
+export type UdpUpstream = {
   /** A datagram that cannot go is lost, as datagrams may be, and costs nothing then. */
-  send(target: Target, payload: Buffer, toll: Toll): void
+  send(target: Target, payload: Buffer, charge: DatagramCharge): void
   close(): void
   /** Settles when the exit relays no more. */
-  readonly lost: Promise<void>
+  readonly closed: Promise<void>
 }
 
 /** A datagram came back. */
-export type Arrived = (from: { readonly address: string; readonly port: number }, payload: Buffer) => void
+export type OnDatagram = (from: { readonly address: string; readonly port: number }, payload: Buffer) => void
 
-export type WayRequest = {
+export type UdpUpstreamRequest = {
   readonly exit: Exit
   /** What keeps its address of a prefix; null: another one each time. */
   readonly session: string | null
   readonly timeoutMs: number
   readonly signal: AbortSignal
-  readonly arrived: Arrived
+  readonly onDatagram: OnDatagram
 }

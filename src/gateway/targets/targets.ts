@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os'
 import { z } from 'zod'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import type { Denied } from '../gateway-ports.ts'
-import { blocked } from '../refusals.ts'
+import { targetBlocked } from '../refusals.ts'
 
 /** Where a client wants to go. */
 export type Target = {
@@ -58,7 +58,7 @@ export type TargetPolicy = {
 /** Mail that others would get as ours, and what Windows shares: the reasons why networks lose their addresses. */
 const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
 
-export const usualPolicy: TargetPolicy = { blockedPorts: new Set(usualPorts), blockedHosts: new Set() }
+export const defaultTargetPolicy: TargetPolicy = { blockedPorts: new Set(usualPorts), blockedHosts: new Set() }
 
 const file = z.strictObject({
   blockedPorts: z.array(z.int().min(1).max(65_535)).default([...usualPorts]),
@@ -153,19 +153,19 @@ export const createTargetRules = (
   allowLoopback: boolean,
 ): TargetRules => ({
   refused: ({ host, port }) => {
-    if (policy.blockedPorts.has(port)) return blocked(`Port ${port} is blocked by the usage policy.`)
-    return isBlockedHost(host, policy) ? blocked('This host is blocked by the usage policy.') : null
+    if (policy.blockedPorts.has(port)) return targetBlocked(`Port ${port} is blocked by the usage policy.`)
+    return isBlockedHost(host, policy) ? targetBlocked('This host is blocked by the usage policy.') : null
   },
   refusedAddress: (address, port, loopback) => {
-    if (isBlockedHost(plain(address), policy)) return blocked('This host is blocked by the usage policy.')
+    if (isBlockedHost(plain(address), policy)) return targetBlocked('This host is blocked by the usage policy.')
     const mayLoop = loopback || allowLoopback
     if (!isAllowedAddress(address, { allowLoopback: mayLoop }))
-      return blocked('The target has a private, local or reserved address.')
+      return targetBlocked('The target has a private, local or reserved address.')
     const ours = isLoopback(address) ? own.ports.has(port) : own.has(address)
-    return ours ? blocked('The target is the gateway itself.') : null
+    return ours ? targetBlocked('The target is the gateway itself.') : null
   },
   refusedName: (host, loopback) =>
     localName.test(host) && !loopback && !allowLoopback
-      ? blocked('The target has a private, local or reserved address.')
+      ? targetBlocked('The target has a private, local or reserved address.')
       : null,
 })

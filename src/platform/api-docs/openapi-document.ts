@@ -239,7 +239,7 @@ export const openApiDocument = (routes: readonly Route[], options: DocumentOptio
 }
 
 /** The same, made between requests: none of them waits for more than one operation. */
-export const openApiDocumentBesides = async (
+export const buildOpenApiDocumentInSteps = async (
   routes: readonly Route[],
   options: DocumentOptions = {},
 ): Promise<OpenApiDocument> => {

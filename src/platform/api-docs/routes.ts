@@ -5,7 +5,7 @@ import { type Route, route } from '../http/route.ts'
 import { pageRoute } from '../ui/bare-page.ts'
 import { docsPage } from './docs-page.ts'
 import { guideRoutes, readGuides } from './guides.ts'
-import { type OpenApiDocument, openApiDocumentBesides } from './openapi-document.ts'
+import { type OpenApiDocument, buildOpenApiDocumentInSteps } from './openapi-document.ts'
 import type { WebhookDeclaration } from './openapi-webhooks.ts'
 
 /** `GET /openapi.json`: the interface description of the given routes. */
@@ -53,8 +53,8 @@ export const documentationRoutes = (
   /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
   operations: readonly Route[] = [],
 ): readonly Route[] => {
-  const document = onDemand(() => openApiDocumentBesides(routes, { webhooks }))
-  const whole = onDemand(() => openApiDocumentBesides([...routes, ...operations], { webhooks }))
+  const document = onDemand(() => buildOpenApiDocumentInSteps(routes, { webhooks }))
+  const whole = onDemand(() => buildOpenApiDocumentInSteps([...routes, ...operations], { webhooks }))
   const guides = readGuides()
   return [
     openApiRoute(whole),

@@ -76,7 +76,7 @@ export const financeCommand = (program: Command): Command =>
  * For commands that show what a server's projections made. What a server wrote a moment ago may be missing.
  * @throws CliRefusal overloaded: no server has made them yet
  */
-export const refuseUnmade = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
+export const requireReadTable = async (pool: pg.Pool, table: `read.${string}`): Promise<void> => {
   const { rows } = await pool.query<{ made: boolean }>('select to_regclass($1::text) is not null as made', [
     table,
   ])
@@ -100,14 +100,14 @@ export const readText = async (file: string, code?: string): Promise<string> => 
   }
 }
 
-/** Those of a command that must be given, once `requireAfterwards` took them. */
+/** Those of a command that must be given, once `checkRequiredLast` took them. */
 export type RequiredOptions = ReadonlyMap<Command, readonly Option[]>
 
 /**
  * Takes the check of required options from commander, which makes it before it looks for unknown ones: of `--emial` it
  * would say that `--email` is missing. Here it comes last, and names all that are missing.
  */
-export const requireAfterwards = (program: Command, commands: readonly Command[]): RequiredOptions => {
+export const checkRequiredLast = (program: Command, commands: readonly Command[]): RequiredOptions => {
   const required = new Map<Command, readonly Option[]>()
   for (const command of commands) {
     const options = command.options.filter(({ mandatory }) => mandatory)

@@ -1,54 +1,54 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** Gives the rest of the process a turn, and resolves when work that can wait may go on. */
-export type GiveWay = () => Promise<void>
+export type YieldToCommands = () => Promise<void>
 
 /** One turn of the event loop, which under load is all that came in meanwhile. */
-const giveTurn: GiveWay = () => nextTurn()
+const yieldToEventLoop: YieldToCommands = () => nextTurn()
 
 /** Gives no turn to anybody. */
-export const goOn: GiveWay = () => Promise.resolve()
+export const noYield: YieldToCommands = () => Promise.resolve()
 
 /**
  * Gives way for as long as the work is in good time, then no more: work that the lulls are too short for takes the time
  * that it needs, else it falls behind for as long as the load lasts.
  */
-export const patientWhile =
-  (giveWay: GiveWay, isInTime: () => boolean): GiveWay =>
+export const yieldWhileOnTime =
+  (yieldToCommands: YieldToCommands, isInTime: () => boolean): YieldToCommands =>
   () =>
-    isInTime() ? giveWay() : goOn()
+    isInTime() ? yieldToCommands() : noYield()
 
-/** As `giveWay`, but each n-th time the others of this process get one turn in any case. */
-export const turnEach = (n: number, giveWay: GiveWay): GiveWay => {
+/** As `yieldToCommands`, but each n-th time the others of this process get one turn in any case. */
+export const yieldEvery = (n: number, yieldToCommands: YieldToCommands): YieldToCommands => {
   let steps = 0
   return () => {
     steps += 1
-    return steps % n === 0 ? giveTurn() : giveWay()
+    return steps % n === 0 ? yieldToEventLoop() : yieldToCommands()
   }
 }
 
 /** How long work that is due waits for lulls. */
-export const patienceMs = 60
+export const maxYieldMs = 60
 
 /**
  * Under load the main thread decides a batch of commands, sends it, and has nothing to do until the log answers, for
  * some milliseconds. Folding and sealing wait for these lulls: done between the answers of one batch and the next one
  * they hold up every client, and Postgres idles meanwhile.
  */
-export type Lulls = {
+export type BackgroundScheduler = {
   /** A batch of commands goes to the log. */
   begin(): void
   /** The log has answered it. */
   end(): void
   /** Resolves at once during a batch or when none was lately; else when the next batch is sent, or none comes. */
-  readonly giveWay: GiveWay
+  readonly yieldToCommands: YieldToCommands
 }
 
 /** @param comeBackMs milliseconds within which answered clients ask again, if at all; a batch gathers for at most 4 */
-export const createLulls = ({
+export const createBackgroundScheduler = ({
   monotonicMs = (): number => performance.now(),
   comeBackMs = 6,
-} = {}): Lulls => {
+} = {}): BackgroundScheduler => {
   let underWay = 0
   let endedMs = Number.NEGATIVE_INFINITY
   let waiting: (() => void)[] = []
@@ -67,7 +67,7 @@ export const createLulls = ({
       underWay -= 1
       endedMs = monotonicMs()
     },
-    async giveWay() {
+    async yieldToCommands() {
       await nextTurn()
       const leftMs = endedMs + comeBackMs - monotonicMs()
       if (underWay > 0 || leftMs <= 0) return

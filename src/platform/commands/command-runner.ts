@@ -1,15 +1,15 @@
 import type { StreamRef } from '../../kernel/decider.ts'
-import { within } from '../eventstore/errors.ts'
+import { withTimeout } from '../eventstore/errors.ts'
 import type { CommandRunner } from './command.ts'
-import { type Lane, createContention, turnOf } from './contention.ts'
+import { type ContendedGroup, createContention, readyCommandsOf } from './contention.ts'
 import { createSlots } from './fold-cache.ts'
 import { type LoadFailure, createLoader } from './loader.ts'
-import { type AnyCommand, type Pending, type Use, createAnswers, isBusy, needsRead } from './pending-command.ts'
-import { createAdmission, createGathering, createQueue, createSolitude } from './queueing.ts'
+import { type AnyCommand, type PendingCommand, type StreamUse, createAnswers, isBusy, needsRead } from './pending-command.ts'
+import { createAdmission, createBatchWindow, createQueue, createExclusivity } from './queueing.ts'
 import { type CommandRunnerDeps, defaultLimits } from './runner-ports.ts'
-import { createFlight, createSafeSettle, createSend, createSettle } from './send-batch.ts'
+import { createBatchProcessor, createSafeSettle, createSend, createSettle } from './send-batch.ts'
 import { createSnapshotter, createSweeper } from './snapshots.ts'
-import { createFreezer } from './unknown-outcomes.ts'
+import { createUnknownOutcomes } from './unknown-outcomes.ts'
 
 /** What `/readyz` and the metrics ask of a runner. */
 export type RunnerHealth = {
@@ -22,7 +22,7 @@ export type RunnerHealth = {
 }
 
 /** What a start asks of a runner. */
-export type RunnerWarmth = {
+export type RunnerWarmup = {
   /** Reads these streams one after another, and begins none after `withinMs`. Returns how many were read or known. */
   warm(refs: readonly StreamRef<unknown>[], withinMs: number): Promise<number>
 }
@@ -33,7 +33,7 @@ export type RunnerWarmth = {
  *
  * `close()` leaves the log, the snapshot store and the locks open: they are the caller's.
  */
-export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth & RunnerWarmth => {
+export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth & RunnerWarmup => {
   const { logger, metrics, hooks } = deps
   const limits = { ...defaultLimits, ...deps.limits }
   // Durations only; what time it is comes from `deps.clock`.
@@ -50,7 +50,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
   const onIdle = (): void => noteIdle()
   const snapshotter = createSnapshotter({ ...deps, store: deps.snapshots, limits, monotonicMs, onIdle })
   const contention = createContention({ ...deps, limits, monotonicMs, onHeld: () => pump() })
-  deps.streamLocks?.onAnnounced(contention.heard)
+  deps.streamLocks?.onAnnounced(contention.noteAnnounced)
   const loader = createLoader({
     ...deps,
     limits,
@@ -62,13 +62,13 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     },
   })
   const send = createSend(deps, limits)
-  const freezer = createFreezer({
+  const unknownOutcomes = createUnknownOutcomes({
     limits,
     logger,
     slots,
     answers,
     send,
-    onKnown: (item, outcome, sentTick) => {
+    onResolved: (item, outcome, sentTick) => {
       settle(item, outcome, sentTick)
       pump()
     },
@@ -83,30 +83,30 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       nextTick,
       noteConflict: contention.note,
       requeue: queue.requeue,
-      freeze: freezer.freeze,
+      freeze: unknownOutcomes.block,
       onPublished: snapshotter.consider,
     }),
     deps,
     answers,
     nextTick,
   )
-  const flight = createFlight({ ...deps, limits, answers, queue, send, settle, nextTick, monotonicMs })
-  const gathering = createGathering({ limits, monotonicMs, onOver: () => pump() })
+  const flight = createBatchProcessor({ ...deps, limits, answers, queue, send, settle, nextTick, monotonicMs })
+  const batchWindow = createBatchWindow({ limits, monotonicMs, onOver: () => pump() })
   const sweeper = createSweeper({ limits, queue, answers, monotonicMs })
 
   const isIdle = (): boolean =>
-    answers.open() + batchesInFlight + contention.lanes() + freezer.frozen() + snapshotter.underWay() === 0
+    answers.open() + batchesInFlight + contention.contendedGroups() + unknownOutcomes.frozen() + snapshotter.underWay() === 0
   const noteIdle = (): void => {
     if (whenIdle && isIdle()) whenIdle()
   }
 
-  const unreadBy = (failures: readonly LoadFailure[]): ((pending: Pending) => boolean) => {
+  const unreadBy = (failures: readonly LoadFailure[]): ((pending: PendingCommand) => boolean) => {
     const failed = new Set(failures.map(({ slot }) => slot))
     return (pending) => pending.uses.some((use) => failed.has(use.slot) && needsRead(pending, use))
   }
 
   /** A log that cannot be read is an outage; a stream that cannot be folded is a bug, and its commands' own error. */
-  const refuseUnread = (failures: readonly LoadFailure[], pendings: Iterable<Pending>): void => {
+  const refuseUnread = (failures: readonly LoadFailure[], pendings: Iterable<PendingCommand>): void => {
     const bySlot = new Map(failures.map((failure) => [failure.slot, failure]))
     for (const pending of pendings) {
       const failure = pending.uses.map(({ slot }) => bySlot.get(slot)).find((found) => found !== undefined)!
@@ -115,11 +115,11 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     }
   }
 
-  const flyBatch = async (pendings: readonly Pending[]): Promise<void> => {
+  const flyBatch = async (pendings: readonly PendingCommand[]): Promise<void> => {
     batchesInFlight++
     const sentMs = monotonicMs()
     await flight(pendings)
-    gathering.landed({
+    batchWindow.batchAppended({
       commands: pendings.length,
       waiting: queue.length(),
       tookMs: monotonicMs() - sentMs,
@@ -129,10 +129,10 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
   }
 
   /** Reads, decides and writes under the lane's locks. Nobody else here decides on its streams from the read on. */
-  const flyLane = async (lane: Lane, pendings: readonly Pending[]): Promise<void> => {
-    lane.state = 'running'
+  const flyLane = async (contendedGroup: ContendedGroup, pendings: readonly PendingCommand[]): Promise<void> => {
+    contendedGroup.state = 'running'
     const held = new Set(pendings.flatMap(({ uses }) => uses.map(({ slot }) => slot)))
-    const mustRead = (pending: Pending, use: Use): boolean => !use.assumeAbsent || needsRead(pending, use)
+    const mustRead = (pending: PendingCommand, use: StreamUse): boolean => !use.assumeAbsent || needsRead(pending, use)
     const toRead = pendings.flatMap((pending) => pending.uses.filter((use) => mustRead(pending, use)))
     for (const slot of held) slot.busy = true
     const failures = await loader.read([...new Set(toRead.map(({ slot }) => slot))])
@@ -140,37 +140,37 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     const unread = new Set(pendings.filter(unreadBy(failures)))
     refuseUnread(failures, unread)
     await flight(pendings.filter((pending) => !unread.has(pending)))
-    contention.end(lane)
+    contention.end(contendedGroup)
     pump()
   }
 
   const runLanes = (): void => {
-    for (const lane of contention.held()) {
-      const { ready, waiting } = turnOf(contention, lane, queue.waiting(), limits.batchCommands)
-      const solitary = createSolitude()
-      const turn = queue.take(limits.batchCommands, (pending) => ready.has(pending) && solitary(pending))
-      if (turn.length > 0) void flyLane(lane, turn)
-      else if (!waiting) contention.end(lane)
+    for (const contendedGroup of contention.held()) {
+      const { ready, waiting } = readyCommandsOf(contention, contendedGroup, queue.waiting(), limits.batchCommands)
+      const exclusivity = createExclusivity()
+      const turn = queue.take(limits.batchCommands, (pending) => ready.has(pending) && exclusivity(pending))
+      if (turn.length > 0) void flyLane(contendedGroup, turn)
+      else if (!waiting) contention.end(contendedGroup)
     }
     contention.open(queue.waiting())
   }
 
-  const wantUnread = (pending: Pending): boolean => {
+  const wantUnread = (pending: PendingCommand): boolean => {
     const unread = pending.uses.filter((use) => needsRead(pending, use))
     for (const { slot } of unread) loader.want(slot)
     return unread.length > 0
   }
 
-  const mayGo = (pending: Pending): boolean =>
+  const mayGo = (pending: PendingCommand): boolean =>
     !isBusy(pending) && !contention.concerns(pending) && !wantUnread(pending)
 
-  const pickBatch = (): readonly Pending[] => {
-    if (batchesInFlight === 0 && gathering.waits(queue.length())) {
+  const pickBatch = (): readonly PendingCommand[] => {
+    if (batchesInFlight === 0 && batchWindow.shouldWait(queue.length())) {
       for (const pending of queue.waiting()) mayGo(pending) // what they need is read meanwhile
       return []
     }
-    const solitary = createSolitude()
-    return queue.take(limits.batchCommands, (pending) => mayGo(pending) && solitary(pending))
+    const exclusivity = createExclusivity()
+    return queue.take(limits.batchCommands, (pending) => mayGo(pending) && exclusivity(pending))
   }
 
   let scheduled = false
@@ -196,9 +196,9 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     let warmed = 0
     for (const ref of refs) {
       if (closed || monotonicMs() >= endMs) break
-      const slot = slots.hold(ref)
+      const slot = slots.acquire(ref)
       const [failure] = slot.point === null ? await loader.read([slot]) : []
-      slots.drop(slot)
+      slots.release(slot)
       if (failure === undefined) warmed += 1
       else logger.warn({ err: failure.error, stream: ref.stream }, 'a busy stream could not be read ahead')
     }
@@ -226,19 +226,19 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       whenIdle = idle.resolve
       const late = () => new Error(`closing the command runner took longer than ${limits.closeMs} ms`)
       if (!isIdle())
-        await within(idle.promise, limits.closeMs, late).catch((err: unknown) => {
-          const left = { err, open: answers.open(), frozen: freezer.frozen() }
+        await withTimeout(idle.promise, limits.closeMs, late).catch((err: unknown) => {
+          const left = { err, open: answers.open(), frozen: unknownOutcomes.frozen() }
           logger.warn(left, 'closing with commands unanswered')
         })
       await snapshotter.finish(slots.idle())
-      freezer.stop()
+      unknownOutcomes.stop()
       sweeper.stop()
-      gathering.stop()
+      batchWindow.stop()
       for (const pending of queue.take(queue.length(), () => true))
         answers.overload(pending, 'closed', 'the service is stopping')
     },
     warm,
-    frozen: freezer.frozen,
+    frozen: unknownOutcomes.frozen,
     queueLength: queue.length,
     cachedStreams: slots.size,
   }

@@ -1,10 +1,10 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { type Pending, isBusy, isFrozen } from './pending-command.ts'
+import { type PendingCommand, isBusy, isBlocked } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits, StreamLease } from './runner-ports.ts'
 
 /** Contended streams whose commands are decided together, under the streams' locks when those are free in time. */
-export type Lane = {
+export type ContendedGroup = {
   readonly streams: ReadonlySet<StreamName>
   state: 'acquiring' | 'held' | 'running'
   lease: StreamLease | null
@@ -14,18 +14,18 @@ export type Contention = {
   /** Another process wrote to the stream in between. */
   note(stream: StreamName): void
   /** Another process says that it meets others on the stream. */
-  heard(stream: StreamName): void
+  noteAnnounced(stream: StreamName): void
   /** Whether the command has to wait for its turn in a lane. */
-  concerns(pending: Pending): boolean
+  concerns(pending: PendingCommand): boolean
   /** Starts lanes for commands that need one and have none. */
-  open(queue: readonly Pending[]): void
+  open(queue: readonly PendingCommand[]): void
   /** Lanes whose turn it is. */
-  held(): readonly Lane[]
+  held(): readonly ContendedGroup[]
   /** Whether the lane is the one that the command needs. */
-  serves(lane: Lane, pending: Pending): boolean
+  serves(contendedGroup: ContendedGroup, pending: PendingCommand): boolean
   /** Gives the locks back; the one that has waited longest, here or in another process, is next. */
-  end(lane: Lane): void
-  lanes(): number
+  end(contendedGroup: ContendedGroup): void
+  contendedGroups(): number
 }
 
 type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
@@ -41,7 +41,7 @@ type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
 export const createContention = (deps: ContentionDeps): Contention => {
   const { limits, logger, streamLocks } = deps
   const contendedUntil = new Map<StreamName, number>()
-  const lanes = new Set<Lane>()
+  const contendedGroups = new Set<ContendedGroup>()
 
   const isContended = (stream: StreamName): boolean => {
     const until = contendedUntil.get(stream)
@@ -50,21 +50,21 @@ export const createContention = (deps: ContentionDeps): Contention => {
     contendedUntil.delete(stream)
     return false
   }
-  const contendedOf = (pending: Pending): StreamName[] =>
+  const contendedOf = (pending: PendingCommand): StreamName[] =>
     pending.uses.map(({ slot }) => slot.stream).filter(isContended)
 
-  const acquire = async (lane: Lane): Promise<void> => {
+  const acquire = async (contendedGroup: ContendedGroup): Promise<void> => {
     try {
       // Sorted, so that two processes that need the same two locks do not wait for each other.
-      const streams = [...lane.streams].sort()
-      lane.lease = (await streamLocks?.acquire(streams, limits.lockWaitMs)) ?? null
+      const streams = [...contendedGroup.streams].sort()
+      contendedGroup.lease = (await streamLocks?.acquire(streams, limits.lockWaitMs)) ?? null
     } catch (err) {
       logger.warn(
-        { err, streams: [...lane.streams] },
+        { err, streams: [...contendedGroup.streams] },
         'stream locks are not to be had; going on without them',
       )
     }
-    lane.state = 'held'
+    contendedGroup.state = 'held'
     deps.onHeld()
   }
 
@@ -79,48 +79,48 @@ export const createContention = (deps: ContentionDeps): Contention => {
       mark(stream)
       streamLocks?.announce(stream)
     },
-    heard: mark,
+    noteAnnounced: mark,
     concerns: (pending) =>
       contendedUntil.size > 0 && pending.uses.some(({ slot }) => isContended(slot.stream)),
     open(queue) {
       if (contendedUntil.size === 0) return
       for (const pending of queue) {
-        if (lanes.size >= limits.contendedLanes) return
+        if (contendedGroups.size >= limits.contendedLanes) return
         const streams = contendedOf(pending)
-        if (streams.length === 0 || isFrozen(pending)) continue
-        if (streams.some((stream) => lanes.values().some((lane) => lane.streams.has(stream)))) continue
-        const lane: Lane = { streams: new Set(streams), state: 'acquiring', lease: null }
-        lanes.add(lane)
-        void acquire(lane)
+        if (streams.length === 0 || isBlocked(pending)) continue
+        if (streams.some((stream) => contendedGroups.values().some((contendedGroup) => contendedGroup.streams.has(stream)))) continue
+        const contendedGroup: ContendedGroup = { streams: new Set(streams), state: 'acquiring', lease: null }
+        contendedGroups.add(contendedGroup)
+        void acquire(contendedGroup)
       }
     },
-    held: () => [...lanes].filter(({ state }) => state === 'held'),
-    serves(lane, pending) {
+    held: () => [...contendedGroups].filter(({ state }) => state === 'held'),
+    serves(contendedGroup, pending) {
       const streams = contendedOf(pending)
-      return streams.length > 0 && !isFrozen(pending) && streams.every((stream) => lane.streams.has(stream))
+      return streams.length > 0 && !isBlocked(pending) && streams.every((stream) => contendedGroup.streams.has(stream))
     },
-    end(lane) {
-      lanes.delete(lane)
-      lane.lease?.release().catch((err: unknown) => {
-        logger.warn({ err, streams: [...lane.streams] }, 'a stream lock was lost before its release')
+    end(contendedGroup) {
+      contendedGroups.delete(contendedGroup)
+      contendedGroup.lease?.release().catch((err: unknown) => {
+        logger.warn({ err, streams: [...contendedGroup.streams] }, 'a stream lock was lost before its release')
       })
     },
-    lanes: () => lanes.size,
+    contendedGroups: () => contendedGroups.size,
   }
 }
 
 /** Commands of a lane that may be decided now, and whether others of it only wait for a batch in flight. */
-export const turnOf = (
+export const readyCommandsOf = (
   contention: Contention,
-  lane: Lane,
-  queue: readonly Pending[],
+  contendedGroup: ContendedGroup,
+  queue: readonly PendingCommand[],
   limit: number,
-): { readonly ready: ReadonlySet<Pending>; readonly waiting: boolean } => {
-  const ready = new Set<Pending>()
+): { readonly ready: ReadonlySet<PendingCommand>; readonly waiting: boolean } => {
+  const ready = new Set<PendingCommand>()
   let waiting = false
   for (const pending of queue) {
     if (ready.size >= limit) break
-    if (!contention.serves(lane, pending)) continue
+    if (!contention.serves(contendedGroup, pending)) continue
     if (isBusy(pending)) waiting = true
     else ready.add(pending)
   }

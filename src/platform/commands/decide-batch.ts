@@ -7,7 +7,7 @@ import { AppendRejected } from '../eventstore/errors.ts'
 import { type Append, type NewEvent, maxAppendBytes } from '../eventstore/port.ts'
 import { CommandOverload } from './command.ts'
 import { type FoldPoint, type Slot, advance } from './fold-cache.ts'
-import { type Pending, asError, pointOf } from './pending-command.ts'
+import { type PendingCommand, asError, pointOf } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits } from './runner-ports.ts'
 
 /** A decision as it is written, and what its streams will be. */
@@ -25,7 +25,7 @@ export type DecideDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId
 export type Overlay = ReadonlyMap<Slot, FoldPoint>
 
 /** Finds a command's slots by stream; few are searched faster than they are indexed. */
-const slotFinder = ({ command, uses }: Pending): ((stream: StreamName) => Slot) => {
+const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) => Slot) => {
   const index = uses.length > 8 ? new Map(uses.map(({ slot }) => [slot.stream, slot])) : null
   return (stream) => {
     const slot = index ? index.get(stream) : uses.find((use) => use.slot.stream === stream)?.slot
@@ -91,7 +91,7 @@ const futureRetryS = 30
  * Nothing is written behind an event of the future: what is decided there would carry its time on.
  * @throws CommandOverload
  */
-const refuseFuture = (clockMs: number, { uses }: Pending, overlay: Overlay): void => {
+const refuseFuture = (clockMs: number, { uses }: PendingCommand, overlay: Overlay): void => {
   for (const { slot } of uses) {
     const { recordedAtMs } = overlay.get(slot) ?? pointOf(slot)
     if (recordedAtMs > clockMs + maxAheadMs)
@@ -108,7 +108,7 @@ const refuseFuture = (clockMs: number, { uses }: Pending, overlay: Overlay): voi
  * append, for a text that no read table takes, or a time that is to come where one has come;
  * CommandOverload behind an event of the future
  */
-export const decideCommand = (deps: DecideDeps, pending: Pending, overlay: Overlay): Decided => {
+export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay: Overlay): Decided => {
   const { command, uses } = pending
   const states: Record<string, unknown> = {}
   let nowMs = deps.clock()
@@ -168,8 +168,8 @@ export const createGroups = () => {
 }
 
 /** A decided command of an item. Without appends it only rests on what the item's former members decided. */
-export type Member = {
-  readonly pending: Pending
+export type DecidedCommand = {
+  readonly pending: PendingCommand
   readonly answer: unknown
   /** Index of its last append in the item; -1 without appends. */
   lastAppend: number
@@ -179,7 +179,7 @@ export type Member = {
 
 /** Decisions that share streams, and what they write: one item of `appendAll`. */
 export type BatchItem = {
-  readonly members: Member[]
+  readonly members: DecidedCommand[]
   readonly appends: Append[]
   /** What the streams will be when the item has landed. */
   readonly points: Map<Slot, FoldPoint>
@@ -188,21 +188,21 @@ export type BatchItem = {
 export type Batch = {
   readonly items: readonly BatchItem[]
   /** Answered without appends from states that are fresh. */
-  readonly answered: readonly { readonly pending: Pending; readonly answer: unknown }[]
+  readonly answered: readonly { readonly pending: PendingCommand; readonly answer: unknown }[]
   /** Rest on states that may be old and that no append checks: to be decided again on fresh ones. */
-  readonly unverified: readonly Pending[]
-  readonly failed: readonly { readonly pending: Pending; readonly error: Error }[]
+  readonly unverified: readonly PendingCommand[]
+  readonly failed: readonly { readonly pending: PendingCommand; readonly error: Error }[]
   /** Did not fit. */
-  readonly left: readonly Pending[]
+  readonly left: readonly PendingCommand[]
   readonly commands: number
   readonly events: number
 }
 
 type BatchDeps = DecideDeps & { readonly limits: Pick<RunnerLimits, 'batchBytes'> }
 
-type Placed = { readonly group: number; readonly member: Member; readonly decided: Decided }
+type PlacedCommand = { readonly group: number; readonly member: DecidedCommand; readonly decided: Decided }
 
-const formItems = (placed: readonly Placed[], rootOf: (group: number) => number): readonly BatchItem[] => {
+const formItems = (placed: readonly PlacedCommand[], rootOf: (group: number) => number): readonly BatchItem[] => {
   const items = new Map<number, BatchItem>()
   for (const { group, member, decided } of placed) {
     const root = rootOf(group)
@@ -223,15 +223,15 @@ const formItems = (placed: readonly Placed[], rootOf: (group: number) => number)
  * Decides commands in the order given, each on what the former ones leave, and forms the items to write.
  * Nothing is published, so that dropping the batch undoes it.
  */
-export const decideBatch = (deps: BatchDeps, pendings: readonly Pending[]): Batch => {
+export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]): Batch => {
   const overlay = new Map<Slot, FoldPoint>()
   const lastWriter = new Map<Slot, number>()
   const groups = createGroups()
-  const placed: Placed[] = []
-  const answered: { pending: Pending; answer: unknown }[] = []
-  const unverified: Pending[] = []
-  const failed: { pending: Pending; error: Error }[] = []
-  let left: readonly Pending[] = []
+  const placed: PlacedCommand[] = []
+  const answered: { pending: PendingCommand; answer: unknown }[] = []
+  const unverified: PendingCommand[] = []
+  const failed: { pending: PendingCommand; error: Error }[] = []
+  let left: readonly PendingCommand[] = []
   let bytes = 0
   let commands = 0
   let events = 0

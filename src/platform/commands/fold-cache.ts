@@ -29,7 +29,7 @@ export type Slot = {
   /** A batch that contains the stream is in flight; nothing else may be decided on it. */
   busy: boolean
   /** … and its outcome is unknown. */
-  frozen: boolean
+  blocked: boolean
   /** Commands and batches that hold the slot. */
   users: number
   snapshotRevision: number
@@ -42,7 +42,7 @@ export type Slot = {
 }
 
 /** The state of a stream without events. */
-export const absent = (fold: AnyFold): FoldPoint => ({
+export const emptyPoint = (fold: AnyFold): FoldPoint => ({
   revision: -1,
   state: fold.initial,
   recordedAtMs: 0,
@@ -73,7 +73,7 @@ const newSlot = (ref: StreamRef<unknown>): Slot => ({
   verifiedAt: 0,
   readAfter: 0,
   busy: false,
-  frozen: false,
+  blocked: false,
   users: 0,
   snapshotRevision: -1,
   snapshotAskedRevision: -1,
@@ -87,8 +87,8 @@ const entriesOf = (slot: Slot): number =>
 
 export type Slots = {
   /** The slot of a stream, held until `drop`. @throws when another fold was used on the stream: a bug. */
-  hold(ref: StreamRef<unknown>): Slot
-  drop(slot: Slot): void
+  acquire(ref: StreamRef<unknown>): Slot
+  release(slot: Slot): void
   /** Slots that are kept, in use or not. */
   size(): number
   /** Those of them that snapshots are taken of, and that nobody uses. */
@@ -132,7 +132,7 @@ export const createSlots = (
     return slot
   }
 
-  const drop = (slot: Slot): void => {
+  const release = (slot: Slot): void => {
     slot.users--
     if (slot.users > 0) return
     active.delete(slot.stream)
@@ -140,14 +140,14 @@ export const createSlots = (
   }
 
   return {
-    hold(ref) {
+    acquire(ref) {
       const slot = active.get(ref.stream) ?? wake(ref)
       slot.users++
       if (slot.fold === ref.fold) return slot
-      drop(slot)
+      release(slot)
       throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
     },
-    drop,
+    release,
     idle: () => [...long.values()],
     size: () => active.size + long.size + short.size + once.size,
   }

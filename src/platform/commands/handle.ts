@@ -20,14 +20,14 @@ export type Done<Made = object> = {
 export type Result<Refusal, Made = object> = Done<Made> | Refused<Refusal>
 
 /** Who commands what; `account` is the one whose later reads must see it. */
-export type Handling = Cause & {
+export type CommandContext = Cause & {
   /** For logs and metrics, e.g. `block-account`. */
   readonly name: string
   readonly account?: AccountId
 }
 
 /** What is handed in may be more than this, such as the whole context of a command line. */
-const causeOf = ({ name, actor, correlationId, account }: Handling): Handling => ({
+const causeOf = ({ name, actor, correlationId, account }: CommandContext): CommandContext => ({
   name,
   actor,
   correlationId,
@@ -38,7 +38,7 @@ const causeOf = ({ name, actor, correlationId, account }: Handling): Handling =>
 export type Decider<State, Others extends StreamRefs> = StreamRef<State> & { readonly others?: Others }
 
 /** What `handle` makes of a decision; one that never refuses is done for certain. */
-export type Handled<Made> =
+export type HandleResult<Made> =
   Made extends Refused<infer Refusal>
     ? Refused<Refusal>
     : Made extends Decided<DomainEvent>
@@ -61,10 +61,10 @@ export const handle = async <
   Others extends StreamRefs = Record<never, never>,
 >(
   runner: CommandRunner,
-  handling: Handling,
+  handling: CommandContext,
   { others, ...decider }: Decider<State, Others>,
   decide: (state: State, context: DecideContext & { readonly others: StatesOf<Others> }) => Made,
-): Promise<Handled<Made>> => {
+): Promise<HandleResult<Made>> => {
   const { answer, position } = await runner.run<StreamRefs, { decision: Made; atMs: number }>({
     ...causeOf(handling),
     streams: { ...others, decider },
@@ -76,15 +76,15 @@ export const handle = async <
     },
   })
   const { decision, atMs } = answer
-  if (decision.outcome === 'refused') return decision as unknown as Handled<Made>
+  if (decision.outcome === 'refused') return decision as unknown as HandleResult<Made>
   const { outcome: _, events, ...made } = decision
-  return { ...made, outcome: 'done', changed: events.length > 0, position, atMs } as unknown as Handled<Made>
+  return { ...made, outcome: 'done', changed: events.length > 0, position, atMs } as unknown as HandleResult<Made>
 }
 
 /** The state of a stream as the log has it now. Rejects as the command runner does. */
 export const readState = async <State>(
   runner: CommandRunner,
-  handling: Handling,
+  handling: CommandContext,
   ref: StreamRef<State>,
 ): Promise<State> => {
   const { answer } = await runner.run<{ read: StreamRef<State> }, State>({

@@ -1,7 +1,7 @@
 import type { StreamName } from '../../kernel/streams.ts'
-import { within } from '../eventstore/errors.ts'
+import { withTimeout } from '../eventstore/errors.ts'
 import type { StoredEvent } from '../eventstore/port.ts'
-import { type FoldPoint, type Slot, absent, advance } from './fold-cache.ts'
+import { type FoldPoint, type Slot, emptyPoint, advance } from './fold-cache.ts'
 import { asError } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits, Snapshot } from './runner-ports.ts'
 
@@ -131,7 +131,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   }
 
   const inTime = <Value>(answer: Promise<Value>, what: string): Promise<Value> =>
-    within(
+    withTimeout(
       answer,
       limits.readTimeoutMs,
       () => new Error(`${what} took longer than ${limits.readTimeoutMs} ms`),
@@ -140,7 +140,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
     const failures: LoadFailure[] = []
     const strangers: Slot[] = []
-    let unread: readonly Reading[] = slots.map((slot) => ({ slot, from: absent(slot.fold) }))
+    let unread: readonly Reading[] = slots.map((slot) => ({ slot, from: emptyPoint(slot.fold) }))
 
     const doWithout = (slot: Slot, warning: string, err?: unknown): void => {
       logger.warn({ stream: slot.stream, ...(err !== undefined && { err }) }, warning)
@@ -176,7 +176,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
       const restored = await inTime(loadSnapshots(slots), 'reading snapshots')
       unread = slots.map((slot) => {
         const snapshot = slot.point === null ? restored.get(slot.stream) : undefined
-        return { slot, snapshot, from: slot.point ?? snapshot ?? absent(slot.fold) }
+        return { slot, snapshot, from: slot.point ?? snapshot ?? emptyPoint(slot.fold) }
       })
       while (unread.length > 0) {
         const tick = deps.nextTick()

@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CommandOutcome } from './command.ts'
 import type { Slot, Slots } from './fold-cache.ts'
-import { type Answers, type AnyCommand, type Pending, type Use, overloadOf } from './pending-command.ts'
+import { type Answers, type AnyCommand, type PendingCommand, type StreamUse, overloadOf } from './pending-command.ts'
 import type { RunnerLimits, RunnerMetrics } from './runner-ports.ts'
 
 type AdmissionDeps = {
@@ -16,19 +16,19 @@ type AdmissionDeps = {
   readonly onAdmitted: () => void
 }
 
-const holdAll = (slots: Slots, command: AnyCommand): readonly Use[] => {
-  const uses: Use[] = []
+const holdAll = (slots: Slots, command: AnyCommand): readonly StreamUse[] => {
+  const uses: StreamUse[] = []
   const seen = new Set<Slot>()
   try {
     for (const [key, ref] of Object.entries(command.streams)) {
-      const slot = slots.hold(ref)
+      const slot = slots.acquire(ref)
       uses.push({ key, slot, assumeAbsent: ref.assume === 'absent' })
       if (seen.has(slot)) throw new Error(`command ${command.name} names stream ${slot.stream} twice`)
       seen.add(slot)
     }
     return uses
   } catch (error) {
-    for (const { slot } of uses) slots.drop(slot)
+    for (const { slot } of uses) slots.release(slot)
     throw error
   }
 }
@@ -51,7 +51,7 @@ export const createAdmission =
         arrivedMs: deps.monotonicMs(),
         attempts: 0,
         verify: false,
-        solo: false,
+        exclusive: false,
         answered: false,
         resolve,
         reject,
@@ -60,16 +60,16 @@ export const createAdmission =
     })
 
 /** Decides when the commands that wait are enough for a batch, so that those that are about to come share it. */
-export type Gathering = {
+export type BatchWindow = {
   /** A batch of `commands` landed after `tookMs`, while `waiting` others waited. */
-  landed(batch: { readonly commands: number; readonly waiting: number; readonly tookMs: number }): void
+  batchAppended(batch: { readonly commands: number; readonly waiting: number; readonly tookMs: number }): void
   /** Whether these should wait for more. When that is over without another command, `onOver` is called. */
-  waits(waiting: number): boolean
+  shouldWait(waiting: number): boolean
   stop(): void
 }
 
 type Deps = {
-  readonly limits: Pick<RunnerLimits, 'gatherMs' | 'batchCommands'>
+  readonly limits: Pick<RunnerLimits, 'batchWindowMs' | 'batchCommands'>
   readonly monotonicMs: MonotonicClock
   readonly onOver: () => void
 }
@@ -82,10 +82,10 @@ const growth = 1.5
 /**
  * When a batch lands, its clients are about to ask again, while those that waited could go at once. Two half batches would
  * then take turns, and pay twice for what a batch costs whatever its size. So the next batch waits until about as many
- * commands are there as were open, but no longer than the last append took, and `gatherMs` at most: the wait for a commit
+ * commands are there as were open, but no longer than the last append took, and `batchWindowMs` at most: the wait for a commit
  * is never much more than doubled, and a client that comes alone never waits.
  */
-export const createGathering = ({ limits, monotonicMs, onOver }: Deps): Gathering => {
+export const createBatchWindow = ({ limits, monotonicMs, onOver }: Deps): BatchWindow => {
   let enough = 0
   let untilMs = 0
   let timer: NodeJS.Timeout | null = null
@@ -96,12 +96,12 @@ export const createGathering = ({ limits, monotonicMs, onOver }: Deps): Gatherin
   }
 
   return {
-    landed: ({ commands, waiting, tookMs }) => {
+    batchAppended: ({ commands, waiting, tookMs }) => {
       const open = Math.min(commands + waiting, limits.batchCommands)
       enough = Math.min(Math.ceil(expectedShare * open), Math.ceil(growth * commands))
-      untilMs = monotonicMs() + Math.min(tookMs, limits.gatherMs)
+      untilMs = monotonicMs() + Math.min(tookMs, limits.batchWindowMs)
     },
-    waits: (waiting) => {
+    shouldWait: (waiting) => {
       const leftMs = untilMs - monotonicMs()
       if (waiting < enough && leftMs > 0) {
         timer ??= setTimeout(() => {
@@ -120,19 +120,19 @@ export const createGathering = ({ limits, monotonicMs, onOver }: Deps): Gatherin
 
 /** Commands that wait to be decided, in arrival order. */
 export type Queue = {
-  push(pending: Pending): void
+  push(pending: PendingCommand): void
   /** Puts commands back where their arrival belongs. */
-  requeue(pendings: readonly Pending[]): void
+  requeue(pendings: readonly PendingCommand[]): void
   /** Takes out up to `limit` commands that `mayGo` lets pass, in arrival order. */
-  take(limit: number, mayGo: (pending: Pending) => boolean): readonly Pending[]
-  waiting(): readonly Pending[]
+  take(limit: number, mayGo: (pending: PendingCommand) => boolean): readonly PendingCommand[]
+  waiting(): readonly PendingCommand[]
   length(): number
 }
 
-const byArrival = (one: Pending, other: Pending): number => one.arrival - other.arrival
+const byArrival = (one: PendingCommand, other: PendingCommand): number => one.arrival - other.arrival
 
 export const createQueue = (): Queue => {
-  let queue: Pending[] = []
+  let queue: PendingCommand[] = []
   return {
     push(pending) {
       queue.push(pending)
@@ -141,8 +141,8 @@ export const createQueue = (): Queue => {
       if (pendings.length > 0) queue = [...pendings, ...queue].sort(byArrival)
     },
     take(limit, mayGo) {
-      const taken: Pending[] = []
-      const kept: Pending[] = []
+      const taken: PendingCommand[] = []
+      const kept: PendingCommand[] = []
       let at = 0
       for (; at < queue.length && taken.length < limit; at++) {
         const pending = queue[at]!
@@ -161,14 +161,14 @@ export const createQueue = (): Queue => {
  * Keeps a command that is to stand alone apart from others of its streams while a batch is picked: a batch that was
  * refused for its data is tried again command by command.
  */
-export const createSolitude = (): ((pending: Pending) => boolean) => {
+export const createExclusivity = (): ((pending: PendingCommand) => boolean) => {
   const used = new Set<Slot>()
   const alone = new Set<Slot>()
-  return ({ solo, uses }) => {
-    if (uses.some(({ slot }) => alone.has(slot) || (solo && used.has(slot)))) return false
+  return ({ exclusive, uses }) => {
+    if (uses.some(({ slot }) => alone.has(slot) || (exclusive && used.has(slot)))) return false
     for (const { slot } of uses) {
       used.add(slot)
-      if (solo) alone.add(slot)
+      if (exclusive) alone.add(slot)
     }
     return true
   }

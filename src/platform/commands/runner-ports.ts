@@ -3,7 +3,7 @@ import type { DomainEvent } from '../../kernel/event.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
-import type { Lulls } from './background-scheduler.ts'
+import type { BackgroundScheduler } from './background-scheduler.ts'
 
 /** Every bound of the command runner. All are settings; none is unlimited. */
 export type RunnerLimits = {
@@ -14,7 +14,7 @@ export type RunnerLimits = {
   /** Batches of ordinary commands in flight at once, over disjoint streams. */
   readonly batchesInFlight: number
   /** The longest that commands wait for others to share their batch, milliseconds; 0 for not at all. */
-  readonly gatherMs: number
+  readonly batchWindowMs: number
   /** Commands that may wait; one more is refused with CommandOverload. */
   readonly queueLength: number
   /** How long a command may wait, decisions that did not land included, before CommandOverload. */
@@ -70,7 +70,7 @@ export const defaultLimits: RunnerLimits = {
   batchCommands: 200,
   batchBytes: 524_288,
   batchesInFlight: 1,
-  gatherMs: 4,
+  batchWindowMs: 4,
   queueLength: 10_000,
   queueWaitMs: 5_000,
   redecisions: 50,
@@ -184,7 +184,7 @@ export type CommandRunnerDeps = {
   readonly metrics?: RunnerMetrics
   readonly hooks?: CrashHooks
   /** Told while a batch is under way: the time for work that can wait. */
-  readonly lulls?: Pick<Lulls, 'begin' | 'end'>
+  readonly backgroundScheduler?: Pick<BackgroundScheduler, 'begin' | 'end'>
   /** Overrides of `defaultLimits`. */
   readonly limits?: Partial<RunnerLimits>
 }

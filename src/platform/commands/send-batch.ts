@@ -1,10 +1,10 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { AppendRejected, within } from '../eventstore/errors.ts'
+import { AppendRejected, withTimeout } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'
-import { type BatchItem, type Member, decideBatch } from './decide-batch.ts'
+import { type BatchItem, type DecidedCommand, decideBatch } from './decide-batch.ts'
 import type { Slot } from './fold-cache.ts'
-import { type Answers, type Pending, asError } from './pending-command.ts'
+import { type Answers, type PendingCommand, asError } from './pending-command.ts'
 import type { Queue } from './queueing.ts'
 import type { CommandRunnerDeps, CrashHooks, RunnerLimits, RunnerLogger, RunnerMetrics } from './runner-ports.ts'
 
@@ -17,7 +17,7 @@ export const createSend =
     const late = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
     try {
       const bare = items.map(({ appends }) => ({ appends }))
-      const outcomes = await within(log.appendAll(bare), limits.appendTimeoutMs, late)
+      const outcomes = await withTimeout(log.appendAll(bare), limits.appendTimeoutMs, late)
       if (outcomes.length === items.length) return outcomes
       throw new Error(`${items.length} items were answered by ${outcomes.length} outcomes`)
     } catch (thrown) {
@@ -46,7 +46,7 @@ export const createSafeSettle =
 
 type FlightDeps = Pick<
   CommandRunnerDeps,
-  'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'lulls'
+  'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'backgroundScheduler'
 > & {
   readonly limits: RunnerLimits
   readonly answers: Answers
@@ -61,10 +61,10 @@ type FlightDeps = Pick<
  * Decides, writes and answers one batch. Up to the append it runs in one go, so that nothing moves under the decisions;
  * until the outcome is settled the streams that it writes are busy.
  */
-export const createFlight =
+export const createBatchProcessor =
   (deps: FlightDeps) =>
-  async (pendings: readonly Pending[]): Promise<void> => {
-    const { answers, hooks, metrics, lulls } = deps
+  async (pendings: readonly PendingCommand[]): Promise<void> => {
+    const { answers, hooks, metrics, backgroundScheduler } = deps
     const batch = decideBatch(deps, pendings)
     for (const { pending, error } of batch.failed) answers.reject(pending, error)
     for (const { pending, answer } of batch.answered) answers.resolve(pending, answer, null)
@@ -76,9 +76,9 @@ export const createFlight =
     const sentTick = deps.nextTick()
     const sentMs = deps.monotonicMs()
     hooks?.at('before-append')
-    lulls?.begin()
+    backgroundScheduler?.begin()
     const outcomes = await deps.send(batch.items)
-    lulls?.end()
+    backgroundScheduler?.end()
     hooks?.at('after-append')
     const { commands, events } = batch
     metrics?.onBatch?.({ commands, items: batch.items.length, events, ms: deps.monotonicMs() - sentMs })
@@ -95,7 +95,7 @@ type SettleDeps = {
   readonly answers: Answers
   readonly nextTick: () => number
   readonly noteConflict: (stream: StreamName) => void
-  readonly requeue: (pendings: readonly Pending[]) => void
+  readonly requeue: (pendings: readonly PendingCommand[]) => void
   readonly freeze: (item: BatchItem, cause: Error, sentTick: number) => void
   readonly onPublished: (slot: Slot) => void
 }
@@ -120,7 +120,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       throw new Error(`an item of ${item.appends.length} appends landed as ${appended.length}`)
     publish(item, sentTick)
     deps.hooks?.at('before-answer')
-    const requeued: Pending[] = []
+    const requeued: PendingCommand[] = []
     for (const { pending, answer, lastAppend, unverified } of item.members) {
       if (lastAppend >= 0) answers.resolve(pending, answer, appended[lastAppend]!.position)
       else if (unverified.every((slot) => item.points.has(slot))) answers.resolve(pending, answer, null)
@@ -133,8 +133,8 @@ export const createSettle = (deps: SettleDeps): Settle => {
   }
 
   /** Answers the commands whose appends are all in the landed prefix; returns the others. */
-  const answerPrefix = (item: BatchItem, prefix: readonly Appended[]): readonly Member[] => {
-    const others: Member[] = []
+  const answerPrefix = (item: BatchItem, prefix: readonly Appended[]): readonly DecidedCommand[] => {
+    const others: DecidedCommand[] = []
     for (const member of item.members) {
       const position = prefix[member.lastAppend]?.position
       if (position === undefined) others.push(member)
@@ -145,8 +145,8 @@ export const createSettle = (deps: SettleDeps): Settle => {
     return others
   }
 
-  const again = (members: readonly Member[]): void => {
-    const requeued: Pending[] = []
+  const again = (members: readonly DecidedCommand[]): void => {
+    const requeued: PendingCommand[] = []
     for (const { pending } of members) {
       if (pending.answered) continue
       if (++pending.attempts > limits.redecisions)
@@ -192,7 +192,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       return
     }
     // One of them carries what the log does not take. Each is decided again with an item of its own, so that it fails alone.
-    for (const { pending } of others) pending.solo = true
+    for (const { pending } of others) pending.exclusive = true
     again(others)
   }
 

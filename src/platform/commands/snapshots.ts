@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 import type { FoldPoint, Slot } from './fold-cache.ts'
-import { type Answers, isFrozen } from './pending-command.ts'
+import { type Answers, isBlocked } from './pending-command.ts'
 import type { Queue } from './queueing.ts'
 import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './runner-ports.ts'
 
@@ -205,10 +205,10 @@ export const createSweeper = (deps: {
     const now = deps.monotonicMs()
     const late = queue.take(queue.length(), (pending) => {
       const waitedMs = now - pending.arrivedMs
-      return waitedMs > limits.queueWaitMs || (waitedMs > limits.frozenWaitMs && isFrozen(pending))
+      return waitedMs > limits.queueWaitMs || (waitedMs > limits.frozenWaitMs && isBlocked(pending))
     })
     for (const pending of late)
-      if (isFrozen(pending))
+      if (isBlocked(pending))
         answers.overload(pending, 'frozen', 'an earlier append of this stream has no outcome yet')
       else answers.overload(pending, 'wait', `${pending.command.name} waited too long`)
     watch()

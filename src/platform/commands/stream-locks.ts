@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../../kernel/streams.ts'
-import { answered, connect } from '../eventstore/postgres/connection.ts'
+import { withAnswerTimeout, connect } from '../eventstore/postgres/connection.ts'
 import type { StreamLease, StreamLocks } from './runner-ports.ts'
 
 export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }
@@ -41,7 +41,7 @@ export const createAnnouncements = ({ pool, connection, onTrouble }: Announcemen
     closing.signal.addEventListener('abort', close, { once: true })
     try {
       listener.client.on('notification', ({ payload }) => hear(payload))
-      await answered(listener.client.query(`listen ${channel}`), answerTimeoutMs)
+      await withAnswerTimeout(listener.client.query(`listen ${channel}`), answerTimeoutMs)
       onListening()
       if (!closing.signal.aborted) await Promise.race([closed.promise, lost.promise])
     } finally {

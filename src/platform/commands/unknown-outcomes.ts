@@ -5,39 +5,39 @@ import type { Slots } from './fold-cache.ts'
 import type { Answers } from './pending-command.ts'
 import type { RunnerLimits, RunnerLogger } from './runner-ports.ts'
 
-export type Freezer = {
+export type UnknownOutcomes = {
   /** Keeps the item's streams for itself and sends its bytes again until their outcome is known. */
-  freeze(item: BatchItem, cause: Error, sentTick: number): void
+  block(item: BatchItem, cause: Error, sentTick: number): void
   /** Items whose outcome is unknown. */
   frozen(): number
   /** Sends nothing more. */
   stop(): void
 }
 
-type FreezerDeps = {
+type UnknownOutcomesDeps = {
   readonly limits: RunnerLimits
   readonly logger: RunnerLogger
   readonly slots: Slots
   readonly answers: Answers
   readonly send: (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
-  readonly onKnown: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
+  readonly onResolved: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
 }
 
 /** Whether the outcome says what became of bytes that were sent before. That the log is away says nothing of them. */
 const isKnown = (outcome: ItemOutcome): boolean =>
   outcome.status !== 'unknown' && outcome.status !== 'unavailable'
 
-export const createFreezer = (deps: FreezerDeps): Freezer => {
+export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcomes => {
   const { limits, logger, slots, answers } = deps
   const stopped = new AbortController()
   let frozen = 0
 
-  const setFrozen = (item: BatchItem, on: boolean): void => {
+  const setBlocked = (item: BatchItem, on: boolean): void => {
     for (const slot of item.points.keys()) {
-      slot.frozen = on
+      slot.blocked = on
       slot.busy = on
       // The slot outlives clients that stop waiting: it is what keeps others off the stream.
-      if (on) slots.hold(slot)
+      if (on) slots.acquire(slot)
     }
   }
 
@@ -51,7 +51,7 @@ export const createFreezer = (deps: FreezerDeps): Freezer => {
     }
   }
 
-  const thaw = async (item: BatchItem, sentTick: number): Promise<void> => {
+  const unblock = async (item: BatchItem, sentTick: number): Promise<void> => {
     const streams = [...item.points.keys()].map(({ stream }) => stream)
     const bound = setTimeout(() => {
       for (const { pending } of item.members)
@@ -61,9 +61,9 @@ export const createFreezer = (deps: FreezerDeps): Freezer => {
       const outcome = await resend(item, streams)
       logger.warn({ status: outcome.status, streams }, 'the outcome of an append is known')
       frozen--
-      setFrozen(item, false)
-      deps.onKnown(item, outcome, sentTick)
-      for (const slot of item.points.keys()) slots.drop(slot)
+      setBlocked(item, false)
+      deps.onResolved(item, outcome, sentTick)
+      for (const slot of item.points.keys()) slots.release(slot)
     } catch (error) {
       if (!stopped.signal.aborted) throw error
       for (const { pending } of item.members)
@@ -74,14 +74,14 @@ export const createFreezer = (deps: FreezerDeps): Freezer => {
   }
 
   return {
-    freeze(item, cause, sentTick) {
+    block(item, cause, sentTick) {
       frozen++
-      setFrozen(item, true)
+      setBlocked(item, true)
       logger.error(
         { err: cause, streams: [...item.points.keys()].map(({ stream }) => stream) },
         'the answer of an append was lost; its streams wait until the same bytes, sent again, tell its outcome',
       )
-      void thaw(item, sentTick)
+      void unblock(item, sentTick)
     },
     frozen: () => frozen,
     stop: () => stopped.abort(),

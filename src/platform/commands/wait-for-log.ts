@@ -5,14 +5,14 @@ import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { CommandOverload, type CommandRunner } from './command.ts'
 
 /** The log did not answer in all the time that a start has for it. The message says what to look at. */
-export class LogAbsent extends LogUnavailable {
-  override readonly name = 'LogAbsent'
+export class LogUnreachable extends LogUnavailable {
+  override readonly name = 'LogUnreachable'
 }
 
 const pauseMs = 250
 const tellEveryMs = 5_000
 
-export type PatienceOptions = {
+export type LogWaitOptions = {
   /** How long to try, milliseconds; an attempt that is under way then is waited for. */
   readonly withinMs: number
   /** Where the log is, for the message at the end; without secrets. */
@@ -22,8 +22,8 @@ export type PatienceOptions = {
 }
 
 /** Waits in place of everybody who starts, until the start is over. */
-export type Patience = {
-  /** The same log, whose reads wait until it answers. @throws LogAbsent when the time is over */
+export type LogWait = {
+  /** The same log, whose reads wait until it answers. @throws LogUnreachable when the time is over */
   log(log: EventLog): EventLog
   /** The same runner, whose commands come again until they are answered: for those that do nothing twice. */
   runner<Runner extends CommandRunner>(runner: Runner): Runner
@@ -37,7 +37,7 @@ const reads = ['logId', 'head', 'lastOf', 'readAll', 'readBefore', 'eventAt', 'r
  * A log may be starting, or its cluster electing a leader, at any of the reads that a start makes; its health check is
  * green some seconds before it answers. So each of them is waited for, and the time is counted from the first failure.
  */
-export const createPatience = ({ withinMs, where, onWait }: PatienceOptions): Patience => {
+export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogWait => {
   let over = false
   let toldAtMs = Number.NEGATIVE_INFINITY
 
@@ -57,7 +57,7 @@ export const createPatience = ({ withinMs, where, onWait }: PatienceOptions): Pa
         const nowMs = performance.now()
         failedAtMs ??= nowMs
         if (nowMs + pauseMs >= failedAtMs + withinMs)
-          throw new LogAbsent(
+          throw new LogUnreachable(
             `the log at ${where} gave no answer within ${Math.round(withinMs / 1000)} s (${error.message}). Is EventStoreDB running, has its cluster a leader, and is EVENTSTORE_URL right?`,
             { cause: error },
           )

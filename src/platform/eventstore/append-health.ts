@@ -17,7 +17,7 @@ const rememberMs = 10_000
  * The same log, and what its appends say of it. `onChange` is told once when they begin to fail, and once when one lands
  * again.
  */
-export const watchAppends = (
+export const monitorAppends = (
   log: EventLog,
   deps: {
     readonly onChange: (problem: Error | null) => void

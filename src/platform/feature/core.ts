@@ -4,10 +4,10 @@ import { hot } from '../../../projections/groups.ts'
 import type { ClockGuard } from '../../app/clock-guard.ts'
 import type { Config } from '../../app/config.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Lulls } from '../commands/background-scheduler.ts'
-import type { RunnerHealth, RunnerWarmth } from '../commands/command-runner.ts'
+import type { BackgroundScheduler } from '../commands/background-scheduler.ts'
+import type { RunnerHealth, RunnerWarmup } from '../commands/command-runner.ts'
 import type { CommandRunner } from '../commands/command.ts'
-import type { Patience } from '../commands/wait-for-log.ts'
+import type { LogWait } from '../commands/wait-for-log.ts'
 import type { AppendHealth } from '../eventstore/append-health.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
@@ -24,15 +24,15 @@ export type Core = {
   readonly pool: pg.Pool
   readonly log: EventLog
   /** Waits for the log on behalf of a start; a command is a start to its end. Null where the log is in Postgres. */
-  readonly patience: Patience | null
+  readonly logWait: LogWait | null
   /** Whether the log takes what is appended. */
   readonly appends: AppendHealth
   readonly codec: EventCodec
-  readonly runner: CommandRunner & RunnerHealth & RunnerWarmth
+  readonly runner: CommandRunner & RunnerHealth & RunnerWarmup
   /** The service's clock: the system's and the development offset. */
   readonly clock: Clock
   /** When the commands of this process leave it time for other work. */
-  readonly lulls: Lulls
+  readonly backgroundScheduler: BackgroundScheduler
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
   readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
   readonly logger: Logger
@@ -52,13 +52,13 @@ export type Projecting = Pick<
   stop(): Promise<void>
 }
 
-export const followMs = 500
+export const followIntervalMs = 500
 
 /** Resolves once the tables that GETs are answered from are made (a first start replays the log); false when stopped before. */
-export const tablesMade = async (
+export const waitForReadTables = async (
   { progress }: Pick<Projecting, 'progress'>,
   stopping: AbortSignal,
 ): Promise<boolean> => {
-  while (!stopping.aborted) if (await progress.reached(hot.name, 0, followMs)) return true
+  while (!stopping.aborted) if (await progress.reached(hot.name, 0, followIntervalMs)) return true
   return false
 }

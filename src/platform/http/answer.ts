@@ -96,7 +96,7 @@ export const etagOf = (text: string): string =>
   `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
 
 /** Whether the client says that it has what this names (RFC 9110, 13.1.2). */
-export const isHeld = (headers: IncomingHttpHeaders, etag: string): boolean =>
+export const matchesEtag = (headers: IncomingHttpHeaders, etag: string): boolean =>
   members(headers['if-none-match']).some(([name]) => {
     const tag = name.replace(/^(?!W\/)/, 'W/')
     return tag === etag || tag === 'W/*'
@@ -112,7 +112,7 @@ export const fixedText = (text: string) => {
   let packed: Buffer | null = null
 
   return (headers: IncomingHttpHeaders) => {
-    if (isHeld(headers, etag)) return { status: 304, headers: common } as const
+    if (matchesEtag(headers, etag)) return { status: 304, headers: common } as const
     if (!takesGzip(headers['accept-encoding'])) return { status: 200, text, headers: common } as const
     packed ??= gzipSync(text, { level: 9 })
     return { status: 200, text: packed, headers: { ...common, 'content-encoding': 'gzip' } } as const

@@ -49,7 +49,7 @@ const bearer = /^Bearer +(\S+)$/i
  * @param missing what a request without one is told
  * @throws unauthorized: none, or two different keys in the two headers
  */
-export const keyOf = (
+export const apiKeyOf = (
   headers: KeyHeaders,
   missing = 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>',
 ): string => {
@@ -73,7 +73,7 @@ export const authenticateFinance = async (
   directory: FinanceDirectory,
   headers: KeyHeaders,
 ): Promise<FinanceCaller> => {
-  const token = keyOf(headers, 'no finance token: send it as Authorization: Bearer <FINANCE_TOKEN>')
+  const token = apiKeyOf(headers, 'no finance token: send it as Authorization: Bearer <FINANCE_TOKEN>')
   const reader = await directory.byToken(token)
   if (reader === null)
     throw refuse(
@@ -92,7 +92,7 @@ export const authenticate = async (
   headers: KeyHeaders,
   address: string,
 ): Promise<Caller> => {
-  const caller = await directory.byKey(keyOf(headers), address)
+  const caller = await directory.byKey(apiKeyOf(headers), address)
   // One text for all of it: who found a key, or guesses one, learns nothing about it.
   if (caller === null)
     throw refuse(
@@ -111,7 +111,7 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
  * Who has the token; nobody where there is none. That a request comes from this machine is no sign of its operator: a proxy
  * on it sends those of the whole world, and nginx by itself adds no header that tells.
  */
-export const byToken =
+export const operatorTokenAccess =
   (token: string | null): OperatorAccess =>
   ({ authorization }) =>
     token !== null && timingSafeEqual(digest(authorization ?? ''), digest(`Bearer ${token}`))
@@ -130,5 +130,5 @@ const hostOfThisMachine = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i
  * On a listener that only this machine reaches: everybody but a proxy that says that it is one, and a page in a browser here,
  * whose own host leads to this machine.
  */
-export const onOwnListener: OperatorAccess = (headers) =>
+export const localOperatorAccess: OperatorAccess = (headers) =>
   hostOfThisMachine.test(headers.host ?? '') && ofProxies.every((name) => headers[name] === undefined)

@@ -29,13 +29,13 @@ export const createHangUp = (lingerMs: number): HangUp => {
 }
 
 /** The requests of each connection that have no whole answer yet; a client may send several before it reads. */
-export type Unanswered = {
+export type PendingResponses = {
   add(request: IncomingMessage, response: ServerResponse): void
   /** The answer that is owed last, of the requests that came whole. */
   last(socket: Socket): ServerResponse | undefined
 }
 
-export const createUnanswered = (): Unanswered => {
+export const createPendingResponses = (): PendingResponses => {
   const owed = new WeakMap<Socket, Set<ServerResponse>>()
   return {
     add: ({ socket }, response) => {

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
-import { type CompiledRoute, type HttpRequest, goneSignal } from './exchange.ts'
+import { type CompiledRoute, type HttpRequest, clientGoneSignal } from './exchange.ts'
 import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './headers.ts'
-import { type Checked, type ShapeCheck, isLate, shapeCheck, shapeShown } from './request-shape.ts'
+import { type Checked, type ShapeCheck, isLate, shapeCheck, withExpectedShape } from './request-shape.ts'
 import type { Answer, Route } from './route.ts'
 
 type Checks = {
@@ -133,7 +133,7 @@ const run = async (
     headers: request.headers,
     raw: request.body?.raw ?? noBytes,
     log,
-    gone: () => goneSignal(exchange),
+    clientGone: () => clientGoneSignal(exchange),
   }) as Promise<Answer>
 }
 
@@ -149,7 +149,7 @@ export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): Compiled
   const body = route.body ?? noBody
   const checks: Checks = {
     body: shapeCheck(body, 'body', route.codes?.body),
-    unread: shapeShown(body),
+    unread: withExpectedShape(body),
     query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
     params: route.params ?? null,
   }

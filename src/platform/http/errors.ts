@@ -51,7 +51,7 @@ export const refuseUnknownPath = (): ApiError =>
   refuse('not_found', 'nothing has this path; /docs shows what there is')
 
 /** A refusal that tells the client when to come back: `retryAfterS` is rounded up to whole seconds, at least 1. */
-export const refuseUntil = (
+export const refuseWithRetryAfter = (
   code: 'rate_limited' | 'overloaded',
   message: string,
   retryAfterS: number,

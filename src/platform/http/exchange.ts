@@ -41,7 +41,7 @@ export type Exchange = {
   /** Whether a handler is at work for it. */
   atWork: boolean
   /** The longest that it held the main thread in one go, milliseconds. */
-  heldMs: number
+  eventLoopDelayMs: number
   /** Whether its end was logged and measured. */
   ended: boolean
   /** Made for a handler that asks whether its client is still there. */
@@ -49,7 +49,7 @@ export type Exchange = {
 }
 
 /** Aborted when the client of the request has left, or has its answer. */
-export const goneSignal = (exchange: Exchange): AbortSignal => {
+export const clientGoneSignal = (exchange: Exchange): AbortSignal => {
   exchange.gone ??= new AbortController()
   if (exchange.ended) exchange.gone.abort()
   return exchange.gone.signal

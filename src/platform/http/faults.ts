@@ -2,8 +2,8 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { CommandOverload } from '../commands/command.ts'
 import { baseHeaders } from './answer.ts'
-import type { HangUp, Unanswered } from './close-connection.ts'
-import { ApiError, isLogOutage, isOutage, refuse, refuseUntil } from './errors.ts'
+import type { HangUp, PendingResponses } from './close-connection.ts'
+import { ApiError, isLogOutage, isOutage, refuse, refuseWithRetryAfter } from './errors.ts'
 import { newRequestId } from './headers.ts'
 import { jsonText } from './json-bytes.ts'
 
@@ -37,7 +37,7 @@ const answerTo = (error: NodeJS.ErrnoException): string => {
  * sees them. Where whole requests came before them, these are answered and the bytes are not: an answer out of turn would
  * be taken for that of the request before. Node tells of a connection again with each chunk that follows.
  */
-export const answerBrokenRequest = (hangUp: HangUp, unanswered: Unanswered) => {
+export const answerBrokenRequest = (hangUp: HangUp, unanswered: PendingResponses) => {
   const ending = new WeakSet<Socket>()
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ECONNRESET') return void socket.destroy()
@@ -76,7 +76,7 @@ const isAbort = (error: unknown): boolean =>
 const outage = (error: unknown, logger: Logger): ApiError => {
   const away = isLogOutage(error) ? 'log' : 'database'
   logger.warn({ err: error }, `the ${away} does not answer`)
-  return refuseUntil('overloaded', `the service cannot reach its ${away}; try again`, 1)
+  return refuseWithRetryAfter('overloaded', `the service cannot reach its ${away}; try again`, 1)
 }
 
 /**
@@ -85,7 +85,7 @@ const outage = (error: unknown, logger: Logger): ApiError => {
  */
 export const refusalOf = (error: unknown, logger: Logger, requestId: string): ApiError => {
   if (error instanceof ApiError) return error
-  if (isWaiting(error)) return refuseUntil('overloaded', error.message, error.retryAfterS)
+  if (isWaiting(error)) return refuseWithRetryAfter('overloaded', error.message, error.retryAfterS)
   const code = (error as { code?: unknown } | null)?.code
   const known =
     typeof code === 'string' && Object.hasOwn(readerRefusals, code) ? readerRefusals[code] : undefined

@@ -12,7 +12,7 @@ const waitMs = 2_000
  * nobody measured, and all others are told. Gauges of one scrape share a question.
  * @throws what `read` throws and is no outage
  */
-export const asked = <Value>(read: () => Promise<Value>): (() => Promise<Value | null>) => {
+export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promise<Value | null>) => {
   let asking: Promise<Value | null> | null = null
   const ask = async (): Promise<Value | null> => {
     const over = new AbortController()

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { ownIdForm, ownIdOf } from '../../kernel/external-id.ts'
+import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { newId } from '../../kernel/ids.ts'
 import { parsePosition, positionForm } from '../../kernel/log-position.ts'
 import { refuse } from './errors.ts'
@@ -56,7 +56,7 @@ const asUtf8 = (value: string): string | null => {
 }
 
 const badCustomer = (place: string) =>
-  refuse('invalid_customer_id', `${place} must be ${ownIdForm}, sent once`)
+  refuse('invalid_customer_id', `${place} must be ${externalIdForm}, sent once`)
 
 /**
  * `X-Reseller-Customer-Id`: 1 to 128 printable characters, or null when left out.
@@ -66,7 +66,7 @@ export const customerRefOf = (request: IncomingMessage): string | null => {
   const value = single(request, 'x-reseller-customer-id')
   if (value === undefined) return null
   const text = value === null ? null : asUtf8(value)
-  const ref = text === null ? null : ownIdOf(text)
+  const ref = text === null ? null : parseExternalId(text)
   if (ref === null) throw badCustomer('X-Reseller-Customer-Id')
   return ref
 }
@@ -78,7 +78,7 @@ export const customerRefOf = (request: IncomingMessage): string | null => {
 export const customerQueryOf = (query: unknown): string | null => {
   const value = (query as Readonly<Record<string, unknown>>).customer_id
   if (value === undefined) return null
-  const ref = typeof value === 'string' ? ownIdOf(value) : null
+  const ref = typeof value === 'string' ? parseExternalId(value) : null
   if (ref === null) throw badCustomer('customer_id')
   return ref
 }

@@ -106,10 +106,10 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
   })
 }
 
-export type Inside = { readonly registry: Registry; readonly mayRead: OperatorAccess }
+export type InternalEndpoints = { readonly registry: Registry; readonly mayRead: OperatorAccess }
 
 /** Route labels and figures of money tell a stranger too much. */
-const metrics = ({ registry, mayRead }: Inside): Route =>
+const metrics = ({ registry, mayRead }: InternalEndpoints): Route =>
   route({
     method: 'GET',
     path: '/metrics',
@@ -134,7 +134,7 @@ const metrics = ({ registry, mayRead }: Inside): Route =>
   })
 
 /** `/healthz`, `/readyz` and `/metrics`: for the operator's machines, outside the interface description. */
-export const healthRoutes = (probes: readonly Probe[], inside: Inside): readonly Route[] => [
+export const healthRoutes = (probes: readonly Probe[], inside: InternalEndpoints): readonly Route[] => [
   healthz,
   readyz(probes, inside.mayRead),
   metrics(inside),

@@ -1,10 +1,10 @@
 import { createServer as createHttpServer } from 'node:http'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import type { Closing } from '../../kernel/resource-scope.ts'
+import type { CloseStack } from '../../kernel/resource-scope.ts'
 import { registerGauge } from './gauges.ts'
 
 /** Serves `/metrics` to this machine. */
-export const serveMetrics = async (closing: Closing, registry: Registry, port: number): Promise<void> => {
+export const serveMetrics = async (closing: CloseStack, registry: Registry, port: number): Promise<void> => {
   const server = createHttpServer((request, response) => {
     if (request.url !== '/metrics') {
       response.writeHead(404).end()
@@ -26,7 +26,7 @@ export type HttpMetrics = {
   /** One finished request. @param route its template, never its path: labels must stay few */
   finished(method: string, route: string, status: number, seconds: number): void
   /** The longest that a request held the main thread in one go. */
-  held(method: string, route: string, seconds: number): void
+  observeEventLoopDelay(method: string, route: string, seconds: number): void
   /** One answer that was ready: it takes microseconds, and to observe them would take as long again. */
   ready(): void
   inFlight(count: number): void
@@ -40,7 +40,7 @@ export type HttpMetrics = {
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Seconds. No request is to hold the main thread over 0.05. */
-const heldBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
+const eventLoopDelayBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 
 /** Registers the server's measurements. Children are kept by label, since looking labels up costs more than observing. */
 export const createHttpMetrics = (registry: Registry): HttpMetrics => {
@@ -76,7 +76,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     name: 'farebox_http_main_thread_seconds',
     help: 'The longest that a request held the main thread in one go, with its body and checks or with its answer.',
     labelNames: ['method', 'route'] as const,
-    buckets: heldBuckets,
+    buckets: eventLoopDelayBuckets,
     registers: [registry],
   })
   let [ready, readyTold] = [0, 0]
@@ -109,7 +109,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
       child.observe(seconds)
       if (status === 429 || status === 503) shed.inc({ status: String(status) })
     },
-    held(method, route, seconds) {
+    observeEventLoopDelay(method, route, seconds) {
       const key = `${method} ${route}`
       const child = heldChildren.get(key) ?? held.labels(method, route)
       heldChildren.set(key, child)

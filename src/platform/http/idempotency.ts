@@ -5,7 +5,7 @@ export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, o
 export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
 
 /** What came of a request with a key, whatever it made. */
-export type UnderKey = {
+export type IdempotentResult = {
   /** What the key names stood already. */
   readonly replayed: boolean
   readonly idempotencyKey: string
@@ -14,13 +14,13 @@ export type UnderKey = {
 }
 
 /** The header that tells which it was. */
-export const keyHeader = ({ replayed, idempotencyKey }: Omit<UnderKey, 'position'>) =>
+export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
   replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
 
 /**
- * The two answers of `answerUnderKey` as a route declares them. `made` and `stood` describe them, `example` is one of both.
+ * The two answers of `idempotentAnswer` as a route declares them. `made` and `stood` describe them, `example` is one of both.
  */
-export const responsesUnderKey = <Body extends z.ZodType>(
+export const idempotentResponses = <Body extends z.ZodType>(
   body: Body,
   example: unknown,
   { made, stood }: { readonly made: string; readonly stood: string },
@@ -30,7 +30,7 @@ export const responsesUnderKey = <Body extends z.ZodType>(
 })
 
 /** 201 for what was made now, 200 with `Idempotency-Replayed` for what stood under its key. */
-export const answerUnderKey = <Body>(made: UnderKey, body: Body) =>
+export const idempotentAnswer = <Body>(made: IdempotentResult, body: Body) =>
   ({
     status: made.replayed ? 200 : 201,
     body,

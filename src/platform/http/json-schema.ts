@@ -74,7 +74,7 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWord
 }
 
 /** The schema that a reference into `$defs` means; any other schema is itself. */
-export const resolved = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+export const resolveReference = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const name = schema.$ref?.replace('#/$defs/', '')
   return name === undefined ? schema : (root.$defs?.[name] ?? {})
 }

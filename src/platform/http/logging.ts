@@ -4,7 +4,7 @@ import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 
 /** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */
-const mostWaiting = 8 * 1024 * 1024
+const maxWaiting = 8 * 1024 * 1024
 
 /**
  * Standard error as the place of the log. A terminal that was closed or a disk that is full loses lines and ends nothing:
@@ -17,7 +17,7 @@ export const standardErrorLog = (): {
   /** Nothing is flushed from now on, for whoever read it is gone. */
   giveUp(): void
 } => {
-  const destination = pino.destination({ dest: 2, sync: false, maxLength: mostWaiting })
+  const destination = pino.destination({ dest: 2, sync: false, maxLength: maxWaiting })
   let takesLines = true
   destination.on('error', () => {
     takesLines = false
@@ -61,7 +61,7 @@ const identityOf = (level: number, message: unknown, { err, ...fields }: Trouble
  * Whether a line about a trouble says something new. What is tried again several times a second fails as often during an
  * outage: its first line is told, then one a minute.
  */
-export const createRepeats = (monotonicMs: MonotonicClock) => {
+export const createLogDeduplicator = (monotonicMs: MonotonicClock) => {
   const told = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: knownTroubles })
 
   /** How many lines like this one were left out since the last that was told; null for one to leave out. */
@@ -115,15 +115,15 @@ const redacted = (line: Record<string, unknown>, depth: number): Record<string, 
   return copy ?? line
 }
 
-const isTrouble = (line: unknown): line is TroubleLine => isPlain(line) && line.err instanceof Error
+const isFailureLine = (line: unknown): line is TroubleLine => isPlain(line) && line.err instanceof Error
 
 /** Lines about the same trouble are told once a minute, with how many were left out; what ends the process always. */
 const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['hooks']> => {
-  const leftOutBefore = createRepeats(monotonicMs)
+  const leftOutBefore = createLogDeduplicator(monotonicMs)
   return {
     logMethod(args, method, level) {
       const [line, ...rest] = args as unknown[]
-      if (level >= pino.levels.values.fatal! || !isTrouble(line)) return method.apply(this, args)
+      if (level >= pino.levels.values.fatal! || !isFailureLine(line)) return method.apply(this, args)
       const leftOut = leftOutBefore(level, rest[0], { ...this.bindings(), ...line })
       if (leftOut === null) return
       method.apply(this, [leftOut === 0 ? line : { ...line, leftOut }, ...rest] as typeof args)

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { type TrustedProxies, addressSubject, peerAddress } from './client-address.ts'
-import type { HangUp, Unanswered } from './close-connection.ts'
+import type { HangUp, PendingResponses } from './close-connection.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 
 export type ConnectionLimits = {
@@ -17,13 +17,13 @@ export const defaultConnectionLimits: ConnectionLimits = { total: 10_000, perAdd
 /** One connection as its requests see it. */
 export type Connection = {
   /** A request of it is in work: it is not cut to make room. */
-  work(): void
+  markBusy(): void
   /** A request of it has left its place. */
-  rest(): void
+  markIdle(): void
 }
 
 /** Of a request that came over no socket. */
-const none: Connection = { work: () => undefined, rest: () => undefined }
+const none: Connection = { markBusy: () => undefined, markIdle: () => undefined }
 
 export type Connections = {
   /** Takes a new connection in, or hangs up on it. */
@@ -94,11 +94,11 @@ export const createConnections = (
     if (group !== null) group.open += 1
     wait()
     known.set(socket, {
-      work: () => {
+      markBusy: () => {
         working += 1
         if (working === 1) unwait()
       },
-      rest: () => {
+      markIdle: () => {
         working -= 1
         if (working === 0 && open.has(socket)) wait()
       },
@@ -153,7 +153,7 @@ export const createNodeServer = (
   times: Times,
   connections: Connections,
   hangUp: HangUp,
-  unanswered: Unanswered,
+  unanswered: PendingResponses,
 ): Server => {
   const server = createServer(
     {

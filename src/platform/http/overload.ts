@@ -2,12 +2,12 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { type Tally, createTally } from '../work/tally.ts'
 import { addressSubject } from './client-address.ts'
-import { type ApiError, refuseUntil } from './errors.ts'
+import { type ApiError, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import type { HttpMetrics } from './http-metrics.ts'
-import type { AtOnce } from './route.ts'
+import type { ConcurrencyLimit } from './route.ts'
 
-export type ArrivingLimits = {
+export type PendingBodyLimits = {
   /** Bodies that may be on their way at once, to all routes that have no places of their own. */
   readonly total: number
   /** Those of one account, or of one address where no account is known. */
@@ -16,14 +16,14 @@ export type ArrivingLimits = {
   readonly bytes: number
 }
 
-export const defaultArrivingLimits: ArrivingLimits = {
+export const defaultPendingBodyLimits: PendingBodyLimits = {
   total: 1_000,
   perSender: 100,
   bytes: 64 * 1024 * 1024,
 }
 
 /** The bodies that are on their way. A request has no place in flight meanwhile: its client decides how long it takes. */
-export type Arriving = {
+export type PendingBodies = {
   /**
    * @param bytes what it will take at the most
    * @param cut ends it with a refusal, when its room is needed
@@ -38,13 +38,13 @@ type Body = { readonly sender: string; readonly bytes: number; cut(refusal: ApiE
 
 /** `bodies` has the oldest first. */
 type Pool = {
-  readonly limits: ArrivingLimits
+  readonly limits: PendingBodyLimits
   readonly bodies: Map<Exchange, Body>
   readonly bySender: Tally<string>
   bytes: number
 }
 
-const poolOf = (limits: ArrivingLimits): Pool => ({
+const poolOf = (limits: PendingBodyLimits): Pool => ({
   limits,
   bodies: new Map(),
   bySender: createTally(),
@@ -53,23 +53,23 @@ const poolOf = (limits: ArrivingLimits): Pool => ({
 
 const tooMany = (exchange: Exchange, count: number): ApiError =>
   exchange.caller === null
-    ? refuseUntil('overloaded', 'too many bodies are on their way from this address', 1)
-    : refuseUntil(
+    ? refuseWithRetryAfter('overloaded', 'too many bodies are on their way from this address', 1)
+    : refuseWithRetryAfter(
         'rate_limited',
         `${count} bodies of this account are on their way, which is as many as may be; finish some`,
         1,
       )
 
 const tooSlow = (): ApiError =>
-  refuseUntil('overloaded', 'the body was on its way for too long while the service had others to read', 1)
+  refuseWithRetryAfter('overloaded', 'the body was on its way for too long while the service had others to read', 1)
 
 /**
  * One body too many ends the one that has been on its way for longest. So slow bodies, from however many accounts and
  * addresses, never keep a quick one out.
  */
-export const createArriving = (limits: ArrivingLimits): Arriving => {
+export const createPendingBodies = (limits: PendingBodyLimits): PendingBodies => {
   const shared = poolOf(limits)
-  const own = new Map<AtOnce, Pool>()
+  const own = new Map<ConcurrencyLimit, Pool>()
 
   const poolFor = ({ route }: Exchange): Pool => {
     const atOnce = route?.route.atOnce
@@ -117,16 +117,16 @@ export const createArriving = (limits: ArrivingLimits): Arriving => {
  * with the request. @returns what `run` returns
  * @throws what `run` throws
  */
-export type Hold = <Result>(exchange: Exchange, run: () => Result) => Result
+export type MeasureEventLoopDelay = <Result>(exchange: Exchange, run: () => Result) => Result
 
-export const createHold =
-  (monotonicMs: MonotonicClock): Hold =>
+export const createEventLoopDelayMeter =
+  (monotonicMs: MonotonicClock): MeasureEventLoopDelay =>
   (exchange, run) => {
     const startMs = monotonicMs()
     try {
       return run()
     } finally {
-      exchange.heldMs = Math.max(exchange.heldMs, monotonicMs() - startMs)
+      exchange.eventLoopDelayMs = Math.max(exchange.eventLoopDelayMs, monotonicMs() - startMs)
     }
   }
 
@@ -148,9 +148,9 @@ export type InFlight = {
   leave(exchange: Exchange): void
 }
 
-type Places = { readonly atOnce: AtOnce; taken: number; readonly byAddress: Tally<string> }
+type RequestSlots = { readonly atOnce: ConcurrencyLimit; taken: number; readonly byAddress: Tally<string> }
 
-const placesFor = (atOnce: AtOnce): Places => ({ atOnce, taken: 0, byAddress: createTally() })
+const createRequestSlots = (atOnce: ConcurrencyLimit): RequestSlots => ({ atOnce, taken: 0, byAddress: createTally() })
 
 export type InFlightLimits = {
   /** Places of all routes that have none of their own; one address may take them all. */
@@ -160,22 +160,22 @@ export type InFlightLimits = {
 }
 
 export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: HttpMetrics): InFlight => {
-  const shared = placesFor({ total, perAddress: Number.POSITIVE_INFINITY })
-  const own = new Map<AtOnce, Places>()
+  const shared = createRequestSlots({ total, perAddress: Number.POSITIVE_INFINITY })
+  const own = new Map<ConcurrencyLimit, RequestSlots>()
   const byAccount = createTally<AccountId>()
 
-  const placesOf = ({ route }: Exchange): Places => {
+  const placesOf = ({ route }: Exchange): RequestSlots => {
     const atOnce = route?.route.atOnce
     if (atOnce === undefined) return shared
-    const places = own.get(atOnce) ?? placesFor(atOnce)
+    const places = own.get(atOnce) ?? createRequestSlots(atOnce)
     own.set(atOnce, places)
     return places
   }
 
-  const count = (places: Places, { address, connection }: Exchange, change: 1 | -1): void => {
+  const count = (places: RequestSlots, { address, connection }: Exchange, change: 1 | -1): void => {
     places.taken += change
-    if (change === 1) connection.work()
-    else connection.rest()
+    if (change === 1) connection.markBusy()
+    else connection.markIdle()
     if (places === shared) metrics.inFlight(places.taken)
     else if (change === 1) places.byAddress.add(addressSubject(address))
     else places.byAddress.remove(addressSubject(address))
@@ -186,14 +186,14 @@ export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: H
       const places = placesOf(exchange)
       const { atOnce, byAddress } = places
       if (places.taken >= atOnce.total || byAddress.of(addressSubject(exchange.address)) >= atOnce.perAddress)
-        throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
+        throw refuseWithRetryAfter('overloaded', 'the service is answering as many requests as it can', 1)
       count(places, exchange, 1)
       exchange.hasPlace = true
     },
     enterFor: (exchange, accountId) => {
       if (!exchange.hasPlace) return
       if (byAccount.of(accountId) >= perAccount)
-        throw refuseUntil(
+        throw refuseWithRetryAfter(
           'rate_limited',
           `${perAccount} requests of this account are in work, which is as many as may be; await the answers of some`,
           1,

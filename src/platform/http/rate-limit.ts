@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { type Caller, type Directory, type FinanceCaller, type FinanceDirectory, authenticate, authenticateFinance } from './auth.ts'
 import { addressSubject } from './client-address.ts'
-import { refuse, refuseUntil } from './errors.ts'
+import { refuse, refuseWithRetryAfter } from './errors.ts'
 import type { HttpRequest } from './exchange.ts'
 import type { Route } from './route.ts'
 
@@ -14,13 +14,13 @@ export type Limits = { readonly perAddress: RateLimiter; readonly perKey: RateLi
 /** @throws rate_limited when the address sends too much */
 export const admitAddress = (limits: Limits, address: string): void => {
   const waitS = limits?.perAddress.take(addressSubject(address)) ?? 0
-  if (waitS > 0) throw refuseUntil('rate_limited', `too many requests from ${address}`, waitS)
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests from ${address}`, waitS)
 }
 
 const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: string): Promise<void> => {
   if (route.limit?.per !== per) return
   const waitS = await route.limit.take(subject)
-  if (waitS > 0) throw refuseUntil('rate_limited', `too many requests of ${route.operationId}`, waitS)
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
 }
 
 const admitScope = ({ access }: Route, caller: Caller): void => {
@@ -42,7 +42,7 @@ export const admitFinance = async (
 ): Promise<FinanceCaller> => {
   const reader = await authenticateFinance(directory, request.headers)
   const waitS = limits?.perKey.take(reader.tokenId) ?? 0
-  if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this token', waitS)
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this token', waitS)
   return reader
 }
 
@@ -63,7 +63,7 @@ export const admit = async (
   if (route.access === 'public' || route.access === 'finance') return null
   const caller = await authenticate(directory, request.headers, request.exchange.address)
   const waitS = limits?.perKey.take(caller.keyId) ?? 0
-  if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this key', waitS)
+  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many requests with this key', waitS)
   admitScope(route, caller)
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
@@ -111,7 +111,7 @@ const maxSubjects = 100_000
 
 /** A limiter of this process. */
 export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
-  const states = new LRUCache<string, number>(growingTo(maxSubjects))
+  const states = new LRUCache<string, number>(growingCacheOptions(maxSubjects))
   return {
     take(subject, cost = 1) {
       const result = gcra(states.get(subject), Math.floor(monotonicMs()), cost, rate)

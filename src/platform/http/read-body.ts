@@ -4,7 +4,7 @@ import { ApiError, refuse } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { unsupportedMediaType } from './faults.ts'
 import { type ParsedJson, parseJson } from './json.ts'
-import type { Hold } from './overload.ts'
+import type { MeasureEventLoopDelay } from './overload.ts'
 
 export const bodyLimitBytes = 256 * 1024
 
@@ -17,11 +17,11 @@ const atMost = ({ headers }: IncomingMessage): number => {
 }
 
 /** A body that is read. */
-export type Reading = {
+export type BodyReading = {
   /** What it takes at the most. */
   readonly bytes: number
   /** Whether all of it came with the headers. */
-  readonly there: boolean
+  readonly isComplete: boolean
   /** Ends the reading with this error, unless it has ended. */
   fail(error: Error): void
 }
@@ -34,7 +34,7 @@ export type Reading = {
 export const readBody = (
   request: IncomingMessage,
   done: (error: Error | null, bytes: Buffer | null) => void,
-): Reading => {
+): BodyReading => {
   const bytes = atMost(request)
   if (bytes > bodyLimitBytes) throw tooLarge()
   const chunks: Buffer[] = []
@@ -53,16 +53,16 @@ export const readBody = (
   }
   const finish = (): void => end(null)
   request.on('data', take).on('end', finish).on('error', end)
-  return { bytes, there: request.complete, fail: end }
+  return { bytes, isComplete: request.complete, fail: end }
 }
 
 /** What becomes of a request whose body did not come with its headers. Both may throw a refusal. */
-export type Door = {
+export type BodyHooks = {
   /** The body is on its way. */
-  wait(exchange: Exchange, reading: Reading): void
+  wait(exchange: Exchange, reading: BodyReading): void
   /** It is there. */
   enter(exchange: Exchange): void
-  readonly hold: Hold
+  readonly measureEventLoopDelay: MeasureEventLoopDelay
 }
 
 /** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
@@ -91,7 +91,7 @@ const formOf = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
 }
 
 /** Reads the bodies of an app: JSON, and forms on the routes of pages. */
-export const readBodies = (app: FastifyInstance, door: Door): void => {
+export const readBodies = (app: FastifyInstance, door: BodyHooks): void => {
   app.removeAllContentTypeParsers()
   const reader = (read: (request: FastifyRequest, bytes: Buffer) => ParsedJson) =>
     ((request, _payload, done) => {
@@ -102,12 +102,12 @@ export const readBodies = (app: FastifyInstance, door: Door): void => {
       const reading = readBody(request.raw, (error, bytes) => {
         if (bytes === null) return done(error)
         try {
-          door.hold(request.exchange, () => there(bytes))
+          door.measureEventLoopDelay(request.exchange, () => there(bytes))
         } catch (refusal) {
           done(refusal as Error)
         }
       })
-      if (reading.there) return
+      if (reading.isComplete) return
       try {
         door.wait(request.exchange, reading)
       } catch (refusal) {

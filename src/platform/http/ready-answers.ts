@@ -6,9 +6,9 @@ import { newRequestId, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import type { Connections } from './node-server.ts'
 import type { Limits } from './rate-limit.ts'
-import type { ReadyAnswer, Route } from './route.ts'
+import type { PrebuiltAnswer, Route } from './route.ts'
 
-export type ReadyParts = {
+export type PrebuiltAnswerParts = {
   readonly routes: readonly Route[]
   readonly limits: Limits
   readonly trusted: TrustedProxies
@@ -17,7 +17,7 @@ export type ReadyParts = {
   readonly logger: Logger
 }
 
-type ReadyRoute = Route & { ready(rawQuery: string): ReadyAnswer | null }
+type ReadyRoute = Route & { ready(rawQuery: string): PrebuiltAnswer | null }
 
 /**
  * What a request must be for its answer not to need a look at anything but its query: no header twice, no condition, no
@@ -52,7 +52,7 @@ const securityPairs = Object.entries(securityHeaders)
   .filter(([name]) => name !== 'cache-control')
   .flat()
 
-const headersOf = ({ mediaType, text, etag }: ReadyAnswer, cors: boolean): readonly string[] => [
+const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): readonly string[] => [
   'x-request-id',
   '',
   ...securityPairs,
@@ -75,13 +75,13 @@ const headersOf = ({ mediaType, text, etag }: ReadyAnswer, cors: boolean): reado
  *
  * @returns the listener of requests that is to be used in place of `next`
  */
-export const withReadyAnswers = (parts: ReadyParts, next: RequestListener): RequestListener => {
+export const servePrebuiltAnswers = (parts: PrebuiltAnswerParts, next: RequestListener): RequestListener => {
   const { limits, trusted, connections, metrics, logger } = parts
   const freshId = quickIds()
-  const headers = new WeakMap<ReadyAnswer, readonly string[]>()
+  const headers = new WeakMap<PrebuiltAnswer, readonly string[]>()
 
   /** All but the request's id are the same for everybody. */
-  const headersFor = (ready: ReadyAnswer, cors: boolean, requestId: string): string[] => {
+  const headersFor = (ready: PrebuiltAnswer, cors: boolean, requestId: string): string[] => {
     let known = headers.get(ready)
     if (known === undefined) {
       known = headersOf(ready, cors)
@@ -109,15 +109,15 @@ export const withReadyAnswers = (parts: ReadyParts, next: RequestListener): Requ
     request: IncomingMessage,
     response: ServerResponse,
     route: Route,
-    ready: ReadyAnswer,
+    ready: PrebuiltAnswer,
   ): void => {
     const header = request.headers['x-request-id']
     const requestId = typeof header === 'string' ? requestIdFrom(header) : freshId()
     const connection = connections.of(request.socket)
-    connection.work()
+    connection.markBusy()
     response.writeHead(200, headersFor(ready, route.cors === true, requestId))
     response.end(ready.text, 'latin1')
-    connection.rest()
+    connection.markIdle()
     metrics.ready()
     if (logger.isLevelEnabled('info'))
       logger.info({ requestId, method: 'GET', route: route.path, status: 200, ready: true }, 'request')

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { counted } from '../../kernel/formats.ts'
+import { pluralize } from '../../kernel/formats.ts'
 import type { ErrorCode } from './error-table.ts'
 import { ApiError } from './errors.ts'
-import { type JsonSchema, jsonSchemaOf, resolved } from './json-schema.ts'
+import { type JsonSchema, jsonSchemaOf, resolveReference } from './json-schema.ts'
 import type { FieldCode, FieldCodes } from './route.ts'
 
 const bounds = ({ minimum, maximum }: JsonSchema): string => {
@@ -27,23 +27,23 @@ const lengths = (
   unit: readonly [one: string, more: string],
 ): string => {
   if (min !== undefined && max !== undefined)
-    return min === max ? ` of ${counted(max, ...unit)}` : ` of ${min} to ${counted(max, ...unit)}`
-  if (max !== undefined) return ` of at most ${counted(max, ...unit)}`
-  return min === undefined ? '' : ` of at least ${counted(min, ...unit)}`
+    return min === max ? ` of ${pluralize(max, ...unit)}` : ` of ${min} to ${pluralize(max, ...unit)}`
+  if (max !== undefined) return ` of at most ${pluralize(max, ...unit)}`
+  return min === undefined ? '' : ` of at least ${pluralize(min, ...unit)}`
 }
 
 const entries = ['entry', 'entries'] as const
 const characters = ['character', 'characters'] as const
 
 /** What a value must be, in words: `a whole number of at least 1`, `one of wallet, card`. */
-export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): string => {
+export const describeSchema = (schema: JsonSchema | undefined, root: JsonSchema): string => {
   if (schema === undefined) return 'a documented value'
-  const node = resolved(schema, root)
+  const node = resolveReference(schema, root)
   if (node.words !== undefined) return node.words
   if (node.enum !== undefined) return `one of ${node.enum.join(', ')}`
   if (node.const !== undefined) return JSON.stringify(node.const)
   const choices = node.anyOf ?? node.oneOf
-  if (choices !== undefined) return choices.map((choice) => inWords(choice, root)).join(' or ')
+  if (choices !== undefined) return choices.map((choice) => describeSchema(choice, root)).join(' or ')
   const types = typeof node.type === 'string' ? [node.type] : (node.type ?? [])
   if (types.length === 0) return 'a documented value'
   return types.map((type) => `${nouns[type] ?? type}${detail(type, node)}`).join(' or ')
@@ -60,7 +60,7 @@ const detail = (type: string, node: JsonSchema): string => {
 
 /** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */
 export const shapeOf = (schema: JsonSchema, root: JsonSchema = schema): string => {
-  const node = resolved(schema, root)
+  const node = resolveReference(schema, root)
   if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (node.const !== undefined) return JSON.stringify(node.const)
   const choices = node.anyOf ?? node.oneOf
@@ -127,7 +127,7 @@ const valueAt = (root: unknown, path: Path): unknown => {
 const schemaAt = (root: JsonSchema, path: Path): JsonSchema | undefined => {
   let schema: JsonSchema | undefined = root
   for (const part of path) {
-    const node: JsonSchema | undefined = schema && objectOf(resolved(schema, root), root)
+    const node: JsonSchema | undefined = schema && objectOf(resolveReference(schema, root), root)
     schema = typeof part === 'number' ? node?.items : node?.properties?.[String(part)]
   }
   return schema
@@ -137,7 +137,7 @@ const schemaAt = (root: JsonSchema, path: Path): JsonSchema | undefined => {
 const objectOf = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
   const choices = schema.anyOf ?? schema.oneOf
   const object = choices
-    ?.map((choice) => resolved(choice, root))
+    ?.map((choice) => resolveReference(choice, root))
     .find((choice) => choice.properties ?? choice.items)
   return object ?? schema
 }
@@ -172,7 +172,7 @@ type Words = { readonly codes: FieldCodes; readonly schema: JsonSchema; readonly
 
 const unknownField = (issue: { keys: string[]; path: PropertyKey[] }, words: Words): Finding => {
   const accepted = Object.keys(
-    objectOf(resolved(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema).properties ?? {},
+    objectOf(resolveReference(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema).properties ?? {},
   )
   const named = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
   const list = accepted.length === 0 ? 'none' : accepted.join(', ')
@@ -192,7 +192,7 @@ const finding = (issue: z.core.$ZodIssue, value: unknown, words: Words): Finding
   const must =
     issue.code === 'custom'
       ? issue.message
-      : `must be ${inWords(schemaAt(words.schema, issue.path), words.schema)}`
+      : `must be ${describeSchema(schemaAt(words.schema, issue.path), words.schema)}`
   const message = `${name}${at === undefined ? ' is missing: it' : ''} ${must}${at === null ? ', got null' : ''}`
   if (code !== undefined) return { code, message }
   if (words.place === 'query') return { code: 'invalid_parameter', message }
@@ -227,7 +227,7 @@ export const shapeCheck = <Schema extends z.ZodType>(
 }
 
 /** A refusal of bytes that could not be read as JSON, as the route of this body gives it: with the expected shape. */
-export const shapeShown = (schema: z.ZodType) => {
+export const withExpectedShape = (schema: z.ZodType) => {
   const json = jsonSchemaOf(schema, 'input')
   return (refusal: ApiError): ApiError =>
     refusal.code === 'invalid_body'

@@ -76,7 +76,7 @@ export type CustomerUse =
   | { readonly refused: ErrorCode; readonly message: string }
 
 /** For what belongs to the account alone: `what` as the subject of a sentence, e.g. "the wallet is". */
-export const ownToAccount = (what: string): CustomerUse => ({
+export const accountOnly = (what: string): CustomerUse => ({
   refused: 'invalid_customer_id',
   message: `${what} the account's own and no customer's: leave X-Reseller-Customer-Id out`,
 })
@@ -116,7 +116,7 @@ export type ApiRequest<
    */
   readonly log: () => Logger
   /** Aborted when the client has left, or has its whole answer: what is done for this request alone is to stop then. */
-  readonly gone: () => AbortSignal
+  readonly clientGone: () => AbortSignal
 }
 
 type Frozen<T> = T extends readonly (infer Item)[]
@@ -152,10 +152,10 @@ export type Answer<Declared extends Responses = Responses> = {
 }[keyof Declared & number]
 
 /** How many requests may be in work at once, in all and from one address; and as many may have their bodies on the way. */
-export type AtOnce = { readonly total: number; readonly perAddress: number }
+export type ConcurrencyLimit = { readonly total: number; readonly perAddress: number }
 
 /** An answer that is there before it is asked for. */
-export type ReadyAnswer = {
+export type PrebuiltAnswer = {
   readonly mediaType: string
   /** One byte a character: no character is above U+00FF. */
   readonly text: string
@@ -230,12 +230,12 @@ export type RouteDefinition<
   /** Neither limits nor load shedding stop it: probes. */
   readonly unlimited?: true
   /** Its requests have places of their own, and count neither among those of all others nor against their limits. */
-  readonly atOnce?: AtOnce
+  readonly atOnce?: ConcurrencyLimit
   /**
    * For a public GET that is asked thousands of times a second: the answer to this query, as it stands in the URL, where it
    * is ready, else null. It is what the handler would answer. `src/platform/http/ready-answers.ts` says when it is asked.
    */
-  ready?(rawQuery: string): ReadyAnswer | null
+  ready?(rawQuery: string): PrebuiltAnswer | null
   handler(request: ApiRequest<Params, Query, Body, Entry>): Promise<Answer<NoInfer<Declared>>>
 }
 

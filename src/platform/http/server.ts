@@ -7,7 +7,7 @@ import { trimEnd } from '../../kernel/formats.ts'
 import { type RefusalPage, baseHeaders, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
 import { type TrustedProxies, clientAddress, noTrustedProxies } from './client-address.ts'
-import { createHangUp, createUnanswered } from './close-connection.ts'
+import { createHangUp, createPendingResponses } from './close-connection.ts'
 import { compileRoute } from './compile.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
@@ -15,10 +15,10 @@ import { answerBrokenRequest, refusalOf } from './faults.ts'
 import { checkSentOnce, newRequestId, requestIdAsKey, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import { type ConnectionLimits, type Times, createConnections, createNodeServer, defaultConnectionLimits, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
-import { type ArrivingLimits, createArriving, createHold, createInFlight, defaultArrivingLimits } from './overload.ts'
+import { type PendingBodyLimits, createPendingBodies, createEventLoopDelayMeter, createInFlight, defaultPendingBodyLimits } from './overload.ts'
 import { type Limits, admit, admitAddress, admitFinance } from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
-import { withReadyAnswers } from './ready-answers.ts'
+import { servePrebuiltAnswers } from './ready-answers.ts'
 import type { Route } from './route.ts'
 
 export type PathMatch = { readonly allow: string; readonly cors: boolean }
@@ -64,7 +64,7 @@ export type HttpServerOptions = {
   readonly maxInFlightPerAccount?: number
   readonly connections?: Partial<ConnectionLimits>
   /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
-  readonly arriving?: Partial<ArrivingLimits>
+  readonly arriving?: Partial<PendingBodyLimits>
   readonly times?: Partial<Times>
   /** Pages for people: every refusal under these paths is one. Left out: there are none. */
   readonly pages?: {
@@ -156,17 +156,17 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     },
     metrics,
   )
-  const arriving = createArriving({
-    ...defaultArrivingLimits,
+  const arriving = createPendingBodies({
+    ...defaultPendingBodyLimits,
     ...options.arriving,
     ...(limits ? {} : { perSender: Number.POSITIVE_INFINITY }),
   })
   const paths = pathTable(routes)
-  const hold = createHold(monotonicMs)
+  const measureEventLoopDelay = createEventLoopDelayMeter(monotonicMs)
 
   const times = { ...defaultTimes, ...options.times }
   const hangUp = createHangUp(times.lingerMs)
-  const unanswered = createUnanswered()
+  const unanswered = createPendingResponses()
   const connections = createConnections(
     { ...defaultConnectionLimits, ...options.connections },
     trusted,
@@ -179,7 +179,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
     serverFactory: (handle) => {
-      const listener = withReadyAnswers({ routes, limits, trusted, connections, metrics, logger }, handle)
+      const listener = servePrebuiltAnswers({ routes, limits, trusted, connections, metrics, logger }, handle)
       return createNodeServer(listener, times, connections, hangUp, unanswered)
     },
     frameworkErrors: (_error, request, reply) =>
@@ -202,7 +202,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     const ms = monotonicMs() - exchange.startedMs
     const template = exchange.route?.route.path ?? 'unknown'
     metrics.finished(method, template, status, ms / 1000)
-    metrics.held(method, template, exchange.heldMs / 1000)
+    metrics.observeEventLoopDelay(method, template, exchange.eventLoopDelayMs / 1000)
     logger.info(
       {
         requestId: exchange.requestId,
@@ -241,7 +241,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       arriving.leave(exchange)
       takePlace(exchange)
     },
-    hold,
+    measureEventLoopDelay,
   })
 
   const enter = (exchange: Exchange): void => {
@@ -269,7 +269,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       hasPlace: false,
       countedFor: null,
       atWork: false,
-      heldMs: 0,
+      eventLoopDelayMs: 0,
       ended: false,
       gone: null,
     }
@@ -315,9 +315,9 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     const { exchange } = request
     exchange.atWork = true
     try {
-      const running = hold(exchange, () => compiled.run(request, () => logOf(request)))
+      const running = measureEventLoopDelay(exchange, () => compiled.run(request, () => logOf(request)))
       const answer = await running
-      hold(exchange, () => sendAnswer(reply, exchange.requestId, compiled.route, answer))
+      measureEventLoopDelay(exchange, () => sendAnswer(reply, exchange.requestId, compiled.route, answer))
       return reply
     } finally {
       exchange.atWork = false

@@ -56,7 +56,7 @@ export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
 }
 
 /** @throws UnwritableFile, or what the disk says; then the file is as it was */
-export const writeWhole = async (path: string, data: string, mode?: number): Promise<void> => {
+export const writeFileAtomically = async (path: string, data: string, mode?: number): Promise<void> => {
   const sink = await fileSink(path, mode)
   try {
     await sink.write(data)

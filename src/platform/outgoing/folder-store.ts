@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeWhole } from './file-sink.ts'
+import { writeFileAtomically } from './file-sink.ts'
 import { type Store, StoreFailed, maxFileBytes } from './object-store.ts'
 
 const codeOf = (error: unknown): string => {
@@ -47,7 +47,7 @@ export const folderStore = (path: string): Store => {
       const kept = await read(name)
       if (kept !== null) return kept === text ? 'stored' : 'other'
       try {
-        await writeWhole(join(path, name), text, mode)
+        await writeFileAtomically(join(path, name), text, mode)
       } catch (error) {
         throw failed('cannot be written to', error)
       }

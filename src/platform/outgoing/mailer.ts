@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 
 /** A letter of the console: plain text, a few short lines. */
-export type Letter = { readonly to: string; readonly subject: string; readonly text: string }
+export type MailMessage = { readonly to: string; readonly subject: string; readonly text: string }
 
 export type Mailer = {
   /**
    * Takes the letter and sends it beside the request, tried three times: whoever asked must not see by the time that it
    * takes whether an address is known. A letter that does not go out is logged, and worthless ten minutes later.
    */
-  send(letter: Letter): void
+  send(letter: MailMessage): void
   /** Resolves when no letter is on its way. */
   idle(): Promise<void>
   close(): Promise<void>
@@ -58,7 +58,7 @@ export const createMailer = ({
   const underWay = new Set<Promise<void>>()
   const stopping = new AbortController()
 
-  const deliver = async (letter: Letter): Promise<void> => {
+  const deliver = async (letter: MailMessage): Promise<void> => {
     opened ??= transport()
     const sender = await opened
     for (let attempt = 1; ; attempt += 1) {

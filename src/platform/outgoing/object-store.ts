@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from 'node:path'
 
 /** Where small files are kept: a folder, an address that takes PUT and GET, or a bucket. */
-export type StorePlace =
+export type StoreLocation =
   /** Absolute. It must be there: a folder that is made by itself hides a disk that is not mounted. */
   | { readonly kind: 'folder'; readonly path: string }
   /** Ends with a slash. */
@@ -9,24 +9,24 @@ export type StorePlace =
   /** The prefix is empty or ends with a slash. */
   | { readonly kind: 's3'; readonly bucket: string; readonly prefix: string }
 
-export const placeExpected =
+export const locationExpected =
   'file:/a/folder, an address such as https://keeper.example/seals/, or s3://bucket/prefix'
 
-const folderOf = (text: string): StorePlace | null => {
+const folderOf = (text: string): StoreLocation | null => {
   const path = text.slice('file:'.length).replace(/^\/\/(?=\/)/, '')
   return isAbsolute(path) && !path.startsWith('//') && !path.includes('\0')
     ? { kind: 'folder', path: resolve(path) }
     : null
 }
 
-const httpOf = (text: string): StorePlace | null => {
+const httpOf = (text: string): StoreLocation | null => {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '') return null
   if (url.search !== '' || url.hash !== '' || !/^https?:\/\/[^/\\]/i.test(text)) return null
   return { kind: 'http', url: url.href.endsWith('/') ? url.href : `${url.href}/` }
 }
 
-const bucketOf = (text: string): StorePlace | null => {
+const bucketOf = (text: string): StoreLocation | null => {
   const [, bucket = '', path = ''] = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(text) ?? []
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) return null
   const parts = path.split('/').filter((part) => part !== '')
@@ -35,7 +35,7 @@ const bucketOf = (text: string): StorePlace | null => {
 }
 
 /** Null when the text names no such place. Secrets have no place in it: user, password and query are refused. */
-export const parsePlace = (text: string): StorePlace | null => {
+export const parseStoreLocation = (text: string): StoreLocation | null => {
   if (text.length > 2_000) return null
   if (text.startsWith('file:')) return folderOf(text)
   if (text.startsWith('s3://')) return bucketOf(text)
@@ -43,7 +43,7 @@ export const parsePlace = (text: string): StorePlace | null => {
 }
 
 /** The place as it is written in settings and told in messages; the same place has one name. */
-export const placeName = (place: StorePlace): string => {
+export const storeLocationText = (place: StoreLocation): string => {
   switch (place.kind) {
     case 'folder':
       return `file:${place.path}`

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { folderStore } from './folder-store.ts'
 import { httpStore, signedHeaders } from './http-store.ts'
-import { type Store, type StorePlace, maxFileBytes } from './object-store.ts'
+import { type Store, type StoreLocation, maxFileBytes } from './object-store.ts'
 import type { Outgoing, SendLimits } from './send.ts'
 
 /** What opens places that ask who comes. */
@@ -24,14 +24,14 @@ export type StoreAccess = {
 /** A place, and what opens it and others like it. */
 export type StoreSettings = {
   /** Null: none was set. */
-  readonly place: StorePlace | null
+  readonly location: StoreLocation | null
   readonly access: StoreAccess
 }
 
 const limits: SendLimits = { connectMs: 5_000, requestMs: 15_000, responseBytes: maxFileBytes }
 
 /** @throws Error when it is a bucket and no access to one was set */
-export const openStore = async (place: StorePlace, access: StoreAccess, clock: Clock): Promise<Store> => {
+export const openStore = async (place: StoreLocation, access: StoreAccess, clock: Clock): Promise<Store> => {
   const outgoingTo = async (url: string): Promise<Outgoing> => {
     const { originOutgoing, publicOutgoing } = await import('./send.ts') // its client takes longer than most commands
     return access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })

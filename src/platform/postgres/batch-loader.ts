@@ -9,7 +9,7 @@ const maxKeys = 500
  * statements instead of fifty.
  * @param load set-based; keys that it leaves out are undefined. What it throws is thrown to all who share it
  */
-export const createGathered = <Key, Value>(
+export const createBatchLoader = <Key, Value>(
   load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>,
 ): ((key: Key) => Promise<Value | undefined>) => {
   let waiting = new Map<Key, Waiting<Value>>()

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { type Launcher, findLauncher } from './binaries.ts'
 import { type DataLock, lockData, lockFile } from './data-lock.ts'
-import { StartRefused, readOwnFile } from './errors.ts'
+import { StartRefused, readStartFile } from './errors.ts'
 import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
-import { absentIn } from './wait-for-database.ts'
+import { notInstalledIn } from './wait-for-database.ts'
 
 /** Where the parts of an embedded Postgres lie. */
 export type ClusterPaths = {
@@ -91,7 +91,7 @@ const isAbsent = async (path: string): Promise<boolean> =>
  * @throws StartRefused when it is lost: a new one would not fit the cluster
  */
 const keptPassword = async (path: string, cluster: string): Promise<string> => {
-  const kept = await readOwnFile(path).catch((error: NodeJS.ErrnoException) => {
+  const kept = await readStartFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })
@@ -141,17 +141,17 @@ export const ownerUrlOf = async (dataDir: string, url: string): Promise<string |
 /**
  * Starts a Postgres of our own on data in `dataDir`, made at the first start. What a killed run left behind, up to a
  * Postgres that still runs, is cleared first.
- * @throws DataInUse when another process uses the directory; FareboxAbsent
+ * @throws DataInUse when another process uses the directory; FareboxNotInstalled
  */
 export const startEmbeddedPostgres = async (options: EmbeddedOptions): Promise<EmbeddedPostgres> => {
   const { makes = true } = options
   // Nobody ever locked a directory without this file, so that nobody is making a cluster there now.
-  if (!makes && (await isAbsent(join(options.dataDir, lockFile)))) throw absentIn(options.dataDir)
+  if (!makes && (await isAbsent(join(options.dataDir, lockFile)))) throw notInstalledIn(options.dataDir)
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
   const lock = await lockData(dataDir, options.role ?? 'server')
   try {
-    if (!makes && (await isAbsent(join(dataDir, 'postgres')))) throw absentIn(dataDir)
+    if (!makes && (await isAbsent(join(dataDir, 'postgres')))) throw notInstalledIn(dataDir)
     return await startLocked(dataDir, lock, options.settings ?? {})
   } catch (error) {
     await lock.release()

@@ -52,7 +52,7 @@ const otherCalls = /^(spawn|connect|listen|bind|getaddrinfo)/
  * Does work on files under `dataDir`; what goes wrong there is the start's refusal, with what the system says.
  * @throws StartRefused
  */
-export const withFilesIn = async <Value>(dataDir: string, work: () => Promise<Value>): Promise<Value> => {
+export const withStartFiles = async <Value>(dataDir: string, work: () => Promise<Value>): Promise<Value> => {
   try {
     return await work()
   } catch (error) {
@@ -69,7 +69,7 @@ export const withFilesIn = async <Value>(dataDir: string, work: () => Promise<Va
  * A file's text, UTF-8.
  * @throws StartRefused when there is something by this name that cannot be read; the system's error when there is nothing
  */
-export const readOwnFile = async (path: string): Promise<string> => {
+export const readStartFile = async (path: string): Promise<string> => {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { tryLock } from './locks.ts'
-import { type Session, boundSilence, openSession } from './postgres-session.ts'
+import { type Session, setIdleTimeouts, openSession } from './postgres-session.ts'
 
 export type SessionLoop = {
   readonly pool: pg.Pool
@@ -18,7 +18,7 @@ export type SessionLoop = {
  * Works over one session after another until the signal: each connection that is lost, and each error, starts over with a
  * new one. Locks live and die with the session, so a process that stands still keeps none from the others.
  */
-export const keepSession = async (
+export const runWithSession = async (
   { pool, applicationName, answerTimeoutMs, stop, onError }: SessionLoop,
   work: (session: Session, signal: AbortSignal) => Promise<void>,
 ): Promise<void> => {
@@ -27,7 +27,7 @@ export const keepSession = async (
     let pauseMs = 0
     try {
       session = await openSession(pool, applicationName, answerTimeoutMs)
-      await boundSilence(session.client, answerTimeoutMs)
+      await setIdleTimeouts(session.client, answerTimeoutMs)
       await work(session, AbortSignal.any([stop, session.ended]))
       session.ended.throwIfAborted()
     } catch (error) {
@@ -46,11 +46,11 @@ const standbyMs = 500
  * Of all processes one at a time does the work: the one that holds an advisory lock. A leader that stands still says
  * nothing over its session, and Postgres gives its lock to another.
  */
-export const lead = (
+export const runAsLeader = (
   loop: SessionLoop & { readonly lock: string },
   work: (session: Session, signal: AbortSignal) => Promise<void>,
 ): Promise<void> =>
-  keepSession(loop, async (session, signal) => {
+  runWithSession(loop, async (session, signal) => {
     while (!(await tryLock(session.client, loop.lock))) {
       await sleep(standbyMs, undefined, { signal })
       signal.throwIfAborted()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { type TakeOptions, lockKeys, takeLock } from './locks.ts'
-import { waitInSilence } from './postgres-session.ts'
+import { allowSilence } from './postgres-session.ts'
 import { transact } from './transaction.ts'
 
 /**
@@ -98,9 +98,9 @@ export class MigrationRefused extends Error {
 
 export const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex')
 
-type Landed = { readonly name: string; readonly checksum: string }
+type AppliedMigration = { readonly name: string; readonly checksum: string }
 
-const refuseMisfit = (landed: readonly Landed[], migrations: Migrations): void => {
+const refuseMismatch = (landed: readonly AppliedMigration[], migrations: Migrations): void => {
   const unknown = landed.filter(({ name }) => migrations[name] === undefined).map(({ name }) => name)
   if (unknown.length > 0)
     throw new MigrationRefused(
@@ -182,12 +182,12 @@ export const migrate = async (
   const { service, ...waiting } = options
   const client = await pool.connect()
   try {
-    waitInSilence(client)
+    allowSilence(client)
     await client.query("set lock_timeout = '60s'")
     await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
     await makeRecord(client)
-    const { rows } = await client.query<Landed>('select name, checksum from public.farebox_migration')
-    refuseMisfit(rows, migrations)
+    const { rows } = await client.query<AppliedMigration>('select name, checksum from public.farebox_migration')
+    refuseMismatch(rows, migrations)
     const landed = new Set(rows.map(({ name }) => name))
     const missing = Object.keys(migrations)
       .filter((name) => !landed.has(name))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DataInUse } from './data-lock.ts'
 import { type EmbeddedPostgres, ownerUrlOf, startEmbeddedPostgres } from './embedded.ts'
-import { withFilesIn } from './errors.ts'
+import { withStartFiles } from './errors.ts'
 
 /** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
 export type OpenPostgres = {
@@ -32,7 +32,7 @@ const stoppingWaitMs = 5_000
  * The user's Postgres, or the embedded one. A server waits for a command that uses the data and is refused by another
  * server that does not stop just now. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
  * @param makes Whether a cluster is made where there is none; left out: a server does
- * @throws DataInUse, FareboxAbsent, StartRefused
+ * @throws DataInUse, FareboxNotInstalled, StartRefused
  */
 export const openPostgres = async (
   where: {
@@ -63,7 +63,7 @@ const tryStart = async (
   makes: boolean,
 ): Promise<EmbeddedPostgres | DataInUse> => {
   try {
-    return await withFilesIn(dataDir, () => startEmbeddedPostgres({ dataDir, role, makes }))
+    return await withStartFiles(dataDir, () => startEmbeddedPostgres({ dataDir, role, makes }))
   } catch (error) {
     if (error instanceof DataInUse) return error
     throw error

@@ -70,7 +70,7 @@ const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
  * Not for a connection that is in a transaction: its commit would not be here.
  * @throws the driver's error of the first step that failed
  */
-export const inOneTrip = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
+export const runPipeline = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
   new Promise((resolve, reject) => {
     const prepared = preparedBy.get(client) ?? new Map<string, string>()
     preparedBy.set(client, prepared)

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { breakWhenSilent } from './postgres-session.ts'
+import { destroyWhenSilent } from './postgres-session.ts'
 
 const int8 = 20
 const int8Array = 1016
@@ -119,7 +119,7 @@ export const createPool = (options: PoolOptions): pg.Pool => {
   const answerTimeoutMs = answerTimeoutOf(options)
   pool.on('connect', (client) => {
     client.on('error', () => undefined)
-    breakWhenSilent(client, answerTimeoutMs)
+    destroyWhenSilent(client, answerTimeoutMs)
   })
   return pool
 }

@@ -23,7 +23,7 @@ const silence = (silentMs: number): Error =>
  * This is the socket's own timer, which each read and write only pushes back. `pg` would arm one for each query
  * (`query_timeout`), and leave a query that it gave up in the way of the next one.
  */
-export const breakWhenSilent = (client: pg.ClientBase, silentMs: number): void => {
+export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void => {
   const { stream } = inside(client).connection
   stream.setTimeout(silentMs)
   stream.on('timeout', () => {
@@ -33,7 +33,7 @@ export const breakWhenSilent = (client: pg.ClientBase, silentMs: number): void =
 }
 
 /** From now on a statement over this connection may take as long as it needs: a new index, a backup. */
-export const waitInSilence = (client: pg.ClientBase): void => {
+export const allowSilence = (client: pg.ClientBase): void => {
   inside(client).connection.stream.setTimeout(0)
 }
 
@@ -49,7 +49,7 @@ export type Session = {
  * From now on Postgres ends the session when this process says nothing over it for so long, milliseconds: a process that
  * stands still, stopped or on a machine that is gone, keeps no lock from those who work. 0 is no bound.
  */
-export const boundSilence = async (client: pg.ClientBase, silentMs: number): Promise<void> => {
+export const setIdleTimeouts = async (client: pg.ClientBase, silentMs: number): Promise<void> => {
   await client.query(
     `set idle_session_timeout = ${silentMs}; set idle_in_transaction_session_timeout = ${silentMs}`,
   )
@@ -78,7 +78,7 @@ export const openSession = async (
   client.on('error', (error) => ended.abort(error))
   client.on('end', () => ended.abort(new Error('the connection ended')))
   await client.connect()
-  breakWhenSilent(client, answerTimeoutMs)
+  destroyWhenSilent(client, answerTimeoutMs)
   try {
     await client.query("select set_config('application_name', $1::text, false)", [applicationName])
     await client.query(`set synchronous_commit = off; set statement_timeout = 0;

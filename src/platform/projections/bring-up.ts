@@ -8,17 +8,17 @@ import { createProjectionRunner } from './projection-runner.ts'
 import type { ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 
-export type BringUpContext = RebuildContext & { readonly clock: Clock; readonly logger: Logger }
+export type CatchUpContext = RebuildContext & { readonly clock: Clock; readonly logger: Logger }
 
 const pollMs = 100
 
 /** A group, and what people call it, e.g. `the journal`. */
-export type NamedGroup = { readonly group: ReadModelGroup; readonly called: string }
+export type NamedGroup = { readonly group: ReadModelGroup; readonly displayName: string }
 
 /** Fills the group's tables from the log where this program has none. Somebody else may be at it: then it waits. */
 const makeTables = async (
-  context: BringUpContext,
-  { group, called }: NamedGroup,
+  context: CatchUpContext,
+  { group, displayName }: NamedGroup,
   bar: ProgressBar,
 ): Promise<void> => {
   const { pool } = context
@@ -26,12 +26,12 @@ const makeTables = async (
   if (checkpoint) {
     const { outdated, missing, newer } = await outdatedModels(pool, group, checkpoint)
     if (newer.length > 0)
-      throw new ProjectionsRefused(`${called} was made by a newer version of Farebox; use that version`)
+      throw new ProjectionsRefused(`${displayName} was made by a newer version of Farebox; use that version`)
     if (outdated.length + missing.length === 0) return
   }
   let steps: ReturnType<typeof stepsOf> | null = null
   const onProgress = ({ position, target, events }: { position: number; target: number; events: number }) => {
-    steps ??= stepsOf(bar, called, target)
+    steps ??= stepsOf(bar, displayName, target)
     steps(position, events)
   }
   try {
@@ -46,12 +46,12 @@ const makeTables = async (
  * what is missing, so that a command needs no server.
  * @throws ProjectionsRefused when its tables belong to another log or a newer program
  */
-export const bringUp = async (
-  context: BringUpContext,
+export const catchUp = async (
+  context: CatchUpContext,
   named: NamedGroup,
   bar: ProgressBar,
 ): Promise<number> => {
-  const { group, called } = named
+  const { group, displayName } = named
   const { log, pool, decode, clock, logger } = context
   const head = await log.head()
   const checkpoint = await readCheckpoint(pool, group.name)
@@ -65,10 +65,10 @@ export const bringUp = async (
   const runner = createProjectionRunner({ pool, log, feed, decode, groups: [group], logger, clock })
   try {
     await runner.start()
-    const steps = stepsOf(bar, called, head - from)
+    const steps = stepsOf(bar, displayName, head - from)
     while (!(await runner.progress.reached(group.name, head, pollMs))) {
       const stopped = runner.health().find(({ error }) => error !== null)
-      if (stopped) throw new Error(`${called} does not go on: ${stopped.error}`)
+      if (stopped) throw new Error(`${displayName} does not go on: ${stopped.error}`)
       const done = Math.max(0, runner.progress.position(group.name) - from)
       steps(done, done)
     }

@@ -69,7 +69,7 @@ export const ensureCheckpoint = async (db: Queries, group: string, logId: string
  * The work tables of a group are filled by this version from now on. An owner of an older one, which would pass over what it
  * does not know, loses the group with the epoch.
  */
-export const adoptWork = async (db: Queries, group: string, { name, version }: WorkFold): Promise<void> => {
+export const claimWorkTables = async (db: Queries, group: string, { name, version }: WorkFold): Promise<void> => {
   await db.query(
     `update engine.checkpoints set epoch = epoch + 1,
        definitions = definitions || jsonb_build_object($2::text, jsonb_build_object('version', $3::integer))
@@ -79,7 +79,7 @@ export const adoptWork = async (db: Queries, group: string, { name, version }: W
 }
 
 /** Starts a new epoch: whatever a former owner still sends is refused from now on. */
-export const raiseEpoch = async (db: Queries, group: string): Promise<Checkpoint> => {
+export const startEpoch = async (db: Queries, group: string): Promise<Checkpoint> => {
   const { rows } = await db.query<CheckpointRow>(
     `update engine.checkpoints set epoch = epoch + 1 where name = $1::text
      returning ${columns}`,
@@ -101,7 +101,7 @@ const remedy =
  * Why read models at this checkpoint were not folded from this log as it is now; null when they were. The event that a
  * checkpoint stands on tells a log that was restored to an earlier point even after it has grown past the checkpoint.
  */
-const strangerTo = async (
+const foreignLogReason = async (
   log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
   { logId, position, lastEvent }: Checkpoint,
 ): Promise<string | null> => {
@@ -122,7 +122,7 @@ const strangerTo = async (
 export const isOfAnotherLog = async (
   log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
   checkpoint: Checkpoint,
-): Promise<boolean> => (await strangerTo(log, checkpoint)) !== null
+): Promise<boolean> => (await foreignLogReason(log, checkpoint)) !== null
 
 /** @throws ProjectionsRefused when the checkpoint is of another log, past the head of this one, or of another past of it */
 export const refuseForeignLog = async (
@@ -130,7 +130,7 @@ export const refuseForeignLog = async (
   checkpoint: Checkpoint,
   log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
 ): Promise<void> => {
-  const reason = await strangerTo(log, checkpoint)
+  const reason = await foreignLogReason(log, checkpoint)
   if (reason !== null) throw new ProjectionsRefused(`the read models of group ${group} ${reason}. ${remedy}`)
 }
 

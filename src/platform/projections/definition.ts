@@ -32,7 +32,7 @@ export const definitionOf = (model: ReadModel): Definition => ({
 export const definitionsOf = (models: readonly ReadModel[]): Definitions =>
   Object.fromEntries(models.map((model) => [model.name, definitionOf(model)]))
 
-export type Standing = {
+export type ModelStatus = {
   /** Their tables were filled by an older version, or under another definition, or never. */
   readonly outdated: readonly ReadModel[]
   /**
@@ -46,7 +46,7 @@ export type Standing = {
  * How the tables that stand relate to the models of this program. A model that is taken out of a group leaves by a
  * migration, which drops its tables and its name in `engine.checkpoints.definitions`: else it counts as newer.
  */
-export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): Standing => {
+export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): ModelStatus => {
   const { models, work } = group
   const known = new Map([...models, ...(work ? [work] : [])].map(({ name, version }) => [name, version]))
   const newer = Object.entries(stored)

@@ -7,7 +7,7 @@ import type { EventLog, StoredEvent } from '../eventstore/port.ts'
  * left for the next batch, unless `next` (the event that follows, where it is known) shows that the command is over,
  * or nothing would be left.
  */
-export const cutAtCommand = (
+export const trimToCommandBoundary = (
   events: readonly RecordedEvent[],
   next?: RecordedEvent,
 ): readonly RecordedEvent[] => {
@@ -49,17 +49,17 @@ export type LogReader = LogReads & {
   has(after: number): boolean
   /**
    * Resolves when an event stands after a position and it is time to read it. A reader that has caught up waits for
-   * `gatherMs` after its last read; one that is behind (its last read left events unread) does not wait, for a bound on
+   * `batchWindowMs` after its last read; one that is behind (its last read left events unread) does not wait, for a bound on
    * reads a second could keep it from ever catching up.
    * @throws the signal's reason when it is aborted
    */
-  arrived(after: number, signal: AbortSignal): Promise<void>
+  waitForEvent(after: number, signal: AbortSignal): Promise<void>
   close(): void
 }
 
 export type Pace = {
   /** How long events gather between one read and the next, so that a busy log is not looked at with every append. Default 0. */
-  readonly gatherMs?: number
+  readonly batchWindowMs?: number
 }
 
 /** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
@@ -217,14 +217,14 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     const { events, whole } = decodedPrefix(tail.slice(first, first + limit))
     const following = tail[first + events.length]
     if (!whole) return events
-    if (!following) return openEnd ? cutAtCommand(events) : events
-    return cutAtCommand(events, tryDecoded(following))
+    if (!following) return openEnd ? trimToCommandBoundary(events) : events
+    return trimToCommandBoundary(events, tryDecoded(following))
   }
 
   const fromLog = async (after: number, limit: number): Promise<readonly RecordedEvent[]> => {
     const stored = await log.readAll(after, limit)
     const { events, whole } = decodedPrefix(stored.map((event) => ({ stored: event })))
-    return whole && stored.length === limit ? cutAtCommand(events) : events
+    return whole && stored.length === limit ? trimToCommandBoundary(events) : events
   }
 
   /** The tail begins right after an event: the one at the log's head when following began, or one that was let go. */
@@ -279,7 +279,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       ),
   }
 
-  const openReader = ({ gatherMs = 0 }: Pace = {}): LogReader => {
+  const openReader = ({ batchWindowMs = 0 }: Pace = {}): LogReader => {
     const standing = { after: 0 }
     readers.add(standing)
     let isBehind = true
@@ -302,10 +302,10 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
 
     return {
       has,
-      arrived: async (after, signal) => {
+      waitForEvent: async (after, signal) => {
         standAt(after)
         await somethingAfter(after, signal)
-        const waitMs = isBehind ? 0 : readMs + gatherMs - performance.now()
+        const waitMs = isBehind ? 0 : readMs + batchWindowMs - performance.now()
         if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       },
       next: (after, limit, signal) => reading(after, reads.next(after, limit, signal)),

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type GiveWay, goOn, turnEach } from '../commands/background-scheduler.ts'
+import { type YieldToCommands, noYield, yieldEvery } from '../commands/background-scheduler.ts'
 import { type Row, keyOf, keyText } from './definition.ts'
 import { type Dispatch, type ReadModel, type Rows, type Table, createDispatch } from './read-model.ts'
 import type { RowCache, TableCache } from './row-cache.ts'
@@ -47,10 +47,10 @@ export type Fold = {
   readonly last: RecordedEvent | null
   /**
    * Folds the next events in log order.
-   * @param giveWay called between steps
+   * @param yieldToCommands called between steps
    * @throws PoisonEvent; what was taken before that event stands
    */
-  take(events: readonly RecordedEvent[], giveWay?: GiveWay): Promise<void>
+  take(events: readonly RecordedEvent[], yieldToCommands?: YieldToCommands): Promise<void>
   /** What all of them together change. */
   changes(): Changes
 }
@@ -98,7 +98,7 @@ const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
   return dispatch
 }
 
-/** What events read, as far as they alone tell. @param goOn past a model that throws, whose rows are loaded one by one */
+/** What events read, as far as they alone tell. @param noYield past a model that throws, whose rows are loaded one by one */
 const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
   const asked = dispatchOf(models)
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
@@ -241,7 +241,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     keepLoaded: (table: Table, text: string, row: Row | null): void => {
       const known = rowsOf(table)
       known.loaded.set(text, row)
-      known.cache.keep(text, row)
+      known.cache.put(text, row)
     },
     beginEvent: (): void => {
       journal.length = 0
@@ -303,8 +303,8 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     return null
   }
 
-  const take = async (events: readonly RecordedEvent[], giveWay: GiveWay = goOn): Promise<void> => {
-    const rest = turnEach(turnSteps, giveWay)
+  const take = async (events: readonly RecordedEvent[], yieldToCommands: YieldToCommands = noYield): Promise<void> => {
+    const rest = yieldEvery(turnSteps, yieldToCommands)
     let named: Named | null = null
     for (const [index, event] of events.entries()) {
       if (index > 0 && index % stepEvents === 0) await rest()
@@ -343,7 +343,7 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
       for (const { changes: ofTable, cache: kept } of tables.values())
         for (const [text, { row, inserted }] of ofTable)
           if (inserted) kept.leaveOut(text)
-          else kept.keep(text, row)
+          else kept.put(text, row)
     },
   })
 

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { keepSession } from '../postgres/leader.ts'
+import { runWithSession } from '../postgres/leader.ts'
 import { tryLock, unlock } from '../postgres/locks.ts'
-import { type Session, boundSilence } from '../postgres/postgres-session.ts'
+import { type Session, setIdleTimeouts } from '../postgres/postgres-session.ts'
 import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
 import { compareDefinitions } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import { PoisonEvent } from './fold-batch.ts'
-import { hearHints, stopHearing } from './group-signals.ts'
-import { type TenureContext, holdTenure } from './leadership.ts'
+import { listenForHints, stopListening } from './group-signals.ts'
+import { type LeaderContext, foldAsLeader } from './leadership.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
 
@@ -29,7 +29,7 @@ export type GroupState =
 
 export type EngineLogger = Pick<Logger, 'info' | 'warn' | 'error' | 'fatal'>
 
-export type GroupContext = TenureContext &
+export type GroupContext = LeaderContext &
   RebuildContext & {
     readonly pool: pg.Pool
     readonly logger: EngineLogger
@@ -76,7 +76,7 @@ export const runGroup = async (
   /** This process has seen the tables of its own program: if they change now, another program is at work. */
   let adopted = false
   let backoffMs = firstBackoffMs
-  const tenure: TenureContext = {
+  const leadership: LeaderContext = {
     ...context,
     // A connection and tables that fit say nothing of that: a disk that is full can be read.
     onBatch: (batch) => {
@@ -144,13 +144,13 @@ export const runGroup = async (
     if (make.length > 0) {
       progress.setUsable(group.name, false)
       // They are made over sessions of their own, for minutes.
-      await boundSilence(session.client, 0)
+      await setIdleTimeouts(session.client, 0)
       await makeTables(make, session, checkpoint, signal)
-      await boundSilence(session.client, context.answerTimeoutMs)
+      await setIdleTimeouts(session.client, context.answerTimeoutMs)
       return tablesFit(session, signal)
     }
     adopted = true
-    progress.looked(group.name, checkpoint)
+    progress.observeCheckpoint(group.name, checkpoint)
     progress.setUsable(group.name, true)
     return true
   }
@@ -169,17 +169,17 @@ export const runGroup = async (
       if (!locked) {
         backoffMs = firstBackoffMs
         setState(group.name, 'standby')
-        if (!hears && group.held) await hearHints(session.client, group.name, progress)
+        if (!hears && group.held) await listenForHints(session.client, group.name, progress)
         hears = true
         await pause(standbyMs, signal)
         continue
       }
-      if (hears) await stopHearing(session.client)
+      if (hears) await stopListening(session.client)
       hears = false
       setState(group.name, 'owner')
       progress.setOwned(group.name, true)
       try {
-        const end = await holdTenure(tenure, group, session, signal)
+        const end = await foldAsLeader(leadership, group, session, signal)
         if (end.kind === 'poisoned') {
           setState(group.name, 'poisoned', end.error)
           await stayPoisoned(session, end.epoch, signal)
@@ -190,7 +190,7 @@ export const runGroup = async (
     }
   }
 
-  await keepSession(
+  await runWithSession(
     {
       pool: context.pool,
       applicationName: `farebox projection ${group.name}`,

@@ -66,7 +66,7 @@ export const sendHint = async (
 }
 
 /** Listens to the hints of a group's owner for as long as the connection lives. */
-export const hearHints = async (
+export const listenForHints = async (
   client: pg.ClientBase,
   name: string,
   progress: Pick<Progress, 'changed'>,
@@ -79,7 +79,7 @@ export const hearHints = async (
 }
 
 /** An owner need not hear itself. */
-export const stopHearing = async (client: pg.ClientBase): Promise<void> => {
+export const stopListening = async (client: pg.ClientBase): Promise<void> => {
   client.removeAllListeners('notification')
   await client.query(`unlisten ${channel}`)
 }

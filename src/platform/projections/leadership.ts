@@ -1,9 +1,9 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type GiveWay, patienceMs, patientWhile } from '../commands/background-scheduler.ts'
+import { type YieldToCommands, maxYieldMs, yieldWhileOnTime } from '../commands/background-scheduler.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
-import { raiseEpoch, readEpoch, refuseForeignLog } from './checkpoint.ts'
+import { startEpoch, readEpoch, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { type Fold, PoisonEvent, type TableChange, startFold } from './fold-batch.ts'
 import { type Gate, sendHint } from './group-signals.ts'
@@ -21,7 +21,7 @@ export type BatchDone = {
 /** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
 export type BatchPoint = 'projection-batch-folded' | 'projection-batch-sent'
 
-export type TenureContext = {
+export type LeaderContext = {
   readonly log: EventLog
   readonly feed: LogFeed
   readonly progress: Progress
@@ -31,16 +31,16 @@ export type TenureContext = {
   readonly maxBatch: number
   readonly maxRows: number
   /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits. */
-  readonly gatherMs: number
+  readonly batchWindowMs: number
   /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
-  readonly giveWay: GiveWay
+  readonly yieldToCommands: YieldToCommands
   readonly clock: Clock
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
 
 /** How a tenure ended: its tables were exchanged, another owner took over, or an event cannot be applied. */
-export type TenureEnd =
+export type LeadershipEnd =
   | { readonly kind: 'fenced' }
   | { readonly kind: 'poisoned'; readonly error: Error; readonly epoch: number }
 
@@ -123,15 +123,15 @@ const countRows = (tables: readonly TableChange[]): number =>
  * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
  * or an end that the caller must look at. Each batch lands with its checkpoint, exactly once, at this tenure's epoch.
  */
-export const holdTenure = async (
-  context: TenureContext,
+export const foldAsLeader = async (
+  context: LeaderContext,
   group: ReadModelGroup,
   session: Session,
   signal: AbortSignal,
-): Promise<TenureEnd> => {
+): Promise<LeadershipEnd> => {
   const { feed, progress, gate, logId, onBatch, onPoint } = context
-  const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
-  const checkpoint = await raiseEpoch(session.client, group.name)
+  const { maxBatch = context.maxBatch, batchWindowMs = context.batchWindowMs } = group
+  const checkpoint = await startEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
   const { epoch } = checkpoint
   const reader = feed.reader()
@@ -144,7 +144,7 @@ export const holdTenure = async (
   /** When the last event that was folded was recorded: those after it are not older. */
   let foldedMs = Number.NEGATIVE_INFINITY
 
-  const lull = patientWhile(context.giveWay, () => context.clock() < foldedMs + gatherMs + patienceMs)
+  const yieldWhileCatchingUp = yieldWhileOnTime(context.yieldToCommands, () => context.clock() < foldedMs + batchWindowMs + maxYieldMs)
 
   /** What the batch at hand has for the group's work tables. */
   let forWork: RecordedEvent[] = []
@@ -154,7 +154,7 @@ export const holdTenure = async (
     const at = (): number => fold.last?.position ?? position
     const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
     const moreCame = async (): Promise<boolean> => {
-      await Promise.race([window.over, reader.arrived(at(), ended)])
+      await Promise.race([window.over, reader.waitForEvent(at(), ended)])
       return reader.has(at())
     }
     try {
@@ -162,11 +162,11 @@ export const holdTenure = async (
       do {
         // What is there when the time is over still comes along.
         isLast = window.isOver()
-        await lull()
+        await yieldWhileCatchingUp()
         const events = await reader.next(at(), Math.min(limit, maxRead), ended)
         busy = true
         await fence.looked()
-        await fold.take(events, lull)
+        await fold.take(events, yieldWhileCatchingUp)
         if (group.work) for (const event of events) if (group.work.types.has(event.type)) forWork.push(event)
         foldedMs = Date.parse((fold.last as RecordedEvent).metadata.recordedAt)
       } while (!isLast && fold.events < limit && (await moreCame()))
@@ -178,7 +178,7 @@ export const holdTenure = async (
   /** False when the checkpoint was not where the batch starts: another owner is at work. */
   const write = async (fold: Fold): Promise<boolean> => {
     await onPoint?.('projection-batch-folded')
-    await lull()
+    await yieldWhileCatchingUp()
     const { position: to, id: lastEvent } = fold.last as RecordedEvent
     const changes = fold.changes()
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
@@ -195,7 +195,7 @@ export const holdTenure = async (
     const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
     if (group.work && rows > 0) tables.push(group.work.name)
     progress.changed(group.name, tables)
-    progress.advanceOwn(group.name, to)
+    progress.advanceAsOwner(group.name, to)
     const told = tables.filter((name) => group.held?.includes(name))
     if (told.length > 0) await sendHint(session.client, group.name, told)
     onBatch?.({ group: group.name, events: fold.events, rows })
@@ -203,8 +203,8 @@ export const holdTenure = async (
   }
 
   /** Null while the group can go on. */
-  const takeBatch = async (ended: AbortSignal): Promise<TenureEnd | null> => {
-    await reader.arrived(position, ended)
+  const takeBatch = async (ended: AbortSignal): Promise<LeadershipEnd | null> => {
+    await reader.waitForEvent(position, ended)
     const fold = startFold({ models: group.models, cache, load: writer.load })
     forWork = []
     let poison: Error | null = null
@@ -218,7 +218,7 @@ export const holdTenure = async (
     if (fold.last !== null)
       try {
         if (!(await gate.pass(ended, () => write(fold)))) return { kind: 'fenced' }
-        gatherUntilMs = fold.events < limit ? performance.now() + gatherMs : 0
+        gatherUntilMs = fold.events < limit ? performance.now() + batchWindowMs : 0
         limit = maxBatch
       } catch (error) {
         if (!isDataError(error) || session.ended.aborted) throw error
@@ -232,7 +232,7 @@ export const holdTenure = async (
     return poison && { kind: 'poisoned', error: poison, epoch }
   }
 
-  const foldOn = async (ended: AbortSignal): Promise<TenureEnd> => {
+  const foldOn = async (ended: AbortSignal): Promise<LeadershipEnd> => {
     for (;;) {
       const end = await takeBatch(ended)
       busy = false
@@ -243,7 +243,7 @@ export const holdTenure = async (
   progress.advance(group.name, checkpoint)
   const fence = watchFence(session, group.name, epoch, {
     isBusy: () => busy,
-    current: () => progress.advanceOwn(group.name, position),
+    current: () => progress.advanceAsOwner(group.name, position),
   })
   try {
     return await foldOn(AbortSignal.any([signal, fence.signal]))

@@ -4,7 +4,7 @@ import type { Watch } from './progress.ts'
 import { ReadsBehind } from './read-your-writes.ts'
 
 /** Rows of read tables that this process holds in memory, kept up by what the engine tells of their changes. */
-export type Live<Held> = {
+export type LiveRows<Held> = {
   /**
    * As of the last load; no request waits for a query.
    * @throws ReadsBehind before the first: what is not known yet must not be told as unknown
@@ -23,7 +23,7 @@ export type Live<Held> = {
   stop(): Promise<void>
 }
 
-export type LiveOptions<Held> = {
+export type LiveRowsOptions<Held> = {
   readonly name: string
   readonly watch: Watch
   /** Reads the tables, or what changed in them since `former` was read; never run twice at once. */
@@ -44,7 +44,7 @@ type Loaded<Held> = {
   readonly monotonicMs: number
 }
 
-export const createLive = <Held>(options: LiveOptions<Held>): Live<Held> => {
+export const createLiveRows = <Held>(options: LiveRowsOptions<Held>): LiveRows<Held> => {
   const { name, watch, load, logger, maxAge } = options
   let loaded: Loaded<Held> | null = null
   let running: Promise<unknown> = Promise.resolve()

@@ -76,9 +76,9 @@ export type Progress = {
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, to: Pick<Checkpoint, 'position' | 'epoch'>): void
   /** As `advance`, by the owner: it tells its changes itself. */
-  advanceOwn(group: string, position: number): void
+  advanceAsOwner(group: string, position: number): void
   /** As `advance`, by who looks at the checkpoint twice a second: a step that no hint told of counts as any change. */
-  looked(group: string, checkpoint: Pick<Checkpoint, 'position' | 'epoch'>): void
+  observeCheckpoint(group: string, checkpoint: Pick<Checkpoint, 'position' | 'epoch'>): void
   /** The connection that told where the group is has ended: readers that wait ask Postgres again. */
   forget(group: string): void
   /** Rows of these tables were committed: by the owner here, or so another one says. */
@@ -155,10 +155,10 @@ export const createProgress = (options: {
     const group = groupNamed(name)
     group.epoch = epoch
     // Another owner, or other tables: what changed is not known here.
-    if (epoch !== group.told.epoch) looked(name, { position, epoch })
+    if (epoch !== group.told.epoch) observeCheckpoint(name, { position, epoch })
     else moveTo(group, position)
   }
-  const looked: Progress['looked'] = (name, { position, epoch }) => {
+  const observeCheckpoint: Progress['observeCheckpoint'] = (name, { position, epoch }) => {
     const group = groupNamed(name)
     const { told } = group
     const missed = position !== told.position || epoch !== told.epoch
@@ -235,13 +235,13 @@ export const createProgress = (options: {
       }
     },
     advance,
-    advanceOwn: (name, position) => {
+    advanceAsOwner: (name, position) => {
       const group = groupNamed(name)
       group.told = { ...group.told, position }
       group.seenMs = monotonicMs()
       moveTo(group, position)
     },
-    looked,
+    observeCheckpoint,
     forget: (name) => forget(groupNamed(name)),
     changed: (name, tables) => groupNamed(name).changes.changed(tables),
     watch: (name, tables, { exact } = {}) => {

@@ -2,10 +2,10 @@ import { setMaxListeners } from 'node:events'
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type GiveWay, goOn } from '../commands/background-scheduler.ts'
+import { type YieldToCommands, noYield } from '../commands/background-scheduler.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { sessionAnswerMs } from '../postgres/postgres-session.ts'
-import { ProjectionsRefused, adoptWork, ensureCheckpoint, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
+import { ProjectionsRefused, claimWorkTables, ensureCheckpoint, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
 import { createGate } from './group-signals.ts'
@@ -59,9 +59,9 @@ export type RunnerOptions = {
   /** Rows of a group kept in memory; default 20,000. */
   readonly maxRows?: number
   /** Called between steps of folding and before a batch is written. */
-  readonly giveWay?: GiveWay
+  readonly yieldToCommands?: YieldToCommands
   /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits; default 60. */
-  readonly gatherMs?: number
+  readonly batchWindowMs?: number
   /** A session is given up when Postgres owes an answer and is silent for this long, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
   readonly onBatch?: (batch: BatchDone) => void
@@ -105,7 +105,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       throw new ProjectionsRefused(
         `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
       )
-    if (group.work) await adoptWork(pool, group.name, group.work)
+    if (group.work) await claimWorkTables(pool, group.name, group.work)
     progress.advance(group.name, checkpoint)
     progress.setUsable(group.name, outdated.length + missing.length === 0)
   }
@@ -125,9 +125,9 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       setState,
       maxBatch: options.maxBatch ?? 4_000,
       maxRows: options.maxRows ?? 20_000,
-      gatherMs: options.gatherMs ?? 60,
+      batchWindowMs: options.batchWindowMs ?? 60,
       answerTimeoutMs: options.answerTimeoutMs ?? sessionAnswerMs,
-      giveWay: options.giveWay ?? goOn,
+      yieldToCommands: options.yieldToCommands ?? noYield,
       clock,
       onBatch: options.onBatch,
       onPoint: options.onPoint,

@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 export type Dispatch<Model> = (event: Pick<RecordedEvent, 'type' | 'stream'>) => readonly Model[]
 
 /** A log of ours has fewer types, each in one or two kinds of streams; a log of another may have any number. */
-const mostKnown = 2_000
+const maxKnown = 2_000
 
 /** `ledger-` of `ledger-acc_…`; the whole name where nothing of it is an id. */
 export const kindOfStream = (stream: string): string => stream.slice(0, stream.indexOf('-') + 1) || stream
@@ -22,7 +22,7 @@ export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
     const asked = models.filter(
       ({ takes }) => takes === undefined || takes.types.has(type) || takes.streams?.has(kind),
     )
-    if (count === mostKnown) {
+    if (count === maxKnown) {
       known.clear()
       count = 0
     }
@@ -90,7 +90,7 @@ export type Rows = {
 }
 
 /** The events that say something to a model. */
-export type Takes = {
+export type EventFilter = {
   /** Of these types, in whatever stream. */
   readonly types: ReadonlySet<string>
   /** Of streams of these kinds (`ledger-`), of whatever type. */
@@ -112,7 +112,7 @@ export type ReadModel = {
   /** It takes events in parts (`Rows.attempt`): each row is looked at before it is taken, which Postgres would refuse. */
   readonly attempts?: true
   /** Any other event it is not asked about; left out: it is asked about all. */
-  readonly takes?: Takes
+  readonly takes?: EventFilter
   /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void
@@ -142,7 +142,7 @@ export type ReadModelGroup = {
   /** What the group fills in place of read models: it has none then. */
   readonly work?: WorkFold
   /** How long after the last write a batch goes on taking events, milliseconds; left out: as the runner says. */
-  readonly gatherMs?: number
+  readonly batchWindowMs?: number
   /** Events after which a batch is written; left out: as the runner says. */
   readonly maxBatch?: number
   /** Tables that processes hold in memory: the owner hints all of them at each change. Rows that rarely change. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { growingTo } from '../../kernel/formats.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../eventstore/port.ts'
@@ -43,7 +43,7 @@ export type ReadsOptions = {
 const maxAccounts = 50_000
 
 export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOptions): Reads => {
-  const appended = new LRUCache<AccountId, number>(growingTo(maxAccounts))
+  const appended = new LRUCache<AccountId, number>(growingCacheOptions(maxAccounts))
 
   const waitFor = async (position: number, deadlineMs: number): Promise<void> => {
     if (await progress.reached(group, position, Math.max(0, deadlineMs - performance.now()))) return

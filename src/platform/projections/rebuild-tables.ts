@@ -69,9 +69,9 @@ export const differenceText = ({ table, key, column, live, rebuilt }: Difference
 }
 
 /** Where new tables stand: what their group's checkpoint becomes. */
-export type Settled = Pick<Checkpoint, 'position' | 'lastEvent'>
+export type RebuiltCheckpoint = Pick<Checkpoint, 'position' | 'lastEvent'>
 
-export type Exchange = {
+export type TableSwap = {
   readonly session: Session
   readonly group: string
   readonly models: readonly ReadModel[]
@@ -85,14 +85,14 @@ export type Exchange = {
    * Called under the locks with the checkpoint: brings the new tables to where the group is to stand and returns that
    * place, or null when they are too far behind to do it while readers wait.
    */
-  readonly settle: (checkpoint: Checkpoint) => Promise<Settled | null>
+  readonly settle: (checkpoint: Checkpoint) => Promise<RebuiltCheckpoint | null>
 }
 
 /** SQLSTATEs of a lock that was not free in time, and of a deadlock: readers lock tables in orders of their own. */
 const lockFailures = ['55P03', '40P01']
 
 /** The live tables that go: those of the models, and what they had before. */
-const existing = async ({ session, models }: Exchange): Promise<readonly string[]> => {
+const existing = async ({ session, models }: TableSwap): Promise<readonly string[]> => {
   const { rows } = await session.client.query<{ name: string }>(
     `select format('read.%I', tablename) as name from pg_tables
      where schemaname = 'read' and tablename = any ($1::text[])`,
@@ -101,7 +101,7 @@ const existing = async ({ session, models }: Exchange): Promise<readonly string[
   return rows.map(({ name }) => name)
 }
 
-const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<number | null> => {
+const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<number | null> => {
   const { session, group, models, whole, schema, logId, foreign, settle } = exchange
   const { client } = session
   await client.query('begin')
@@ -155,7 +155,7 @@ const maxAttempts = 100
  * find the new tables; the group's owner meets a new epoch, forgets its cached rows and goes on. Retries while other
  * sessions hold the tables; resolves to null when `settle` gave null.
  */
-export const exchangeTables = async (exchange: Exchange): Promise<number | null> => {
+export const swapTables = async (exchange: TableSwap): Promise<number | null> => {
   for (let count = 0; ; count += 1) {
     try {
       return await attempt(exchange, lockTimeouts[count % lockTimeouts.length] ?? 100)

@@ -6,7 +6,7 @@ import { type Session, openSession } from '../postgres/postgres-session.ts'
 import { type Checkpoint, ProjectionsRefused, ensureCheckpoint, isOfAnotherLog, readCheckpoint, tablesExist } from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
-import { type Difference, type Replay, type Settled, compareTables, createReplay, exchangeTables } from './rebuild-tables.ts'
+import { type Difference, type Replay, type RebuiltCheckpoint, compareTables, createReplay, swapTables } from './rebuild-tables.ts'
 
 export type RebuildPhase = 'fold' | 'index' | 'catch up' | 'compare' | 'switch'
 
@@ -164,7 +164,7 @@ const runRebuild = async (
     await client.query('commit')
     return differences
   }
-  const settle = async (checkpoint: Checkpoint): Promise<Settled | null> => {
+  const settle = async (checkpoint: Checkpoint): Promise<RebuiltCheckpoint | null> => {
     const position = await findTarget(checkpoint)
     // There are at most as many events as positions between the two. On EventStoreDB there are fewer, and another round
     // is made without need.
@@ -177,7 +177,7 @@ const runRebuild = async (
       signal.throwIfAborted()
       await catchUp('catch up')
       report('switch')
-      const position = await exchangeTables({
+      const position = await swapTables({
         session,
         group: group.name,
         models,

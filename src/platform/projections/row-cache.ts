@@ -57,7 +57,7 @@ export const createKeyFilter = (bits = defaultBits): KeyFilter => {
 export type TableCache = {
   /** Null is a row known to be absent, undefined is not known. */
   find(key: string): Row | null | undefined
-  keep(key: string, row: Row | null): void
+  put(key: string, row: Row | null): void
   /** A row was written and is not kept: from now on a row of this table that is not cached may exist all the same. */
   leaveOut(key: string): void
 }
@@ -128,7 +128,7 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
         }
         return row === absent ? null : row
       },
-      keep: (key, row) => {
+      put: (key, row) => {
         // An absent row need not be kept while everything that exists is.
         if (row === null && isAbsent(key)) {
           drop(table, key)

@@ -4,7 +4,7 @@ import { writeInt8 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { booleanArray, int4Array, int8Array, textArray, timestamptzArray, writeBoolean, writeInt4, writeTimestamptz } from '../postgres/array-parameters.ts'
 import { type CopyColumn, type Format, copyRows } from '../postgres/copy-rows.ts'
-import { type Step, type Value, inOneTrip, statementNamesOf } from '../postgres/pipeline.ts'
+import { type Step, type Value, runPipeline, statementNamesOf } from '../postgres/pipeline.ts'
 import { type Row, columnList, columnNames, qualified } from './definition.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'
@@ -232,7 +232,7 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
     checkpoint: CheckpointStep | null,
   ): Promise<boolean> => {
     try {
-      await inOneTrip(client, stepsOf(tables, checkpoint))
+      await runPipeline(client, stepsOf(tables, checkpoint))
       return true
     } catch (error) {
       if ((error as { code?: unknown }).code === movedOn) return false

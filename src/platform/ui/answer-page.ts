@@ -4,12 +4,12 @@ import type { RefusalPage } from '../http/answer.ts'
 import { ApiError } from '../http/errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { type Assets, assetFolder } from './assets.ts'
-import { type Surroundings, type View, framed, pagePolicy } from './frame.ts'
+import { type FrameContext, type View, framed, pagePolicy } from './frame.ts'
 import { type Html, html } from './html.ts'
 import { idText } from './text.ts'
 
 /** The message of a refusal as a sentence. */
-export const sentenceOf = (message: string): string =>
+export const toSentence = (message: string): string =>
   `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`
 
 /**
@@ -19,7 +19,7 @@ export const sentenceOf = (message: string): string =>
 export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
   if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
   const { status } = error
-  return { text: sentenceOf(error.message), status: status === 409 || status === 429 ? status : 400 }
+  return { text: toSentence(error.message), status: status === 409 || status === 429 ? status : 400 }
 }
 
 /** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */
@@ -54,7 +54,7 @@ export type PageAnswer = {
 }
 
 /** What a page without a person says. */
-export const alonePage = (title: string, body: Html): View => ({ title, body, alone: true })
+export const standalonePage = (title: string, body: Html): View => ({ title, body, alone: true })
 
 export const notAllowed: View = {
   title: 'Not for you',
@@ -75,13 +75,13 @@ const titles: Readonly<Record<number, string>> = {
 
 /** Any refusal of the server under the console, as a page. */
 export const refusalPage =
-  (around: Surroundings) =>
+  (around: FrameContext) =>
   ({ status, message }: ApiError, requestId: string): RefusalPage => ({
     headers: pageHeaders,
     html: framed(
-      alonePage(
+      standalonePage(
         titles[status] ?? (status < 500 ? 'This did not work' : 'Something broke'),
-        html`<p>${sentenceOf(message)}</p>
+        html`<p>${toSentence(message)}</p>
 <p><a href="/console">To the console</a></p>
 <p class="soft">Request ${idText(requestId)}</p>`,
       ),
@@ -90,10 +90,10 @@ export const refusalPage =
   })
 
 /** What a page shows around itself. */
-export const surroundings = (
+export const frameContext = (
   deps: { readonly assets: Assets; readonly name: string },
-  more: Partial<Surroundings> = {},
-): Surroundings => ({
+  more: Partial<FrameContext> = {},
+): FrameContext => ({
   style: deps.assets.style,
   theme: null,
   zone: null,
@@ -129,7 +129,7 @@ export const assetRoute = (deps: { readonly assets: Assets; readonly name: strin
     handler: async ({ params }) => {
       const asset = deps.assets.find(params.file)
       return asset === null
-        ? { status: 404, text: framed(notFound, surroundings(deps)), headers: pageHeaders }
+        ? { status: 404, text: framed(notFound, frameContext(deps)), headers: pageHeaders }
         : {
             status: 200,
             text: asset.text,

@@ -66,13 +66,13 @@ export const flashOf = (value: string | null): string | null => {
 const loopbackNames: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
 /** Where a request belongs: here, at the console's own address, or nowhere. */
-export type Place = 'here' | 'elsewhere' | 'strange'
+export type RequestOrigin = 'here' | 'elsewhere' | 'strange'
 
 /**
  * Whether the request came to the console's own address. Cookies and passkeys belong to one name; `elsewhere` is another
  * name of this machine, from which a browser is sent on.
  */
-export const placeOf = ({ host }: IncomingHttpHeaders, origin: string): Place => {
+export const requestOriginOf = ({ host }: IncomingHttpHeaders, origin: string): RequestOrigin => {
   const own = new URL(origin)
   if (host === own.host) return 'here'
   const asked = host === undefined ? null : URL.parse(`http://${host}`)

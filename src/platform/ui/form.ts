@@ -4,7 +4,7 @@ import { refusalOf } from './answer-page.ts'
 import { type Html, html, nothing } from './html.ts'
 
 /** Whole cents as a hidden field has them; undefined for anything else. */
-export const wholeCentsOf = (text: string): number | undefined =>
+export const parseWholeCents = (text: string): number | undefined =>
   /^\d{1,12}$/.test(text) ? Number(text) : undefined
 
 const fieldOfCode: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ export const problemOfRefusal = (error: unknown): Problems => {
 }
 
 /** What was typed into a form, as it was sent. */
-export type Typed = {
+export type FormInput = {
   /** The text of a field, without blanks around it; empty where it was not sent. */
   text(name: string): string
   all(name: string): readonly string[]
@@ -31,10 +31,10 @@ export type Typed = {
 const maxFields = 300
 
 /** Nothing is typed yet. */
-export const untyped: Typed = { text: () => '', all: () => [], key: '' }
+export const emptyFormInput: FormInput = { text: () => '', all: () => [], key: '' }
 
 /** @throws invalid_body for what no form of ours sends */
-export const readTyped = (raw: Uint8Array): Typed => {
+export const parseFormInput = (raw: Uint8Array): FormInput => {
   if (!isUtf8(raw)) throw refuse('invalid_body', 'the form is not UTF-8')
   const fields = new URLSearchParams(Buffer.from(raw).toString('utf8'))
   if (fields.size > maxFields) throw refuse('invalid_body', `the form has more than ${maxFields} fields`)
@@ -88,10 +88,10 @@ ${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${
 </div>`
 
 /** A field with its label, its hint, what was typed, and what is wrong with it. */
-export const fieldOf = (field: Field, typed: Typed, problems: Problems = {}): Html => {
+export const fieldOf = (field: Field, typed: FormInput, problems: Problems = {}): Html => {
   const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
   const problem = problems[name]
-  const kept = typed === untyped ? (field.value ?? '') : typed.text(name)
+  const kept = typed === emptyFormInput ? (field.value ?? '') : typed.text(name)
   const value = type === 'password' ? '' : kept
   return around(
     name,
@@ -105,12 +105,12 @@ export const fieldOf = (field: Field, typed: Typed, problems: Problems = {}): Ht
 /** Several lines. */
 export const textAreaOf = (
   field: Pick<Field, 'name' | 'label' | 'hint' | 'value'>,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems = {},
 ): Html => {
   const { name, label, hint } = field
   const problem = problems[name]
-  const value = typed === untyped ? (field.value ?? '') : typed.text(name)
+  const value = typed === emptyFormInput ? (field.value ?? '') : typed.text(name)
   return around(
     name,
     label,
@@ -131,12 +131,12 @@ export const choicesOf = (
     readonly chosen: readonly string[]
     readonly one?: true
   },
-  typed: Typed,
+  typed: FormInput,
   problems: Problems = {},
 ): Html => {
   const { name, legend, choices, one } = group
   const problem = problems[name]
-  const chosen = typed === untyped ? group.chosen : typed.all(name)
+  const chosen = typed === emptyFormInput ? group.chosen : typed.all(name)
   return html`<fieldset class="field"${problem === undefined ? null : html` aria-describedby="${name}-problem"`}>
 <legend>${legend}</legend>
 ${choices.map(

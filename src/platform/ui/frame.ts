@@ -2,7 +2,7 @@ import { type Html, html, nothing } from './html.ts'
 import { pageInZone } from './text.ts'
 
 /** What search engines are told of a page. */
-export type Indexed = {
+export type SearchEngineMeta = {
   /** The one path that the page is known by, with what is asked for where that makes another page. */
   readonly path: string
   readonly description: string
@@ -22,7 +22,7 @@ export type View = {
   /** Scripts of islands that the page holds. */
   readonly scripts?: readonly string[]
   /** For search engines; left out: they are to stay away. */
-  readonly indexed?: Indexed
+  readonly indexed?: SearchEngineMeta
   /** A page without navigation, for whoever is not signed in yet. */
   readonly alone?: true
 }
@@ -33,7 +33,7 @@ export type NavItem = { readonly path: string; readonly label: string }
 export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
 
 /** What is around a page. */
-export type Surroundings = {
+export type FrameContext = {
   readonly style: string
   readonly theme: Theme
   /** The time zone of times; null: UTC. */
@@ -72,7 +72,7 @@ export const pagePolicy = [
 const isHere = (path: string, item: string): boolean =>
   path === item || (item !== '/console' && item !== '/' && path.startsWith(`${item}/`))
 
-const navOf = ({ navigation, path }: Surroundings): Html =>
+const navOf = ({ navigation, path }: FrameContext): Html =>
   navigation.length === 0
     ? nothing
     : html`<nav aria-label="Console">${navigation.map(
@@ -89,14 +89,14 @@ const themes: readonly { readonly value: string; readonly label: string }[] = [
   { value: 'dark', label: 'Dark' },
 ]
 
-const themeForm = ({ theme, path }: Surroundings): Html => html`<form method="post" action="/console/theme">
+const themeForm = ({ theme, path }: FrameContext): Html => html`<form method="post" action="/console/theme">
 <input type="hidden" name="to" value="${path}">
 ${themes.map(
   ({ value, label }) =>
     html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
 )}</form>`
 
-const side = (around: Surroundings): Html => html`<header class="side"><div>
+const side = (around: FrameContext): Html => html`<header class="side"><div>
 <a class="brand" href="/console">${around.name}</a>
 ${navOf(around)}
 <div class="me">${
@@ -122,7 +122,7 @@ const namesIn = (calls: string, site: string | null): readonly string[] =>
     .filter(([name]) => calls.includes(`$${name}`))
     .map(([name, value]) => `${name}=${value}`)
 
-const sameOf = (same: readonly string[], { site }: Surroundings): Html => {
+const sameOf = (same: readonly string[], { site }: FrameContext): Html => {
   if (same.length === 0) return nothing
   const calls = same.join('\n')
   return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(calls, site), calls].join('\n')}</pre></section>`
@@ -140,7 +140,7 @@ const bannerOf = (viewing: string | null): Html =>
 /** JSON that ends no element it stands in. */
 const scriptJson = (data: object): Html => ({ html: JSON.stringify(data).replaceAll('<', '\\u003c') })
 
-const forEngines = ({ indexed }: View, { origin }: Surroundings): Html =>
+const forEngines = ({ indexed }: View, { origin }: FrameContext): Html =>
   indexed === undefined || origin === null
     ? html`<meta name="robots" content="noindex">\n`
     : html`<meta name="description" content="${indexed.description}">
@@ -148,7 +148,7 @@ const forEngines = ({ indexed }: View, { origin }: Surroundings): Html =>
 ${indexed.data === undefined ? null : html`<script type="application/ld+json">${scriptJson({ '@context': 'https://schema.org', url: `${origin}${indexed.path}`, ...indexed.data })}</script>\n`}`
 
 /** A whole page in its frame. */
-export const framed = (view: View, around: Surroundings): string => {
+export const framed = (view: View, around: FrameContext): string => {
   const { title, body, acts, same = [], scripts = [], alone } = view
   const inside = html`<main id="main">
 <header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>

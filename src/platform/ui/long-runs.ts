@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts'
 const kept = 20
 
 /** Work that pages begin and whose state they show: the last runs of this process, newest first. */
-export const createKeptRuns = <Run extends { readonly state: unknown }>() => {
+export const createRunHistory = <Run extends { readonly state: unknown }>() => {
   let runs: readonly Run[] = []
   return {
     list: (): readonly Run[] => runs,
@@ -22,7 +22,7 @@ export const createKeptRuns = <Run extends { readonly state: unknown }>() => {
 }
 
 /** Work over the whole log that a page began: what was asked for, by whom, and how far it is. */
-export type LongRun<Asked, Progress, Result> = Asked & {
+export type LongRun<Request, Progress, Result> = Request & {
   /** Who asked for it: a member of the staff. */
   readonly by: string
   readonly startedAtMs: number
@@ -39,9 +39,9 @@ export type LongWork<Progress, Result> = (on: {
 }) => Promise<Result>
 
 /** Work that pages begin and do not wait for: one at a time, since each reads the whole log, and what became of the last. */
-export const createLongRuns = <Asked extends object, Progress, Result>() => {
-  type Run = LongRun<Asked, Progress, Result>
-  const runs = createKeptRuns<Run>()
+export const createLongRuns = <Request extends object, Progress, Result>() => {
+  type Run = LongRun<Request, Progress, Result>
+  const runs = createRunHistory<Run>()
   let running: Promise<void> | null = null
   const stopping = new AbortController()
 
@@ -50,7 +50,7 @@ export const createLongRuns = <Asked extends object, Progress, Result>() => {
     list: runs.list,
     /** Begins it. What it gives resolves at its end, whatever that is; null while another runs, or once `stop` was called. */
     start: (
-      asked: Asked & Pick<Run, 'by' | 'startedAtMs'>,
+      asked: Request & Pick<Run, 'by' | 'startedAtMs'>,
       work: LongWork<Progress, Result>,
     ): Promise<void> | null => {
       if (running !== null || stopping.signal.aborted) return null

@@ -3,10 +3,10 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import { notAllowed } from './answer-page.ts'
 import { consolePath } from './cookies.ts'
-import type { Typed } from './form.ts'
+import type { FormInput } from './form.ts'
 import type { NavGroup } from './frame.ts'
 import { html } from './html.ts'
-import { type ConsolePage, type Outcome, type Visit, type Visitor, goTo } from './page.ts'
+import { type ConsolePage, type PageOutcome, type Visit, type Visitor, goTo } from './page.ts'
 
 const dayMs = 86_400_000
 
@@ -47,7 +47,7 @@ export const isViewing = ({ session }: Visitor): boolean => session.viewing !== 
 const confirmPath = (page: ConsolePage, path: string): string =>
   `/console/confirm?${new URLSearchParams({ act: page.path, to: path })}`
 
-const barrier = (page: ConsolePage, visit: Visit): Outcome | null => {
+const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
   if (mayVisit(page, visit.visitor)) return null
   if (visit.visitor === null) {
     const { size } = visit.query
@@ -58,7 +58,7 @@ const barrier = (page: ConsolePage, visit: Visit): Outcome | null => {
 }
 
 /** What stands before a page: whose it is, and that they showed who they are. Null: nothing does. */
-export const pageBarrier = (page: ConsolePage, visit: Visit): Outcome | null => {
+export const checkPageAccess = (page: ConsolePage, visit: Visit): PageOutcome | null => {
   const stopped = barrier(page, visit)
   if (stopped !== null) return stopped
   const { visitor } = visit
@@ -67,7 +67,7 @@ export const pageBarrier = (page: ConsolePage, visit: Visit): Outcome | null => 
   return goTo(confirmPath(page, visit.path))
 }
 
-const refusedForm = (visit: Visit, text: string): Outcome => ({
+const refusedForm = (visit: Visit, text: string): PageOutcome => ({
   kind: 'view',
   status: 403,
   view: {
@@ -80,12 +80,12 @@ const sentBefore =
   'This form was sent before, and counts once. Look whether it was done before you send another one.'
 
 /** What stands before the work of a form. Null: nothing does. */
-export const formBarrier = async (
+export const checkFormAccess = async (
   page: ConsolePage,
   visit: Visit,
-  typed: Typed,
-  once: Once,
-): Promise<Outcome | null> => {
+  typed: FormInput,
+  once: SingleUse,
+): Promise<PageOutcome | null> => {
   const stopped = barrier(page, visit)
   if (stopped !== null) return stopped
   const { visitor } = visit
@@ -105,12 +105,12 @@ export const formBarrier = async (
 }
 
 /** What may be used once: forms that are sent twice, answers of passkeys. */
-export type Once = {
+export type SingleUse = {
   /** True the first time that `what` is spent, whichever process asks; it is remembered for `ms`. */
   spend(what: string, ms: number): Promise<boolean>
 }
 
-export const createOnce = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Once => ({
+export const createSingleUse = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): SingleUse => ({
   spend: async (what, ms) => {
     const nowMs = clock()
     const hash = sha256(what)

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { publicRoots } from './cookies.ts'
-import type { Typed } from './form.ts'
+import type { FormInput } from './form.ts'
 import type { Theme, View } from './frame.ts'
 import type { Browser, Role, Session } from './session.ts'
 
@@ -26,7 +26,7 @@ export type Visitor = {
 }
 
 /** How somebody is called on pages: by name, else by id. */
-export const whoIs = ({ name, session }: Visitor): string => (name === '' ? session.subjectId : name)
+export const displayNameOf = ({ name, session }: Visitor): string => (name === '' ? session.subjectId : name)
 
 /** A request for a page. */
 export type Visit = {
@@ -37,7 +37,7 @@ export type Visit = {
   readonly visitor: Visitor | null
   readonly browser: Browser
   /** The secret of a browser that asked for a sign-in link. */
-  readonly asking: string | null
+  readonly signInRequestSecret: string | null
   readonly theme: Theme
   /** The time zone that times are shown in; null: UTC. */
   readonly zone: string | null
@@ -53,7 +53,7 @@ export type PersonVisit = Visit & { readonly visitor: Visitor; readonly cause: C
 export type AccountVisit = PersonVisit & { readonly account: ShownAccount }
 
 /** What becomes of a request for a page. */
-export type Outcome = (
+export type PageOutcome = (
   | { readonly kind: 'view'; readonly view: View; readonly status?: 200 | 400 | 403 | 404 | 409 | 429 }
   | { readonly kind: 'redirect'; readonly to: string; readonly flash?: string }
   | {
@@ -67,15 +67,15 @@ export type Outcome = (
   readonly cookies?: readonly string[]
 }
 
-export const show = (view: View): Outcome => ({ kind: 'view', view })
+export const show = (view: View): PageOutcome => ({ kind: 'view', view })
 /** The form again, with what was typed and what is wrong. */
-export const refusedView = (view: View, status: 400 | 409 | 429 = 400): Outcome => ({
+export const refusedView = (view: View, status: 400 | 409 | 429 = 400): PageOutcome => ({
   kind: 'view',
   view,
   status,
 })
 /** After something was done: where to go on, and a sentence that is shown there once. */
-export const goTo = (to: string, flash?: string): Outcome => ({
+export const goTo = (to: string, flash?: string): PageOutcome => ({
   kind: 'redirect',
   to,
   ...(flash !== undefined && { flash }),
@@ -92,7 +92,7 @@ type Act<V extends Visit> = {
   readonly whenBlocked?: true
   /** A blocked account may do it, and so may whoever only looks. */
   readonly harmless?: true
-  run(visit: V, typed: Typed): Promise<Outcome>
+  run(visit: V, typed: FormInput): Promise<PageOutcome>
 }
 
 type Common = {
@@ -118,20 +118,20 @@ export type ConsolePage = Common & {
   /** Shows things of an account. */
   readonly ofAccount: boolean
   /** Left out: the page is no more than its form, which another page holds. */
-  readonly show?: (visit: never) => Promise<Outcome>
+  readonly show?: (visit: never) => Promise<PageOutcome>
   readonly act?: Act<never>
 }
 
 /** A page for everybody, signed in or not. */
 export const openPage = (
-  page: Common & { show?(visit: Visit): Promise<Outcome>; readonly act?: Act<Visit> },
+  page: Common & { show?(visit: Visit): Promise<PageOutcome>; readonly act?: Act<Visit> },
 ): ConsolePage => ({ ...page, for: 'anyone', ofAccount: false })
 
 /** A page about whoever is signed in, or (`for`) of members of the staff. */
 export const personPage = (
   page: Common & {
     readonly for?: readonly Role[]
-    show?(visit: PersonVisit): Promise<Outcome>
+    show?(visit: PersonVisit): Promise<PageOutcome>
     readonly act?: Act<PersonVisit>
   },
 ): ConsolePage => ({ ...page, for: page.for ?? 'person', ofAccount: false })
@@ -140,7 +140,7 @@ export const personPage = (
 export const accountPage = (
   page: Common & {
     readonly for?: readonly Role[]
-    show?(visit: AccountVisit): Promise<Outcome>
+    show?(visit: AccountVisit): Promise<PageOutcome>
     readonly act?: Act<AccountVisit>
   },
 ): ConsolePage => ({ ...page, for: page.for ?? ['customer'], ofAccount: true })

@@ -3,21 +3,21 @@ import type { Clock } from '../../kernel/clock.ts'
 import { ApiError } from '../http/errors.ts'
 import { type ApiRequest, type Route, route } from '../http/route.ts'
 import { newSecret } from '../vault/secrets.ts'
-import { type PageAnswer, alonePage, assetRoute, notFound, pageHeaders, pageResponses, surroundings } from './answer-page.ts'
+import { type PageAnswer, standalonePage, assetRoute, notFound, pageHeaders, pageResponses, frameContext } from './answer-page.ts'
 import type { Assets } from './assets.ts'
-import { dropCookie, flashCookie, flashOf, isOwnForm, placeOf, readCookies } from './cookies.ts'
-import { readTyped } from './form.ts'
+import { dropCookie, flashCookie, flashOf, isOwnForm, requestOriginOf, readCookies } from './cookies.ts'
+import { parseFormInput } from './form.ts'
 import { type Theme, type View, framed } from './frame.ts'
 import { html } from './html.ts'
-import { type Once, formBarrier, isViewing, navigationOf, pageBarrier } from './page-access.ts'
-import { type AccountVisit, type ConsolePage, type Outcome, type PersonVisit, type Visit, type Visitor, whoIs } from './page.ts'
+import { type SingleUse, checkFormAccess, isViewing, navigationOf, checkPageAccess } from './page-access.ts'
+import { type AccountVisit, type ConsolePage, type PageOutcome, type PersonVisit, type Visit, type Visitor, displayNameOf } from './page.ts'
 import { type Session, type Sessions, sessionCause } from './session.ts'
 import { zoneOf } from './text.ts'
 
 export type ServeDeps = {
   readonly sessions: Pick<Sessions, 'find'>
   readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
-  readonly once: Once
+  readonly once: SingleUse
   readonly assets: Assets
   readonly clock: Clock
   /** Where people reach the console, e.g. `https://shop.example`. */
@@ -49,16 +49,16 @@ const queryOf = (query: unknown): URLSearchParams => {
   return all
 }
 
-const strangeHost = (deps: ServeDeps): PageAnswer => ({
+const unknownHostPage = (deps: ServeDeps): PageAnswer => ({
   status: 421,
   headers: pageHeaders,
   text: framed(
-    alonePage(
+    standalonePage(
       'The console has another address',
       html`<p>It is at <a href="${deps.origin()}/console">${deps.origin()}/console</a>.</p>
 <p class="soft">Operators set it by FAREBOX_CONSOLE_URL.</p>`,
     ),
-    surroundings(deps),
+    frameContext(deps),
   ),
 })
 
@@ -73,7 +73,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       query: queryOf(request.query),
       visitor,
       browser: { userAgent: request.headers['user-agent'] ?? '', address: request.address },
-      asking: cookies.asking,
+      signInRequestSecret: cookies.asking,
       theme: themeOf(cookies.theme),
       zone: zoneOf(cookies.zone),
       requestId: request.requestId,
@@ -90,7 +90,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     cookies: readonly string[],
   ): PageAnswer => {
     const { visitor } = visit
-    const around = surroundings(deps, {
+    const around = frameContext(deps, {
       theme: visit.theme,
       zone: visit.zone,
       path: visit.path,
@@ -99,7 +99,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       origin: deps.origin(),
       site: deps.site(),
       ...(visitor && {
-        person: whoIs(visitor),
+        person: displayNameOf(visitor),
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
       }),
     })
@@ -110,7 +110,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     }
   }
 
-  const answerOf = (outcome: Outcome, visit: Visit, flash: string | null): PageAnswer => {
+  const answerOf = (outcome: PageOutcome, visit: Visit, flash: string | null): PageAnswer => {
     const cookies = [...(outcome.cookies ?? []), ...(flash === null ? [] : [dropCookie('flash')])]
     switch (outcome.kind) {
       case 'view':
@@ -161,34 +161,34 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     return session && deps.visitorOf(session, request.requestId)
   }
 
-  const notThere = (error: unknown): Outcome => {
+  const notThere = (error: unknown): PageOutcome => {
     if (error instanceof ApiError && error.code === 'not_found')
       return { kind: 'view', view: notFound, status: 404 }
     throw error
   }
 
   const get = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
-    const place = placeOf(request.headers, deps.origin())
-    if (place === 'strange') return strangeHost(deps)
+    const place = requestOriginOf(request.headers, deps.origin())
+    if (place === 'strange') return unknownHostPage(deps)
     const visit = visitOf(page, request, place === 'here' ? await findVisitor(request) : null)
     if (place === 'elsewhere') {
       const query = visit.query.size === 0 ? '' : `?${visit.query}`
       return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
     }
     const flash = flashOf(readCookies(request.headers.cookie).flash)
-    const stopped = pageBarrier(page, visit)
+    const stopped = checkPageAccess(page, visit)
     if (stopped !== null) return answerOf(stopped, visit, null)
     return answerOf(await page.show!(filled(visit)).catch(notThere), visit, flash)
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
-    if (placeOf(request.headers, deps.origin()) !== 'here') return strangeHost(deps)
+    if (requestOriginOf(request.headers, deps.origin()) !== 'here') return unknownHostPage(deps)
     if (!isOwnForm(request.headers, deps.origin()))
       return answerOf(
         {
           kind: 'view',
           status: 403,
-          view: alonePage(
+          view: standalonePage(
             'This form came from elsewhere',
             html`<p>Nothing was changed. Forms are taken from pages of the console alone.</p><p><a href="/console">To the console</a></p>`,
           ),
@@ -197,9 +197,9 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
         null,
       )
     const visit = visitOf(page, request, await findVisitor(request))
-    const typed = readTyped(request.raw)
+    const typed = parseFormInput(request.raw)
     const outcome =
-      (await formBarrier(page, visit, typed, deps.once)) ??
+      (await checkFormAccess(page, visit, typed, deps.once)) ??
       (await page.act!.run(filled(visit), typed as never).catch(notThere))
     return answerOf(outcome, visit, null)
   }

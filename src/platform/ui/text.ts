@@ -1,10 +1,10 @@
 import { cents, micros, parseDecimal } from '../../kernel/money.ts'
 import { type Html, html } from './html.ts'
 
-export type Look = 'good' | 'warn' | 'bad' | 'off'
+export type BadgeTone = 'good' | 'warn' | 'bad' | 'off'
 
 /** A state by its word and a shape of its own; colour only helps. */
-export const stateText = (word: string, look: Look): Html => html`<span class="state ${look}">${word}</span>`
+export const stateText = (word: string, look: BadgeTone): Html => html`<span class="state ${look}">${word}</span>`
 
 /** Where a page of a list begins: the time and id of the row before it, as they stand in a link. */
 export const afterText = (at: string, id: string): string => `${at}_${id}`
@@ -17,7 +17,7 @@ export const afterOf = (text: string | null): { readonly at: string; readonly id
 }
 
 /** Dollars as they were typed (`$1,000.50`), as whole cents; undefined for what is no amount or more than `most` cents. */
-export const centsOf = (text: string, most: number): number | undefined => {
+export const parseCents = (text: string, most: number): number | undefined => {
   const value = parseDecimal(text.replace(/^\$/, '').replaceAll(',', ''), 2)
   return value === null || value > most ? undefined : value
 }

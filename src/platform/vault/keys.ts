@@ -2,7 +2,7 @@ import { type KeyObject, createHash, createSecretKey, hkdfSync, randomBytes } fr
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
-import { readOwnFile } from '../postgres/errors.ts'
+import { readStartFile } from '../postgres/errors.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 
 /** The secrets of the service, 32 bytes each. They never enter the database. */
@@ -68,7 +68,7 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
 const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
   const path = join(dataDir, `${name}.key`)
   try {
-    return decode(await readOwnFile(path), path)
+    return decode(await readStartFile(path), path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }

@@ -3,7 +3,7 @@ import { sha256 } from '../../kernel/digest.ts'
 import { type MasterKey, deriveKey } from './keys.ts'
 
 /** What an event commits to: a value that stands in the vault, under an id, of somebody. No text has a space. */
-export type Committed = {
+export type CommitmentSubject = {
   /** E.g. `api-key`. It never changes: it is digested. */
   readonly what: string
   readonly id: string
@@ -21,7 +21,7 @@ export const freshSalt = (): Buffer => randomBytes(saltBytes)
  * (src/platform/vault/seal.ts), whose nonce is as good. Once the row is erased the digest says nothing of the value, not
  * even to who can guess it.
  */
-export const commitmentOf = ({ what, id, owner }: Committed, salted: Uint8Array): string =>
+export const commitmentOf = ({ what, id, owner }: CommitmentSubject, salted: Uint8Array): string =>
   sha256(Buffer.concat([Buffer.from(`farebox commitment v1 ${what} ${id} ${owner}\n`), salted])).toString(
     'hex',
   )
@@ -30,7 +30,7 @@ export const commitmentOf = ({ what, id, owner }: Committed, salted: Uint8Array)
  * The same digest made by Postgres; null where a part is null.
  * @param sql expressions: three texts, and the salted bytes
  */
-export const commitmentSql = (sql: Committed & { readonly salted: string }): string =>
+export const commitmentSql = (sql: CommitmentSubject & { readonly salted: string }): string =>
   `encode(sha256(convert_to('farebox commitment v1 ' || ${sql.what} || ' ' || ${sql.id} || ' ' || ${sql.owner} || chr(10), 'UTF8') || ${sql.salted}), 'hex')`
 
 /** The bytes were not sealed under this key and context, or were changed since. */

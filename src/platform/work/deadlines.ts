@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 
 /** The time limit of one connection. */
-export type Watch = {
+export type ConnectionDeadline = {
   /** From now on the limit is this one, counted from now and from every `touch`. */
   within(ms: number, expired: () => void): void
   /** Something happened. */
@@ -9,7 +9,7 @@ export type Watch = {
   stop(): void
 }
 
-export type Deadlines = { watch(): Watch; stop(): void }
+export type Deadlines = { watch(): ConnectionDeadline; stop(): void }
 
 type Entry = { fromMs: number; limitMs: number; expired: () => void }
 

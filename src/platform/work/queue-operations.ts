@@ -44,7 +44,7 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
   return { queue: name, waiting, due, oldestDueAt, owners, dead }
 }
 
-/** `keyOf` as a term over the item `d`. */
+/** `apiKeyOf` as a term over the item `d`. */
 const nameOf = ({ key }: QueueTable): string =>
   `concat_ws(' ', ${key.map((column) => `d.${column}`).join(', ')})`
 

@@ -16,7 +16,7 @@ export type Outcome =
 export type Schedule = (attempt: number) => number
 
 /** `firstMs`, doubling, at most `maxMs`. */
-export const doubling =
+export const exponentialBackoff =
   (firstMs: number, maxMs: number): Schedule =>
   (attempt) =>
     Math.min(maxMs, firstMs * 2 ** Math.min(attempt - 1, 40))

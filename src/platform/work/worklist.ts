@@ -10,7 +10,7 @@ export type Poller = {
 }
 
 /** @throws what failed in a round, as one error; nothing when nothing did */
-export const throwThose = (failures: readonly unknown[]): void => {
+export const throwAll = (failures: readonly unknown[]): void => {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
   if (failures.length > 0) throw failures[0]
 }
@@ -71,7 +71,7 @@ export const startPoller = (options: {
  * What is younger than this, milliseconds, belongs to the request or command that began it (docs/architecture.md, "An
  * order").
  */
-export const handlersTimeMs = 5_000
+export const handlerGraceMs = 5_000
 
 /** Rows that say what is to be done. */
 export type Pages = {
@@ -144,7 +144,7 @@ export const workOnEach = async <Row>(
       }
   }
   await Promise.all(Array.from({ length: atOnce }, lane))
-  throwThose(failures)
+  throwAll(failures)
 }
 
 /**
@@ -158,7 +158,7 @@ export const workOnEach = async <Row>(
  *   lists: [worklist<OpenMovement>({
  *     name: 'open-movements',
  *     read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
- *     values: () => [isoTime(clock() - handlersTimeMs)],
+ *     values: () => [isoTime(clock() - handlerGraceMs)],
  *     key: { opened_at: 'timestamptz', movement_id: 'text' },
  *     limit: 100,
  *     work: ({ movement }) => finish(movement),
@@ -171,7 +171,7 @@ export const startWorklists = (options: {
   readonly intervalMs: number
   readonly pool: pg.Pool
   readonly logger: Logger
-  readonly lists: readonly WorkOf[]
+  readonly lists: readonly WorklistFactory[]
 }): Poller => {
   const { name, intervalMs, pool, logger, lists } = options
   const rounds = lists.map((list) => list(pool))
@@ -179,10 +179,10 @@ export const startWorklists = (options: {
 }
 
 /** A worklist whose rows nobody else needs to know. */
-export type WorkOf = (pool: pg.Pool) => () => Promise<void>
+export type WorklistFactory = (pool: pg.Pool) => () => Promise<void>
 
 export const worklist =
-  <Row extends pg.QueryResultRow>(list: Worklist<Row>): WorkOf =>
+  <Row extends pg.QueryResultRow>(list: Worklist<Row>): WorklistFactory =>
   (pool) => {
     const page = createPages<Row>(pool, list)
     return async () => {

@@ -5,14 +5,14 @@ import { TLSSocket, createSecureContext } from 'node:tls'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import type { ExitDial } from '../exit-dial.ts'
-import { onward, tunnel } from '../exit-proxy.ts'
-import { hostOf, nowhere, piecewise, reply } from '../exit-socks.ts'
-import { type PlannedProxy, liars } from './plan.ts'
+import { forwardedHeaders, tunnel } from '../exit-proxy.ts'
+import { hostOf, nullTarget, createChunkReader, reply } from '../exit-socks.ts'
+import { type PlannedProxy, tamperingFaults } from './plan.ts'
 
 const everyMs = 300
 
 /** Answers a byte at a time, well-formed as far as it gets, until the client has enough. */
-export const drip = (socket: Socket, firstByte: number | undefined): void => {
+export const sendSlowly = (socket: Socket, firstByte: number | undefined): void => {
   const answer =
     firstByte === 5
       ? Buffer.from([5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
@@ -29,7 +29,7 @@ export const drip = (socket: Socket, firstByte: number | undefined): void => {
 }
 
 /** One proxy as connections to it are served. */
-export type Served = {
+export type ServedProxy = {
   readonly planned: PlannedProxy
   readonly dial: Pick<ExitDial, 'tcp'>
   /** What it remembers of the judge, if it replays. */
@@ -85,9 +85,9 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     cert: selfSignedCertificate(keys, ['sandbox'], { nowMs: parts.nowMs, days: 30 }),
   })
-  const owners = new WeakMap<object, Served>()
+  const owners = new WeakMap<object, ServedProxy>()
 
-  const forward = async (served: Served, from: IncomingMessage, to: ServerResponse): Promise<void> => {
+  const forward = async (served: ServedProxy, from: IncomingMessage, to: ServerResponse): Promise<void> => {
     const { planned, dial } = served
     const url = URL.parse(from.url ?? '') ?? URL.parse(from.url ?? '', `http://${from.headers.host ?? ''}`)
     if (url?.protocol !== 'http:') return answerText(to, 400, 'SANDBOX\n')
@@ -105,13 +105,13 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
       createConnection: () => socket,
       method: from.method,
       path: `${url.pathname}${url.search}`,
-      headers: [...onward(from.rawHeaders), ...traces(planned, from.socket.remoteAddress ?? '')],
+      headers: [...forwardedHeaders(from.rawHeaders), ...traces(planned, from.socket.remoteAddress ?? '')],
       setHost: false,
     })
     out.on('error', () => (to.headersSent ? to.destroy() : answerText(to, 502, 'SANDBOX\n')))
     out.on('response', (answer) => {
       if (planned.fault !== 'tamperer' && planned.fault !== 'replayer') {
-        to.writeHead(answer.statusCode ?? 502, onward(answer.rawHeaders))
+        to.writeHead(answer.statusCode ?? 502, forwardedHeaders(answer.rawHeaders))
         answer.pipe(to)
         return
       }
@@ -142,7 +142,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
   http.on('clientError', (_error, socket) => socket.destroy())
 
   /** Ends the TLS of a tunnel and reads what is in it. */
-  const intercept = (client: Socket, served: Served): void => {
+  const intercept = (client: Socket, served: ServedProxy): void => {
     const tls = new TLSSocket(client, { isServer: true, secureContext })
     tls.on('error', () => client.destroy())
     owners.set(tls, served)
@@ -151,14 +151,14 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
 
   /** What came through a tunnel: a liar that wants to read it does. */
   const carry = async (
-    served: Served,
+    served: ServedProxy,
     client: Socket,
     host: string,
     port: number,
     opened: () => void,
   ): Promise<void> => {
     const { fault } = served.planned
-    if (fault !== 'interceptor' && !liars.has(fault)) {
+    if (fault !== 'interceptor' && !tamperingFaults.has(fault)) {
       const out = await served.dial.tcp(host, port)
       opened()
       return tunnel(client, out)
@@ -169,7 +169,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     if (first === null) return void client.destroy()
     client.unshift(first)
     if (first[0] === 0x16) return intercept(client, served)
-    if (liars.has(fault)) {
+    if (tamperingFaults.has(fault)) {
       owners.set(client, served)
       http.emit('connection', client)
       return
@@ -191,8 +191,8 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     )
   })
 
-  const socks5 = async (served: Served, socket: Socket): Promise<void> => {
-    const { take } = piecewise(socket)
+  const socks5 = async (served: ServedProxy, socket: Socket): Promise<void> => {
+    const { take } = createChunkReader(socket)
     const byte = async (): Promise<number> => (await take(1))[0] ?? 0
     const methods = await take(await byte())
     if (served.planned.fault === 'locked' || !methods.includes(0)) return void socket.end(Buffer.of(5, 255))
@@ -200,12 +200,12 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
     const [, command, , kind = 0] = await take(4)
     const host = await hostOf(kind, take)
     const port = (await take(2)).readUInt16BE()
-    if (command !== 1) return void socket.end(reply(7, nowhere))
-    await carry(served, socket, host, port, () => void socket.write(reply(0, nowhere)))
+    if (command !== 1) return void socket.end(reply(7, nullTarget))
+    await carry(served, socket, host, port, () => void socket.write(reply(0, nullTarget)))
   }
 
-  const socks4 = async (served: Served, socket: Socket): Promise<void> => {
-    const { take } = piecewise(socket)
+  const socks4 = async (served: ServedProxy, socket: Socket): Promise<void> => {
+    const { take } = createChunkReader(socket)
     const command = (await take(1))[0]
     const port = (await take(2)).readUInt16BE()
     const host = [...(await take(4))].join('.')
@@ -219,7 +219,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
   const isAway = ({ fault, periodMs }: PlannedProxy): boolean =>
     fault === 'flapping' && Math.floor(clock() / periodMs) % 2 === 1
 
-  const serve = (served: Served, socket: Socket): void => {
+  const serve = (served: ServedProxy, socket: Socket): void => {
     const { planned } = served
     socket.on('error', () => undefined)
     if (planned.fault === 'tar_pit') return
@@ -227,7 +227,7 @@ export const createBehaviour = (parts: { readonly clock: () => number; readonly 
       const first = socket.read(1) as Buffer | null
       if (first === null) return void socket.destroy()
       if (planned.fault === 'reset' || isAway(planned)) return void socket.resetAndDestroy()
-      if (planned.fault === 'drip') return drip(socket, first[0])
+      if (planned.fault === 'drip') return sendSlowly(socket, first[0])
       const speaks = (protocol: Protocol): boolean =>
         planned.fault !== 'web_server' && planned.protocols.includes(protocol)
       const broken = (): void => void socket.destroy()

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
-import { type Records, answer } from '../sandbox-store.ts'
+import { type SandboxRecords, answer } from '../sandbox-store.ts'
 import { planProxies } from './plan.ts'
 import { type RunningProxy, startFreeProxies } from './run-proxies.ts'
 
@@ -71,7 +71,7 @@ const kind = 'free proxies'
  * system does not, there are none and a log line says so.
  */
 export const openSandboxProxies = async (parts: {
-  readonly records: Records
+  readonly records: SandboxRecords
   readonly clock: () => number
   readonly logger: { warn(what: object, text: string): void }
 }): Promise<SandboxProxies> => {
@@ -83,16 +83,16 @@ export const openSandboxProxies = async (parts: {
   }
 }
 
-export const keepFeeds = async (records: Records, baseUrl: string): Promise<void> => {
+export const storeFeeds = async (records: SandboxRecords, baseUrl: string): Promise<void> => {
   await records.change<SandboxFeeds>(kind, 'feeds', () => ({ baseUrl }))
 }
 
 /** Null: no sandbox serves any. */
-export const readFeeds = async (records: Records): Promise<SandboxFeeds | null> =>
+export const readFeeds = async (records: SandboxRecords): Promise<SandboxFeeds | null> =>
   records.get<SandboxFeeds>(kind, 'feeds')
 
 /** What a former start kept: a service whose sandbox is off has none. */
-export const forgetSandboxFeeds = async (pool: pg.Pool): Promise<void> => {
+export const deleteSandboxFeeds = async (pool: pg.Pool): Promise<void> => {
   await pool.query('delete from work.sandbox_records where kind = $1::text and id = $2::text', [
     kind,
     'feeds',

@@ -29,7 +29,7 @@ export const faults = [
 export type Fault = (typeof faults)[number]
 
 /** What a check of it is to find. */
-export type Truth = {
+export type ExpectedCheck = {
   readonly alive: boolean
   readonly protocols: readonly Protocol[]
   readonly anonymity: Anonymity | null
@@ -50,7 +50,7 @@ export type PlannedProxy = {
   /** Of one that flaps: how long it is there, and how long away, milliseconds. */
   readonly periodMs: number
   /** Of one that flaps, while it is there. */
-  readonly truth: Truth
+  readonly truth: ExpectedCheck
 }
 
 const mixes: readonly (readonly Protocol[])[] = [
@@ -71,7 +71,7 @@ const ours = '127.0.0.1'
 const exitOf = (protocols: readonly Protocol[], anonymity: Anonymity, own: string): string =>
   anonymity === 'transparent' && !protocols.includes('http') ? ours : own
 
-const dead = (error: CheckError, interceptsTls: boolean | null = null): Truth => ({
+const dead = (error: CheckError, interceptsTls: boolean | null = null): ExpectedCheck => ({
   alive: false,
   protocols: [],
   anonymity: null,
@@ -81,13 +81,13 @@ const dead = (error: CheckError, interceptsTls: boolean | null = null): Truth =>
 })
 
 /** Who tells lies about a request must read it: over TLS it answers with a certificate of its own. */
-export const liars: ReadonlySet<Fault> = new Set(['forger', 'replayer', 'tamperer'])
+export const tamperingFaults: ReadonlySet<Fault> = new Set(['forger', 'replayer', 'tamperer'])
 
 const truthOf = (
   fault: Fault,
   { protocols, anonymity, exitIp }: Pick<PlannedProxy, 'protocols' | 'anonymity' | 'exitIp'>,
-): Truth => {
-  const works: Truth = {
+): ExpectedCheck => {
+  const works: ExpectedCheck = {
     alive: true,
     protocols,
     anonymity,
@@ -108,7 +108,7 @@ const truthOf = (
     case 'locked':
       return dead('auth_required')
     default:
-      return liars.has(fault) && protocols.includes('https') ? dead('tls_error', true) : dead('bad_response')
+      return tamperingFaults.has(fault) && protocols.includes('https') ? dead('tls_error', true) : dead('bad_response')
   }
 }
 

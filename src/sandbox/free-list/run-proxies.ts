@@ -1,7 +1,7 @@
 import { type Server, type Socket, createServer } from 'node:net'
 import { createExitDial } from '../exit-dial.ts'
-import type { Records } from '../sandbox-store.ts'
-import { type Served, createBehaviour } from './behaviour.ts'
+import type { SandboxRecords } from '../sandbox-store.ts'
+import { type ServedProxy, createBehaviour } from './behaviour.ts'
 import type { PlannedProxy } from './plan.ts'
 
 export type RunningProxy = { readonly planned: PlannedProxy; readonly port: number }
@@ -36,7 +36,7 @@ const listenAgain = (server: Server, host: string, former: number | undefined): 
  */
 export const startFreeProxies = async (options: {
   readonly planned: readonly PlannedProxy[]
-  readonly records: Records
+  readonly records: SandboxRecords
   readonly clock: () => number
 }): Promise<FreeProxies> => {
   const { planned, records, clock } = options
@@ -58,7 +58,7 @@ export const startFreeProxies = async (options: {
   }
   const start = async (one: PlannedProxy): Promise<RunningProxy> => {
     const dial = createExitDial({ own: one.exitIp, allowLoopback: true, whoami: null })
-    const served: Served = { planned: one, dial, remembered: null }
+    const served: ServedProxy = { planned: one, dial, remembered: null }
     const server = createServer({ noDelay: true }, (socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))

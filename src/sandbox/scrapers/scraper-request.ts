@@ -4,7 +4,7 @@ import { pageOf, pages, secondOf } from './scraper-bodies.ts'
 export type Parameters = Readonly<Record<string, string>>
 
 /** A call as it is understood: or what is wrong with its parameters. */
-export type Asked =
+export type ParsedScrapeCall =
   | { readonly wrong: string }
   | {
       readonly page: number
@@ -54,7 +54,7 @@ const placeOf = (row: ScraperRow, parameters: Parameters): number | null => {
 }
 
 /** Reads the parameters of a call by the row: what the platform would refuse is wrong here, too. */
-export const readAsked = (row: ScraperRow, given: Parameters): Asked => {
+export const parseScrapeCall = (row: ScraperRow, given: Parameters): ParsedScrapeCall => {
   const { cache_max_age: age, ...parameters } = given
   if (age !== undefined && !(row.source.isCacheable && ages.includes(age)))
     return { wrong: 'cache_max_age is not taken here' }

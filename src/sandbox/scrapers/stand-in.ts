@@ -5,7 +5,7 @@ import { scrapers } from '../../domain/scrapers/scraper-table.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { answer } from '../sandbox-store.ts'
 import { bodyOf, pages } from './scraper-bodies.ts'
-import { type Asked, type Parameters, createJournal, readAsked } from './scraper-request.ts'
+import { type ParsedScrapeCall, type Parameters, createJournal, parseScrapeCall } from './scraper-request.ts'
 
 /** What a word in the target of a call makes the stand-in do: `https://www.tiktok.com/@missing-7` is not there. */
 export const triggers = {
@@ -79,7 +79,7 @@ const no = (status: number, error: string, message: string): Said => ({
 
 type Call = {
   readonly row: ScraperRow
-  readonly asked: Exclude<Asked, { wrong: string }>
+  readonly asked: Exclude<ParsedScrapeCall, { wrong: string }>
   readonly parameters: Parameters
   readonly trigger: Trigger | null
 }
@@ -273,7 +273,7 @@ export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void
     if (key === '' || key.startsWith('revoked')) return say(no(401, 'unauthorized', 'the key is not known'))
     if (leftOf(key) < row.source.credits)
       return say(no(402, 'payment_required', "Looks like you're out of credits"))
-    const asked = readAsked(row, parameters)
+    const asked = parseScrapeCall(row, parameters)
     if ('wrong' in asked) return say(no(400, 'bad_request', asked.wrong))
     const call: Call = { row, asked, parameters, trigger: triggerOf(asked.texts) }
     journal.begin()

@@ -55,7 +55,7 @@ export const startGateway = async (
       opened: nothing,
       closed: nothing,
       dialled: nothing,
-      passed: nothing,
+      countBytes: nothing,
       faulted: nothing,
       refused: (status, error) => void refusals.push(`${status} ${error}`),
     },

@@ -1,9 +1,9 @@
-import { type Line, anywhere } from '../../../src/domain/exits/exit-targeting.ts'
-import type { Access, Admission, Denied, Exit, Exits, Knock, Route, Spending } from '../../../src/gateway/gateway-ports.ts'
+import { type Line, anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
+import type { Access, Admission, Denied, Exit, Exits, ConnectionAttempt, Route, Spending } from '../../../src/gateway/gateway-ports.ts'
 
 export const plainLine: Line = {
   base: 'tester1',
-  targeting: anywhere,
+  targeting: anyTargeting,
   session: null,
   limitMegabytes: null,
   set: null,
@@ -77,12 +77,12 @@ export const wrongCredentials: Denied = {
 }
 
 export type MemoryAccess = Access & {
-  readonly knocks: Knock[]
+  readonly knocks: ConnectionAttempt[]
   /** Of every admission that ended. */
   readonly closed: { readonly error: string | null; readonly host: string | null }[]
   open: number
   /** What the next ones are answered. */
-  answer: (knock: Knock) => Denied | null
+  answer: (attempt: ConnectionAttempt) => Denied | null
   line: Line
   dedicated: Exit | null
 }
@@ -100,9 +100,9 @@ export const memoryAccess = (spending: Spending): MemoryAccess => {
     dedicated: null,
     answer: ({ credentials }) =>
       credentials?.username === username && credentials.password === password ? null : wrongCredentials,
-    admit: async (knock) => {
-      access.knocks.push(knock)
-      const denied = access.answer(knock)
+    admit: async (attempt) => {
+      access.knocks.push(attempt)
+      const denied = access.answer(attempt)
       if (denied) return denied
       access.open += 1
       let closed = false

@@ -1,16 +1,16 @@
 import type { FinanceDeps } from '../../../app/console-pages.ts'
-import { createGathered } from '../../../platform/postgres/batch-loader.ts'
-import { fieldOf, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
+import { fieldOf, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf } from '../../../platform/ui/table.ts'
 import { bookForms } from '../book-accounts.ts'
 import type { AccountSums } from '../journal-sums.ts'
 import { momentForms } from '../moment.ts'
-import { type Asked, isRange } from '../reader.ts'
+import { type ReportRange, isRange } from '../reader.ts'
 import { asOfBanner } from '../trail-pages.ts'
 import { trialBalanceCsv } from '../trial-balance.ts'
-import { asOfIn, checkBook, kept, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import { asOfIn, checkBook, nonEmptyFields, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/balance'
@@ -21,16 +21,16 @@ const depths = ['1', '2', '3', 'all'] as const
 const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
 
 const asQuery = (from: string, to: string): string =>
-  `?${new URLSearchParams(kept(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
+  `?${new URLSearchParams(nonEmptyFields(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
 
 type Balances = Awaited<ReturnType<FinanceDeps['reader']['trialBalance']>>
 
 /** Sums of many postings: whoever asks the same while they are read shares the next reading. */
 const createBalances = ({ reader, journalHead }: FinanceDeps) => {
-  type Wanted = { readonly asked: Asked; readonly book: string | null; readonly depth: number | null }
+  type Wanted = { readonly asked: ReportRange; readonly book: string | null; readonly depth: number | null }
   const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
     reader.trialBalance(asked, await journalHead(), filter)
-  const gathered = createGathered<string, Balances>(
+  const gathered = createBatchLoader<string, Balances>(
     async (keys) =>
       new Map(await Promise.all(keys.map(async (key) => [key, await read(JSON.parse(key))] as const))),
   )
@@ -63,8 +63,8 @@ const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
     all.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
     keyOf,
   )
-  const span_ = kept({ from: typed.from, to: typed.to })
-  const fields = { ...kept({ ...typed, depth }) }
+  const span_ = nonEmptyFields({ from: typed.from, to: typed.to })
+  const fields = { ...nonEmptyFields({ ...typed, depth }) }
   const csv = new URLSearchParams(fields).toString()
   const hrefOf = ({ book, account }: AccountSums): string =>
     `/console/finance/account?${new URLSearchParams({ book, name: account, ...span_ })}`
@@ -75,9 +75,9 @@ const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
     body: html`${asOfBanner(asOf, `${path}${asQuery(typed.from, '')}`)}${problemsOf(problems)}
 <form method="get" action="${path}" class="stack" role="search" novalidate>
 <div class="cards">
-${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, untyped, problems)}
-${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, untyped, problems)}
-${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`, value: typed.book }, untyped, problems)}
+${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, emptyFormInput, problems)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, problems)}
+${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`, value: typed.book }, emptyFormInput, problems)}
 <div class="field"><label for="depth">Parts of names</label><p class="hint">2: all wallets are one line.</p><select id="depth" name="depth">${depths.map(
       (each) =>
         html`<option value="${each}"${each === depth ? { html: ' selected' } : null}>${each}</option>`,

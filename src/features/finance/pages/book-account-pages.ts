@@ -2,9 +2,9 @@ import { Readable } from 'node:stream'
 import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
-import { fieldOf, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { fieldOf, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type Outcome, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
+import { type ConsolePage, type PageOutcome, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../../platform/ui/table.ts'
 import { timeText } from '../../../platform/ui/text.ts'
 import { statementCsv } from '../account-statement.ts'
@@ -15,7 +15,7 @@ import type { Moment } from '../moment.ts'
 import { isRange } from '../reader.ts'
 import { asOfBanner, linkedText } from '../trail-pages.ts'
 import type { Span } from '../trial-balance.ts'
-import { asOfIn, kept, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import { asOfIn, nonEmptyFields, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/account'
@@ -111,10 +111,10 @@ const account = async (deps: FinanceDeps, visit: PersonVisit) => {
   const form = html`${problemsOf(wrong)}
 <form method="get" action="${path}" class="stack" role="search" novalidate>
 <div class="cards">
-${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, untyped, wrong)}
-${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, untyped, wrong)}
-${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, untyped, wrong)}
-${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, untyped, wrong)}
+${fieldOf({ name: 'name', label: 'Account', hint: 'A name such as revenue, or acc_… for its wallet, cus_…, crd_….', required: true, value: name }, emptyFormInput, wrong)}
+${fieldOf({ name: 'book', label: 'Book', hint: 'Left empty: the only one that has it.', value: typed.book }, emptyFormInput, wrong)}
+${fieldOf({ name: 'from', label: 'From', hint: 'A position, a date or an instant.', value: typed.from }, emptyFormInput, wrong)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, emptyFormInput, wrong)}
 </div>
 <div class="acts"><button class="first">Show</button></div>
 </form>`
@@ -126,7 +126,7 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', val
     })
   const { span, accounts } = await reader.account(asked, head, found)
   const ranged = isRange(asked)
-  const times = kept({ from: typed.from, to: typed.to })
+  const times = nonEmptyFields({ from: typed.from, to: typed.to })
   const fields = { name: found.account, book: found.book, ...times }
   const asOf = asOfIn({ typed, problems })
   const below = accounts.filter((each) => each.account !== found.account)
@@ -206,7 +206,7 @@ async function* statementFile(
   }
 }
 
-const statementCsvOf = async (deps: FinanceDeps, { query, nowMs }: PersonVisit): Promise<Outcome> => {
+const statementCsvOf = async (deps: FinanceDeps, { query, nowMs }: PersonVisit): Promise<PageOutcome> => {
   const head = await deps.journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
   refuseProblems(problems)

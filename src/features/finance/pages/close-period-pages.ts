@@ -6,20 +6,20 @@ import { type Period, closingDelayMs, endOfPeriodMs, parsePeriod } from '../../.
 import { refuse } from '../../../platform/http/errors.ts'
 import { type Problems, keyField, problemsOf } from '../../../platform/ui/form.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../../platform/ui/page.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, timeText } from '../../../platform/ui/text.ts'
-import type { PeriodStanding } from '../period-service.ts'
+import type { PeriodStatus } from '../period-service.ts'
 import { movedPath, periodsPath } from './period-pages.ts'
 import { sumsRow, sumsTable, totalRow } from './sums.ts'
 
 /** A small log is closed at once: its answer says so. A long one goes on, and the list shows how far it is. */
 const waitMs = 1_000
 
-type Asked = { readonly period: Period; readonly closes: readonly PeriodStanding[]; readonly fromMs: number }
+type ClosingForm = { readonly period: Period; readonly closes: readonly PeriodStatus[]; readonly fromMs: number }
 
 /** @throws not_found for what is no month of the log */
-const askedOf = async ({ periods }: FinanceDeps, { params, nowMs }: PersonVisit): Promise<Asked | null> => {
+const parseClosingForm = async ({ periods }: FinanceDeps, { params, nowMs }: PersonVisit): Promise<ClosingForm | null> => {
   const period = parsePeriod(params.period ?? '')
   const all = await periods.list(nowMs)
   const standing = all.find((each) => each.period === period)
@@ -34,7 +34,7 @@ const askedOf = async ({ periods }: FinanceDeps, { params, nowMs }: PersonVisit)
 
 const moved = async (
   { reader, journalHead }: FinanceDeps,
-  closes: readonly PeriodStanding[],
+  closes: readonly PeriodStatus[],
 ): Promise<Html> => {
   const first = closes[0]?.period as Period
   const last = closes.at(-1)?.period as Period
@@ -66,7 +66,7 @@ const moved = async (
   )}`
 }
 
-const view = async (deps: FinanceDeps, visit: PersonVisit, asked: Asked, problems: Problems) => {
+const view = async (deps: FinanceDeps, visit: PersonVisit, asked: ClosingForm, problems: Problems) => {
   const { period, closes, fromMs } = asked
   const title = `Close ${period}`
   const same = [`npx farebox ledger close --period ${period}`]
@@ -105,19 +105,19 @@ ${await moved(deps, closes)}
 }
 
 const page = async (deps: FinanceDeps, visit: PersonVisit) => {
-  const asked = await askedOf(deps, visit)
+  const asked = await parseClosingForm(deps, visit)
   return asked === null
     ? goTo(periodsPath, `${visit.params.period} is closed already.`)
     : show(await view(deps, visit, asked, {}))
 }
 
 const close = async (deps: FinanceDeps, visit: PersonVisit) => {
-  const asked = await askedOf(deps, visit)
+  const asked = await parseClosingForm(deps, visit)
   if (asked === null) return goTo(periodsPath, `${visit.params.period} is closed already.`)
   const { period, fromMs } = asked
   if (visit.nowMs < fromMs) return refusedView(await view(deps, visit, asked, {}), 409)
   const { work } = deps
-  const run = work.close({ period, by: whoIs(visit.visitor), startedAtMs: visit.nowMs }, visit.cause)
+  const run = work.close({ period, by: displayNameOf(visit.visitor), startedAtMs: visit.nowMs }, visit.cause)
   if (run === null)
     return refusedView(
       await view(deps, visit, asked, { form: 'Another closing runs in this process: wait for its end.' }),

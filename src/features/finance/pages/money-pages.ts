@@ -3,14 +3,14 @@ import { serviceBook } from '../../../domain/ledger/postings.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
-import { createGathered } from '../../../platform/postgres/batch-loader.ts'
+import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { accountText } from '../gateway-names.ts'
 import { type AccountSums, type DaySum, closingMicros } from '../journal-sums.ts'
-import type { Asked } from '../reader.ts'
+import type { ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
 
 const dayMs = 86_400_000
@@ -90,8 +90,8 @@ type Figures = {
 const createFigures = ({ reader, journalHead }: FinanceDeps) => {
   const read = async (firstMs: number): Promise<Figures> => {
     const head = await journalHead()
-    const now: Asked = {}
-    const lately: Asked = { from: { kind: 'time', atMs: firstMs } }
+    const now: ReportRange = {}
+    const lately: ReportRange = { from: { kind: 'time', atMs: firstMs } }
     const named = (account: string) => ({ book: serviceBook, account })
     const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
       reader.account(now, head, named('assets:receivable')),
@@ -109,7 +109,7 @@ const createFigures = ({ reader, journalHead }: FinanceDeps) => {
       expenses: expenses.days,
     }
   }
-  const gathered = createGathered<number, Figures>(
+  const gathered = createBatchLoader<number, Figures>(
     async (days) => new Map(await Promise.all(days.map(async (day) => [day, await read(day)] as const))),
   )
   return async (firstMs: number): Promise<Figures> => (await gathered(firstMs)) ?? read(firstMs)

@@ -5,13 +5,13 @@ import { type Html, html, nothing } from '../../../platform/ui/html.ts'
 import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { pageRows, pagedOf, pagerOf, tableOf } from '../../../platform/ui/table.ts'
-import { type Look, countText, stateText, timeText } from '../../../platform/ui/text.ts'
-import type { PeriodStanding } from '../period-service.ts'
+import { type BadgeTone, countText, stateText, timeText } from '../../../platform/ui/text.ts'
+import type { PeriodStatus } from '../period-service.ts'
 import { type ClosingRun, textOf } from './question.ts'
 
 export const periodsPath = '/console/finance/periods'
 
-const looks: Readonly<Record<PeriodStanding['status'], readonly [string, Look]>> = {
+const periodBadges: Readonly<Record<PeriodStatus['status'], readonly [string, BadgeTone]>> = {
   closed: ['closed', 'good'],
   over: ['over, not closed', 'warn'],
   'under way': ['under way', 'off'],
@@ -83,7 +83,7 @@ ${tableOf({
     {
       title: 'State',
       cell: ({ period, status }) =>
-        html`${stateText(...looks[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
+        html`${stateText(...periodBadges[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
     },
     { title: 'Closed', cell: ({ closed }) => timeText(closed && isoTime(closed.closedAtMs), 'no') },
     { title: 'Entries', number: true, cell: ({ closed }) => String(closed?.entries ?? '') },

@@ -2,15 +2,15 @@ import type { Period } from '../../../kernel/months.ts'
 import { ApiError, refuse } from '../../../platform/http/errors.ts'
 import type { Problems } from '../../../platform/ui/form.ts'
 import type { LongRun } from '../../../platform/ui/long-runs.ts'
-import { type AccountWords, accountsBy, bookForms } from '../book-accounts.ts'
-import { type Moment, PastTheEnd, momentForms, parseMoment, refusePastTheEnd } from '../moment.ts'
+import { type AccountMessages, createAccountLookup, bookForms } from '../book-accounts.ts'
+import { type Moment, MomentPastHead, momentForms, parseMoment, refuseMomentPastHead } from '../moment.ts'
 import type { ClosedPeriod } from '../period-service.ts'
-import { type Asked, endsBeforeItBegins } from '../reader.ts'
+import { type ReportRange, isReversedRange } from '../reader.ts'
 import type { ReplayCheck } from '../replay.ts'
 
 /** What a page is asked to show of the books. */
 export type Question = {
-  readonly asked: Asked
+  readonly asked: ReportRange
   readonly problems: Problems
   /** As it was typed, for links and fields. */
   readonly typed: Readonly<Record<'from' | 'to' | 'book', string>>
@@ -36,18 +36,18 @@ export const questionOf = (query: URLSearchParams, head: number, nowMs: number):
       return undefined
     }
     try {
-      refusePastTheEnd(moment, head, nowMs)
+      refuseMomentPastHead(moment, head, nowMs)
       return moment
     } catch (error) {
-      if (!(error instanceof PastTheEnd)) throw error
+      if (!(error instanceof MomentPastHead)) throw error
       problems[name] = `${error.message.slice(0, 1).toUpperCase()}${error.message.slice(1)}.`
       return undefined
     }
   }
   const from = momentOf('from')
   const to = momentOf('to')
-  const asked: Asked = from === undefined ? { asOf: to } : { from, to }
-  if (!endsBeforeItBegins(asked)) return { asked, problems, typed }
+  const asked: ReportRange = from === undefined ? { asOf: to } : { from, to }
+  if (!isReversedRange(asked)) return { asked, problems, typed }
   return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
 }
 
@@ -62,17 +62,17 @@ export const refuseProblems = (problems: Problems): void => {
 }
 
 /** What was typed and is not empty, for links. */
-export const kept = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+export const nonEmptyFields = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))
 
-const words: AccountWords = {
+const words: AccountMessages = {
   list: 'the trial balance',
   below: () => 'its page',
   naming: `as its book: ${bookForms}`,
   refusal: (_outcome, message) => refuse('not_found', message),
 }
 
-const names = accountsBy(words)
+const names = createAccountLookup(words)
 
 /** Why there is no such account or book; what else was thrown goes on. */
 export const problemOf = (error: unknown): string => {
@@ -85,7 +85,7 @@ export const { checkBook, namedAccount } = names
 
 /** How far a fold of the log is: `done` of `total` positions. */
 export type FoldProgress = { readonly done: number; readonly total: number; readonly events: number }
-export type ReplayAsked = { readonly until: Moment | null; readonly typed: string }
-export type ClosingAsked = { readonly period: Period }
-export type ReplayRun = LongRun<ReplayAsked, FoldProgress, ReplayCheck>
-export type ClosingRun = LongRun<ClosingAsked, FoldProgress, readonly ClosedPeriod[]>
+export type ReplayRequest = { readonly until: Moment | null; readonly typed: string }
+export type PeriodClosingRequest = { readonly period: Period }
+export type ReplayRun = LongRun<ReplayRequest, FoldProgress, ReplayCheck>
+export type ClosingRun = LongRun<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>

@@ -2,10 +2,10 @@ import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { plainDollars } from '../../../kernel/money.ts'
-import { type Problems, type Typed, fieldOf, keyField, problemsOf, untyped } from '../../../platform/ui/form.ts'
+import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
 import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, whoIs } from '../../../platform/ui/page.ts'
+import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../../platform/ui/text.ts'
 import { momentForms } from '../moment.ts'
@@ -53,7 +53,7 @@ const stateOf = (run: ReplayRun): Html => {
 const view = (
   { work, island }: FinanceDeps,
   { formKey, query, visitor }: PersonVisit,
-  typed: Typed,
+  typed: FormInput,
   problems: Problems,
 ) => {
   const runs = work.replays.list()
@@ -107,7 +107,7 @@ ${followingRuns(
   }
 }
 
-const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: Typed) => {
+const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: FormInput) => {
   const head = await deps.journalHead()
   const question = questionOf(new URLSearchParams({ to: typed.text('to') }), head, visit.nowMs)
   if (Object.keys(question.problems).length > 0)
@@ -116,7 +116,7 @@ const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: Typed) => {
   const asked = {
     until,
     typed: question.typed.to,
-    by: whoIs(visit.visitor),
+    by: displayNameOf(visit.visitor),
     startedAtMs: visit.nowMs,
   }
   if (deps.work.replay(asked, head) === null)
@@ -135,7 +135,7 @@ export const replayPages = (deps: FinanceDeps): readonly ConsolePage[] => [
     summary: 'Adds up the log anew and compares it with the balances that pages show',
     for: ['finance'],
     nav: { label: 'Replay', group: 'Finance' },
-    show: async (visit) => show(view(deps, visit, untyped, {})),
+    show: async (visit) => show(view(deps, visit, emptyFormInput, {})),
     act: { once: true, run: (visit, typed) => begin(deps, visit, typed) },
   }),
 ]

@@ -3,14 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { newEventId } from '../../../kernel/ids.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { appendBytes, refusalOf } from '../append-checks.ts'
-import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision, within } from '../errors.ts'
+import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision, withTimeout } from '../errors.ts'
 import type { Append, AppendItem, Appended, ItemOutcome, StoredEvent } from '../port.ts'
-import type { AtMost } from './client.ts'
+import type { ConcurrencyLimiter } from './client.ts'
 import { toEventData, toPosition } from './event-form.ts'
 import { appendFailure, isServerTimeout, logUnavailable } from './failures.ts'
 import { type ReadDeps, readPage } from './read-page.ts'
 
-export type AppendDeps = ReadDeps & { readonly atMost: AtMost; readonly appendTimeoutMs: number }
+export type AppendDeps = ReadDeps & { readonly limiter: ConcurrencyLimiter; readonly appendTimeoutMs: number }
 
 /** How often an append is sent when the server gives up on it. */
 const maxTries = 3
@@ -56,7 +56,7 @@ export const sendAppend = async (deps: AppendDeps, append: Append): Promise<Appe
     new OutcomeUnknown(`an append to ${append.stream} took more than ${deps.appendTimeoutMs} ms`)
   let result: AppendResult
   try {
-    result = await deps.atMost(() => within(send(deps, append), deps.appendTimeoutMs, late))
+    result = await deps.limiter(() => withTimeout(send(deps, append), deps.appendTimeoutMs, late))
   } catch (thrown) {
     throw appendFailure(thrown, append.stream, append.expected)
   }

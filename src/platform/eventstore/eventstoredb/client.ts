@@ -3,7 +3,7 @@ import { StartRefused } from '../../postgres/errors.ts'
 import { connectionString, parseAddress } from './address.ts'
 
 /** Runs at most `limit` at once; the rest wait in the order of arrival. */
-export const createAtMost = (limit: number) => {
+export const createConcurrencyLimiter = (limit: number) => {
   const waiting: (() => void)[] = []
   let running = 0
 
@@ -21,7 +21,7 @@ export const createAtMost = (limit: number) => {
   }
 }
 
-export type AtMost = ReturnType<typeof createAtMost>
+export type ConcurrencyLimiter = ReturnType<typeof createConcurrencyLimiter>
 
 /** What is used of a gRPC client. */
 type Calls = { getChannel(): { getConnectivityState(connect: boolean): number } }

@@ -2,11 +2,11 @@ import { assertItems } from '../append-checks.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../port.ts'
 import { type AppendDeps, createOrigin, failedItem, onlyAppend, sendItem } from './append.ts'
-import { createAtMost, openClient } from './client.ts'
-import { assertOurs } from './event-form.ts'
+import { createConcurrencyLimiter, openClient } from './client.ts'
+import { assertOwnStreams } from './event-form.ts'
 import { readPage } from './read-page.ts'
 import { createHead, eventAtPosition, readAfter, readBeforePosition, readEvents, readTails } from './reads.ts'
-import { createInOrder, subscribeAfter } from './subscription.ts'
+import { createStreamSerializer, subscribeAfter } from './subscription.ts'
 
 export type EventStoreDbOptions = {
   /** `esdb://[user:password@]host[:port][,…][?tls=false&…]`, as the client documents it. */
@@ -33,9 +33,9 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
   const { appendTimeoutMs = 10_000, readTimeoutMs = 10_000 } = options
   const onTrouble = options.onTrouble ?? (() => undefined)
   const connection = openClient(options.url)
-  const atMost = createAtMost(maxAppendsAtOnce)
-  const deps: AppendDeps = { connection, appendTimeoutMs, readTimeoutMs, atMost }
-  const inOrder = createInOrder()
+  const limiter = createConcurrencyLimiter(maxAppendsAtOnce)
+  const deps: AppendDeps = { connection, appendTimeoutMs, readTimeoutMs, limiter }
+  const inOrder = createStreamSerializer()
   const findOrigin = createOrigin(deps)
   const findHead = createHead(deps)
   const closing = new AbortController()
@@ -56,7 +56,7 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
 
   const appendAll = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
     assertItems(items)
-    assertOurs(items)
+    assertOwnStreams(items)
     return await Promise.all(items.map(appendItem))
   }
 

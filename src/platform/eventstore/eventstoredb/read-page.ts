@@ -14,7 +14,7 @@ export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs
  *
  * @throws LogUnavailable
  */
-export const collect = async <Value>(read: StreamingRead<Value>, timeoutMs: number): Promise<Value[]> => {
+export const readToEnd = async <Value>(read: StreamingRead<Value>, timeoutMs: number): Promise<Value[]> => {
   const values: Value[] = []
   let timer: NodeJS.Timeout | undefined
   try {
@@ -50,7 +50,7 @@ export const readPage = async (
     requiresLeader: true,
   })
   try {
-    return (await collect(read, readTimeoutMs)).map(toStored)
+    return (await readToEnd(read, readTimeoutMs)).map(toStored)
   } catch (error) {
     if (isStreamAbsent(error)) return []
     throw logUnavailable(error)
@@ -64,7 +64,7 @@ const nextPages = 500
  * Where the events of the whole server stand, from the last one backwards: ours, the server's own and other programs'.
  * @throws LogUnavailable
  */
-export async function* placesBackwards({ connection, readTimeoutMs }: ReadDeps) {
+export async function* positionsBackwards({ connection, readTimeoutMs }: ReadDeps) {
   let from: number | null = null
   for (let count = firstPage; ; count = nextPages) {
     const read = connection.client.readAll({
@@ -73,7 +73,7 @@ export async function* placesBackwards({ connection, readTimeoutMs }: ReadDeps) 
       maxCount: count,
       requiresLeader: true,
     })
-    const page = await collect(read, readTimeoutMs).catch((error) => {
+    const page = await readToEnd(read, readTimeoutMs).catch((error) => {
       throw logUnavailable(error)
     })
     for (const { event } of page) {

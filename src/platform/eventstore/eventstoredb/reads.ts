@@ -1,13 +1,13 @@
 import { BACKWARDS, FORWARDS } from '@eventstore/db-client'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { LogUnavailable, within } from '../errors.ts'
+import { LogUnavailable, withTimeout } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Origin } from './append.ts'
-import { createAtMost } from './client.ts'
-import { fromPosition, isOurs, toPosition, toStored } from './event-form.ts'
+import { createConcurrencyLimiter } from './client.ts'
+import { fromPosition, isOwnStream, toPosition, toStored } from './event-form.ts'
 import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { type ReadDeps, collect, placesBackwards, readPage } from './read-page.ts'
-import { type Feed, openFeed, startBefore } from './subscription.ts'
+import { type ReadDeps, readToEnd, positionsBackwards, readPage } from './read-page.ts'
+import { type Feed, openFeed, findStartPosition } from './subscription.ts'
 
 /** Our event at exactly this position, or null. @throws LogUnavailable */
 export const eventAtPosition = async (
@@ -24,8 +24,8 @@ export const eventAtPosition = async (
     requiresLeader: true,
   })
   try {
-    const [first] = await collect(read, readTimeoutMs)
-    if (first?.event === undefined || !isOurs(first.event.streamId)) return null
+    const [first] = await readToEnd(read, readTimeoutMs)
+    if (first?.event === undefined || !isOwnStream(first.event.streamId)) return null
     return toPosition(first.event.position) === position ? toStored(first) : null
   } catch (error) {
     if (isInvalidPosition(error)) return null
@@ -40,9 +40,9 @@ export const createHead = (deps: ReadDeps) => {
   /** @throws LogUnavailable */
   return async (origin: Origin): Promise<number> => {
     const floor = Math.max(known, origin.position)
-    for await (const { position, stream } of placesBackwards(deps)) {
+    for await (const { position, stream } of positionsBackwards(deps)) {
       if (position <= floor) break
-      if (isOurs(stream)) {
+      if (isOwnStream(stream)) {
         known = Math.max(known, position)
         break
       }
@@ -60,7 +60,7 @@ const take = async (feed: Feed, after: number, limit: number, timeoutMs: number)
     for (const event of events) if (event.position > after) taken.push(event)
     if (taken.length === limit || caughtUp) return taken
     const late = () => new LogUnavailable(`EventStoreDB gave nothing for ${timeoutMs} ms`)
-    if (events.length === 0) await within(feed.changed(), timeoutMs, late)
+    if (events.length === 0) await withTimeout(feed.changed(), timeoutMs, late)
   }
 }
 
@@ -68,7 +68,7 @@ const take = async (feed: Feed, after: number, limit: number, timeoutMs: number)
  * Up to `limit` of our events after a position. Through a subscription that is left where it has caught up, because
  * the client's own read of $all drops its filter (research, trap 8).
  *
- * Any other number than an event's own position is taken, too, at the cost of a search (see `startBefore`).
+ * Any other number than an event's own position is taken, too, at the cost of a search (see `findStartPosition`).
  *
  * @throws LogUnavailable
  */
@@ -92,7 +92,7 @@ export const readAfter = async (
     return await takeFrom(after)
   } catch (error) {
     if (!isInvalidPosition(error)) throw error
-    return await takeFrom(await startBefore(deps, origin, after))
+    return await takeFrom(await findStartPosition(deps, origin, after))
   }
 }
 
@@ -113,13 +113,13 @@ export const readBeforePosition = async (
       maxCount: pageSizeBefore,
       requiresLeader: true,
     })
-    const page = await collect(read, readTimeoutMs).catch((error) => {
+    const page = await readToEnd(read, readTimeoutMs).catch((error) => {
       throw logUnavailable(error)
     })
     for (const resolved of page) {
       if (resolved.event === undefined) continue
       from = toPosition(resolved.event.position)
-      if (from > origin.position && isOurs(resolved.event.streamId)) taken.push(toStored(resolved))
+      if (from > origin.position && isOwnStream(resolved.event.streamId)) taken.push(toStored(resolved))
     }
     if (page.length < pageSizeBefore) break
   }
@@ -157,7 +157,7 @@ export const readTails = async (
   tails: readonly { readonly stream: StreamName; readonly from: number }[],
   limitEach?: number,
 ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
-  const atMost = createAtMost(tailsAtOnce)
+  const atMost = createConcurrencyLimiter(tailsAtOnce)
   const found = new Map<StreamName, readonly StoredEvent[]>()
   await Promise.all(
     tails.map(async ({ stream, from }) => {

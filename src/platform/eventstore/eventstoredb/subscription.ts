@@ -7,12 +7,12 @@ import type { Origin } from './append.ts'
 import type { Connection } from './client.ts'
 import { fromPosition, toStored } from './event-form.ts'
 import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { type ReadDeps, placesBackwards } from './read-page.ts'
+import { type ReadDeps, positionsBackwards } from './read-page.ts'
 
 /** The default of 32 sends a checkpoint for every few events: 40,936 of them over 1.3 million events (research). */
 const maxSearchWindow = 1_000
 
-export type Pulled = {
+export type FeedPage = {
   /** In order of position; may be empty. */
   readonly events: readonly StoredEvent[]
   /** Every event that was acknowledged before the feed was opened has been pulled by now. */
@@ -26,7 +26,7 @@ export type Feed = {
    * @throws what ended the feed, once all events before it were pulled: LogUnavailable, or the client's error that
    * `isInvalidPosition` knows
    */
-  pull(count: number): Pulled
+  pull(count: number): FeedPage
   /** Resolves when a pull may give something new. */
   changed(): Promise<void>
   /** Wakes those that wait for a change, too. */
@@ -91,7 +91,7 @@ export const openFeed = ({ client }: Connection, after: number, buffered: number
  * travel side by side, so two appends to one stream that are sent together may arrive in either order, and the later
  * one would conflict.
  */
-export const createInOrder = () => {
+export const createStreamSerializer = () => {
   const tails = new Map<StreamName, Promise<void>>()
 
   return async <Value>(streams: ReadonlySet<StreamName>, run: () => Promise<Value>): Promise<Value> => {
@@ -114,8 +114,8 @@ export const createInOrder = () => {
  * Looked for from the end, so it costs what came after; store positions that came from events, which need no search.
  * @throws LogUnavailable
  */
-export const startBefore = async (deps: ReadDeps, origin: Origin, after: number): Promise<number> => {
-  for await (const { position } of placesBackwards(deps))
+export const findStartPosition = async (deps: ReadDeps, origin: Origin, after: number): Promise<number> => {
+  for await (const { position } of positionsBackwards(deps))
     if (position <= after) return Math.max(position, origin.position)
   return origin.position
 }
@@ -149,7 +149,7 @@ export async function* subscribeAfter(
   let last = after
   let failures = 0
   let feed: Feed | null = null
-  /** No event stands at `after`: where to start in its place (see `startBefore`). */
+  /** No event stands at `after`: where to start in its place (see `findStartPosition`). */
   let start: number | null = null
   let isMisplaced = false
   const stop = () => feed?.close()
@@ -158,7 +158,7 @@ export async function* subscribeAfter(
     while (!signal.aborted) {
       try {
         const origin = await deps.origin()
-        if (isMisplaced) start = await startBefore(deps, origin, last)
+        if (isMisplaced) start = await findStartPosition(deps, origin, last)
         isMisplaced = false
         feed = openFeed(deps.connection, start ?? Math.max(last, origin.position), maxBatch)
         for await (const events of batchesOf(feed, maxBatch, signal)) {

@@ -5,7 +5,7 @@ import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import { expectedFrom, revisionBefore } from '../append-checks.ts'
 import type { AppendItem, Appended, ItemOutcome } from '../port.ts'
 import { type EventRow, copyOf, eventColumns } from './event-rows.ts'
-import type { OwnTails } from './revision-cache.ts'
+import type { StreamRevisionCache } from './revision-cache.ts'
 import { type BatchSignature, signatureSteps } from './signing.ts'
 
 /**
@@ -51,9 +51,9 @@ const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
  * What must be looked up before a batch is written: whether streams reach the revisions that it expects. Whether they go
  * further, or exist though they should not, the index of (stream, revision) tells when the events are written.
  */
-const lookedAt = (items: readonly AppendItem[], tails: OwnTails): Expectation[] =>
+const expectationsToRead = (items: readonly AppendItem[], tails: StreamRevisionCache): Expectation[] =>
   expectationsOf(items).filter(
-    ({ stream, revision, chained }) => revision >= 0 && !chained && !tails.reaches(stream, revision),
+    ({ stream, revision, chained }) => revision >= 0 && !chained && !tails.hasRevision(stream, revision),
   )
 
 const streamsOf = (expectations: readonly Expectation[]): Buffer =>
@@ -69,9 +69,9 @@ export const batchSteps = (
   items: readonly AppendItem[],
   rows: readonly EventRow[],
   signature: BatchSignature | null,
-  tails: OwnTails,
+  tails: StreamRevisionCache,
 ): readonly Step[] => {
-  const looked = lookedAt(items, tails)
+  const looked = expectationsToRead(items, tails)
   return [
     { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(rows.length)] },
     { statement: copyEvents, copied: copyOf(rows) },
@@ -80,14 +80,14 @@ export const batchSteps = (
   ]
 }
 
-/** Calls `log.append_judged` (migrations.ts); the parameters are those of `judgedParameters`. */
-export const judgedSql = `
+/** Calls `log.append_judged` (migrations.ts); the parameters are those of `conditionalAppendParameters`. */
+export const conditionalAppendSql = `
   select base, verdicts from log.append_judged(
     $1::int[], $2::text[], $3::bigint[], $4::boolean[], $5::int[],
     $6::int[], $7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[], $12::text[])`
 
 /** The items flattened in the order in which they are written. */
-export const judgedParameters = (items: readonly AppendItem[]): Buffer[] => {
+export const conditionalAppendParameters = (items: readonly AppendItem[]): Buffer[] => {
   const expectations = expectationsOf(items)
   const itemOf: number[] = []
   const counts: number[] = []
@@ -130,15 +130,15 @@ export const judgedParameters = (items: readonly AppendItem[]): Buffer[] => {
 }
 
 /** What the database says of one append; see migrations.ts. */
-export type Verdict = readonly ['landed' | 'withheld', null] | readonly ['stands' | 'conflict', number]
+export type AppendVerdict = readonly ['landed' | 'withheld', null] | readonly ['stands' | 'conflict', number]
 
-const landedHere: Verdict = ['landed', null]
+const landedHere: AppendVerdict = ['landed', null]
 
 /** The outcomes of a batch from the position before it and a verdict for each append, or null when all landed. */
 export const batchOutcomes = (
   items: readonly AppendItem[],
   base: number,
-  verdicts: readonly Verdict[] | null,
+  verdicts: readonly AppendVerdict[] | null,
 ): { readonly outcomes: readonly ItemOutcome[]; readonly head: number } => {
   let head = base
   let ordinal = 0
@@ -164,14 +164,14 @@ export const batchOutcomes = (
 export const maxBatchItems = 200
 export const maxBatchBytes = 524_288
 
-export type Waiting = { readonly item: AppendItem; readonly bytes: number }
+export type QueuedItem = { readonly item: AppendItem; readonly bytes: number }
 
 /**
  * Takes the next batch off a queue, in order of arrival: at most 200 items and 512 KiB (one item may be larger and then
  * goes alone). An item that shares a stream with one before it, taken or not, waits: so each stream keeps its order and
  * the items of a batch are disjoint.
  */
-export const cutBatch = <Each extends Waiting>(queue: readonly Each[]): { batch: Each[]; rest: Each[] } => {
+export const takeBatch = <Each extends QueuedItem>(queue: readonly Each[]): { batch: Each[]; rest: Each[] } => {
   const batch: Each[] = []
   const rest: Each[] = []
   const taken = new Set<StreamName>()
@@ -199,7 +199,7 @@ export const cutBatch = <Each extends Waiting>(queue: readonly Each[]): { batch:
  * - `unknown`: it may have committed. Also every code that is not listed: taking a failure for unknown only costs a
  *   resend, taking an unknown outcome for a failure loses a decision.
  */
-export type Failure = 'data' | 'unavailable' | 'unknown'
+export type AppendFailure = 'data' | 'unavailable' | 'unknown'
 
 // https://www.postgresql.org/docs/18/errcodes-appendix.html
 const dataClasses = new Set([
@@ -219,7 +219,7 @@ const undoneClasses = new Set([
 const undoneCodes = new Set(['57014']) // the statement's time limit
 const unknownCodes = new Set(['40003']) // statement completion unknown
 
-export const failureOf = (error: unknown): Failure => {
+export const classifyFailure = (error: unknown): AppendFailure => {
   // What is not Postgres's own message is a broken or silent connection.
   if (!(error instanceof pg.DatabaseError) || error.code === undefined) return 'unknown'
   if (unknownCodes.has(error.code)) return 'unknown'

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { within } from '../errors.ts'
+import { withTimeout } from '../errors.ts'
 
 export type Connection = {
   readonly client: pg.Client
@@ -47,5 +47,5 @@ export const connect = async (
 const noAnswer = () => new Error('Postgres does not answer')
 
 /** Waits for an answer of Postgres for at most `timeoutMs`, then rejects. */
-export const answered = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
-  within(answer, timeoutMs, noAnswer)
+export const withAnswerTimeout = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
+  withTimeout(answer, timeoutMs, noAnswer)

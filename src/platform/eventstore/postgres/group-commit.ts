@@ -1,12 +1,12 @@
 import type pg from 'pg'
-import { inOneTrip } from '../../postgres/pipeline.ts'
+import { runPipeline } from '../../postgres/pipeline.ts'
 import { transact } from '../../postgres/transaction.ts'
 import { appendBytes, assertItems, refusalOf } from '../append-checks.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
-import { type Verdict, type Waiting, batchOutcomes, batchSteps, cutBatch, failureOf, isDuplicate, judgedParameters, judgedSql } from './append-batch.ts'
-import { type Connection, answered, connect } from './connection.ts'
+import { type AppendVerdict, type QueuedItem, batchOutcomes, batchSteps, takeBatch, classifyFailure, isDuplicate, conditionalAppendParameters, conditionalAppendSql } from './append-batch.ts'
+import { type Connection, withAnswerTimeout, connect } from './connection.ts'
 import { rowsOf } from './event-rows.ts'
-import { type NewestSeen, type OwnTails, createOwnTails } from './revision-cache.ts'
+import { type NewestKnownEvent, type StreamRevisionCache, createStreamRevisionCache } from './revision-cache.ts'
 import { type BatchSigner, signBatch, signatureValues } from './signing.ts'
 
 /** Items that may wait in one process; beyond it they are answered `unavailable` at once. */
@@ -20,7 +20,7 @@ export type GroupCommit = {
   close(): Promise<void>
 }
 
-type Pending = Waiting & { readonly settle: (outcome: ItemOutcome) => void }
+type Pending = QueuedItem & { readonly settle: (outcome: ItemOutcome) => void }
 
 /** Why no log takes the item, or what it weighs. */
 const weigh = ({ appends }: AppendItem): number | ItemOutcome => {
@@ -48,7 +48,7 @@ export const createGroupCommit = (
 
   const writeAll = async (): Promise<void> => {
     while (queue.length > 0) {
-      const { batch, rest } = cutBatch(queue)
+      const { batch, rest } = takeBatch(queue)
       queue = rest
       const startedMs = performance.now()
       const outcomes = await send(batch.map(({ item }) => item))
@@ -102,9 +102,9 @@ export type SenderOptions = {
   /** Told of the position of the last event after a batch that wrote. */
   readonly onHead: (position: number) => void
   /** Told, before that, of a batch whose items all landed, and of the position before it. */
-  readonly onLanded: (base: number, items: readonly AppendItem[]) => void
+  readonly onCommitted: (base: number, items: readonly AppendItem[]) => void
   /** The newest event that this process knows: a log without it is another one than the process decides on. */
-  readonly seen: Pick<NewestSeen, 'sent' | 'newest'>
+  readonly seen: Pick<NewestKnownEvent, 'sent' | 'newest'>
   /** Told, once, that the log does not have it; nothing is appended from then on. */
   readonly onSetBack: (error: Error) => void
   /** Told of connections that broke. */
@@ -120,7 +120,7 @@ export type Sender = {
 }
 
 /** A connection, and what was written over it: neither outlives the other. */
-type Session = { readonly connection: Connection; readonly tails: OwnTails }
+type Session = { readonly connection: Connection; readonly tails: StreamRevisionCache }
 
 /**
  * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
@@ -145,7 +145,7 @@ class LogSetBack extends Error {
 
 /** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onLanded, onTrouble, signer } =
+  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onCommitted, onTrouble, signer } =
     options
   let session: Session | null = null
   let setBack: LogSetBack | null = null
@@ -176,13 +176,13 @@ export const createSender = (options: SenderOptions): Sender => {
       },
     )
     try {
-      await answered(opened.client.query(sessionSql), answerTimeoutMs)
-      await answered(refuseSetBack(opened.client), answerTimeoutMs)
+      await withAnswerTimeout(opened.client.query(sessionSql), answerTimeoutMs)
+      await withAnswerTimeout(refuseSetBack(opened.client), answerTimeoutMs)
     } catch (error) {
       opened.destroy()
       throw error
     }
-    session = { connection: opened, tails: createOwnTails() }
+    session = { connection: opened, tails: createStreamRevisionCache() }
     return session
   }
 
@@ -194,7 +194,7 @@ export const createSender = (options: SenderOptions): Sender => {
     const rows = rowsOf(items)
     const signature = signer?.sign(rows) ?? null
     try {
-      const [opened] = await inOneTrip(connection.client, batchSteps(items, rows, signature, tails))
+      const [opened] = await runPipeline(connection.client, batchSteps(items, rows, signature, tails))
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
@@ -207,8 +207,8 @@ export const createSender = (options: SenderOptions): Sender => {
   /** Signed once it is known what lands, in the same transaction. */
   const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
     transact(client, async () => {
-      const query = { name: 'farebox-append-judged', text: judgedSql, values: judgedParameters(items) }
-      const { rows } = await client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
+      const query = { name: 'farebox-append-judged', text: conditionalAppendSql, values: conditionalAppendParameters(items) }
+      const { rows } = await client.query<{ base: number | string; verdicts: AppendVerdict[] | null }>(query)
       const { base, verdicts } = rows[0]!
       const landed = rowsOf(items, (append) => verdicts === null || verdicts[append]![0] === 'landed')
       const signature = landed.length === 0 ? null : (signer?.sign(landed) ?? null)
@@ -219,18 +219,18 @@ export const createSender = (options: SenderOptions): Sender => {
 
   const write = async (current: Session, items: readonly AppendItem[]) => {
     const { connection, tails } = current
-    const inTime = <Value>(answer: Promise<Value>): Promise<Value> => answered(answer, answerTimeoutMs)
+    const inTime = <Value>(answer: Promise<Value>): Promise<Value> => withAnswerTimeout(answer, answerTimeoutMs)
     const base = await inTime(writeAsExpected(current, items))
     if (base === null) {
       const judged = await inTime(writeJudged(connection.client, items))
-      if (judged.wrote) signer?.landed(judged.base + 1)
+      if (judged.wrote) signer?.onCommitted(judged.base + 1)
       for (const outcome of judged.outcomes)
         if (outcome.status === 'conflict') tails.contested(outcome.stream)
       return judged
     }
-    signer?.landed(base + 1)
-    tails.landed(items)
-    onLanded(base, items)
+    signer?.onCommitted(base + 1)
+    tails.recordAppended(items)
+    onCommitted(base, items)
     return batchOutcomes(items, base, null)
   }
 
@@ -263,12 +263,12 @@ export const createSender = (options: SenderOptions): Sender => {
       return preamble === null ? outcomes : outcomes.slice(1)
     } catch (error) {
       const cause = error as Error
-      const failure = failureOf(cause)
+      const failure = classifyFailure(cause)
       if (failure === 'data')
         return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
       if (failure === 'unknown') {
         current.connection.destroy()
-        signer?.lost()
+        signer?.onOutcomeUnknown()
       }
       return failed(items, failure, cause)
     }
@@ -279,7 +279,7 @@ export const createSender = (options: SenderOptions): Sender => {
     close: async () => {
       if (!session?.connection.isOpen()) return
       const { client, destroy } = session.connection
-      await answered(client.end(), answerTimeoutMs).catch(destroy)
+      await withAnswerTimeout(client.end(), answerTimeoutMs).catch(destroy)
     },
   }
 }

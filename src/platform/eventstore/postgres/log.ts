@@ -3,7 +3,7 @@ import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision }
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
 import { type BatchReport, createGroupCommit, createSender } from './group-commit.ts'
 import { createReads, subscribe } from './reads.ts'
-import { createNewestSeen, createRecent } from './revision-cache.ts'
+import { createNewestKnownEvent, createRecentAppends } from './revision-cache.ts'
 import type { BatchSigner } from './signing.ts'
 import { createAnnouncer, createWaker } from './wake-up.ts'
 
@@ -62,9 +62,9 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
-  const seen = createNewestSeen()
+  const seen = createNewestKnownEvent()
   const reads = createReads(pool, seen)
-  const recent = createRecent()
+  const recent = createRecentAppends()
   const waker = createWaker({ connection, pollMs, onTrouble })
   const announcer = createAnnouncer(pool, onTrouble)
   const sender = createSender({
@@ -72,10 +72,10 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     statementTimeoutMs,
     answerTimeoutMs,
     onHead: (position) => {
-      waker.saw(position)
-      announcer.tell(position)
+      waker.notify(position)
+      announcer.announce(position)
     },
-    onLanded: recent.landed,
+    onCommitted: recent.recordAppended,
     seen,
     onSetBack: options.onSetBack ?? (() => undefined),
     onTrouble,

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { int8Array, textArray } from '../../postgres/array-parameters.ts'
-import { createGathered } from '../../postgres/batch-loader.ts'
+import { createBatchLoader } from '../../postgres/batch-loader.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { Appended, EventLog, StoredEvent, SubscribeOptions } from '../port.ts'
-import type { NewestSeen, Recent } from './revision-cache.ts'
+import type { NewestKnownEvent, RecentAppends } from './revision-cache.ts'
 import type { Waker } from './wake-up.ts'
 
 const pageSize = 1_000
@@ -39,7 +39,7 @@ const headIsGone = (): never => {
   )
 }
 
-export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Reads => {
+export const createReads = (pool: pg.Pool, seen: Pick<NewestKnownEvent, 'read'>): Reads => {
   const rows = async <Row extends unknown[]>(
     name: string,
     text: string,
@@ -67,7 +67,7 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Read
   }
 
   /** Every GET asks for one: gathered, fifty clients at once cost a statement or two. */
-  const lastOf = createGathered<StreamName, Appended>(async (streams) => {
+  const lastOf = createBatchLoader<StreamName, Appended>(async (streams) => {
     const text = `
       select t.stream, e.revision, e.position from unnest($1::text[]) t(stream)
       cross join lateral (
@@ -152,7 +152,7 @@ const lastRetryMs = 2_000
 
 export type SubscriptionSources = {
   readonly readAll: EventLog['readAll']
-  readonly recent: Recent
+  readonly recent: RecentAppends
   readonly waker: Waker
   /** Aborted when the log closes. */
   readonly closed: AbortSignal
@@ -195,6 +195,6 @@ export const subscribe = async function* (
       if (ended.aborted) return
       yield batch
     }
-    if (batch.length < maxBatch) await waker.past(position, ended)
+    if (batch.length < maxBatch) await waker.waitPast(position, ended)
   }
 }

@@ -8,14 +8,14 @@ type Seen = Pick<StoredEvent, 'position' | 'id'>
  * The newest event that this process has read or written. While the log has it, it has all that the process knows:
  * positions are given in the order of commits, and nothing is ever taken out.
  */
-export type NewestSeen = {
+export type NewestKnownEvent = {
   read(events: readonly Seen[]): void
   sent(items: readonly AppendItem[], outcomes: readonly ItemOutcome[]): void
   /** Null before the first. */
   newest(): Seen | null
 }
 
-export const createNewestSeen = (): NewestSeen => {
+export const createNewestKnownEvent = (): NewestKnownEvent => {
   let newest: Seen | null = null
   const see = (position: number, id: string): void => {
     if (newest === null || position > newest.position) newest = { position, id }
@@ -40,11 +40,11 @@ export const createNewestSeen = (): NewestSeen => {
  * what landed over a connection stands for as long as that connection lives: a log that was restored to an earlier
  * point has ended all of them.
  */
-export type OwnTails = {
+export type StreamRevisionCache = {
   /** Whether the stream is known to have this revision. */
-  reaches(stream: StreamName, revision: number): boolean
+  hasRevision(stream: StreamName, revision: number): boolean
   /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
-  landed(items: readonly AppendItem[]): void
+  recordAppended(items: readonly AppendItem[]): void
   /**
    * Another process appends to the stream too. From now on its end is looked up before each append: one that only the
    * index refuses leaves its rows in the table until they are vacuumed, and two processes would leave many.
@@ -55,12 +55,12 @@ export type OwnTails = {
 /** Of each kind; beyond that all are forgotten, and looked at once more. */
 const maxStreams = 20_000
 
-export const createOwnTails = (): OwnTails => {
+export const createStreamRevisionCache = (): StreamRevisionCache => {
   const tails = new Map<StreamName, number>()
   const shared = new Set<StreamName>()
   return {
-    reaches: (stream, revision) => (tails.get(stream) ?? -1) >= revision,
-    landed: (items) => {
+    hasRevision: (stream, revision) => (tails.get(stream) ?? -1) >= revision,
+    recordAppended: (items) => {
       if (tails.size > maxStreams) tails.clear()
       for (const { appends } of items)
         for (const { stream, expected, events } of appends)
@@ -75,9 +75,9 @@ export const createOwnTails = (): OwnTails => {
   }
 }
 
-export type Recent = {
+export type RecentAppends = {
   /** Tells of a batch that landed whole: its events stand right after `base`, in the order in which they were written. */
-  landed(base: number, items: readonly AppendItem[]): void
+  recordAppended(base: number, items: readonly AppendItem[]): void
   /**
    * The events after a position, at most `limit`, as far as this process knows that they follow it without a gap; null
    * when the log must be asked.
@@ -109,14 +109,14 @@ const keptEvents = 256
  * on Postgres, so events that follow one another by position are all that there is. What another process wrote in
  * between shows as a gap: then only what came after it is kept, and the log is read.
  */
-export const createRecent = (): Recent => {
+export const createRecentAppends = (): RecentAppends => {
   let events: StoredEvent[] = []
   /** The position before the first of `events`. */
   let before = 0
   let underWay: Promise<unknown> | null = null
 
   return {
-    landed: (base, items) => {
+    recordAppended: (base, items) => {
       if (base !== before + events.length) {
         events = []
         before = base

@@ -24,9 +24,9 @@ export type BatchSigner = {
   /** Null from a process that signs nothing. What it signs counts only once it landed. */
   sign(rows: readonly EventRow[]): BatchSignature | null
   /** The batch that was signed last, or was not signed, stands from this position on, with the preamble if there was one. */
-  landed(firstPosition: number): void
+  onCommitted(firstPosition: number): void
   /** Whether the batch that was signed last landed is unknown. */
-  lost(): void
+  onOutcomeUnknown(): void
 }
 
 /** Keeps a signature beside the batch that the same transaction wrote (migrations.ts). */

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Connection, answered, connect } from './connection.ts'
+import { type Connection, withAnswerTimeout, connect } from './connection.ts'
 
 export type Announcer = {
   /** Tells the processes of this database how far the log is. Returns at once. */
-  tell(position: number): void
+  announce(position: number): void
   /** Resolves when what was told is on its way, or failed. */
   idle(): Promise<void>
 }
@@ -42,7 +42,7 @@ export const createAnnouncer = (
   }
 
   return {
-    tell: (position) => {
+    announce: (position) => {
       if (position <= newest) return
       newest = position
       sending ??= send()
@@ -62,9 +62,9 @@ const pollTimeoutMs = 5_000
 
 export type Waker = {
   /** Tells of a position that stands in the log. */
-  saw(position: number): void
+  notify(position: number): void
   /** Waits until an event after `position` is known of, or the signal aborts. */
-  past(position: number, signal: AbortSignal): Promise<void>
+  waitPast(position: number, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }
 
@@ -85,7 +85,7 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
   let known = 0
   let watching: Promise<void> | null = null
 
-  const saw = (position: number): void => {
+  const notify = (position: number): void => {
     if (position <= known) return
     known = position
     for (const each of waiting) if (each.after < known) each.wake()
@@ -94,8 +94,8 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
   const pollUntilLost = async ({ client, isOpen }: Connection): Promise<void> => {
     while (isOpen() && !closing.signal.aborted) {
       const query = { name: 'farebox-head', text: 'select last_position from log.head' }
-      const { rows } = await answered(client.query(query), pollTimeoutMs)
-      saw(Number(rows[0].last_position))
+      const { rows } = await withAnswerTimeout(client.query(query), pollTimeoutMs)
+      notify(Number(rows[0].last_position))
       await sleep(pollMs, undefined, { signal: closing.signal, ref: false })
     }
   }
@@ -105,8 +105,8 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
       if (error !== null && !closing.signal.aborted) onTrouble('the listening connection broke', error)
     })
     try {
-      listening.client.on('notification', ({ payload }) => saw(Number(payload)))
-      await answered(listening.client.query('listen farebox_log'), pollTimeoutMs)
+      listening.client.on('notification', ({ payload }) => notify(Number(payload)))
+      await withAnswerTimeout(listening.client.query('listen farebox_log'), pollTimeoutMs)
       onListening()
       await pollUntilLost(listening)
     } finally {
@@ -131,8 +131,8 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
   }
 
   return {
-    saw,
-    past: (position, signal) =>
+    notify,
+    waitPast: (position, signal) =>
       new Promise((resolve) => {
         if (known > position || signal.aborted) return resolve()
         watching ??= watch()
