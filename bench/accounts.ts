@@ -1,10 +1,10 @@
 import { readConfig } from '../src/app/config.ts'
 import { openCore } from '../src/app/open-core.ts'
-import type { Core } from '../src/platform/feature/core.ts'
-import type { AccountId } from '../src/kernel/ids.ts'
 import { createAccounts } from '../src/features/accounts/account-service.ts'
 import { createCustomers } from '../src/features/accounts/customer-service.ts'
 import { createWallets } from '../src/features/wallet/wallet-service.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
+import type { Core } from '../src/platform/feature/core.ts'
 import { createLogger } from '../src/platform/http/logging.ts'
 
 export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const

@@ -7,14 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { pino } from 'pino'
 import { allMigrations } from '../src/app/migrations.ts'
-import { createCpuBudget } from '../src/features/free-list/endpoint-checker.ts'
-import { createChecker } from '../src/features/free-list/endpoint-checker.ts'
+import type { SocketAddress } from '../src/domain/free-list/endpoint.ts'
+import { addCandidates } from '../src/features/free-list/endpoint-candidates.ts'
+import { createChecker, createCpuBudget } from '../src/features/free-list/endpoint-checker.ts'
 import { createRecordStore } from '../src/features/free-list/endpoint-store.ts'
 import { judgeKeys } from '../src/features/free-list/judge.ts'
 import { openJudge } from '../src/features/free-list/judge-access.ts'
 import { createProber } from '../src/features/free-list/prober.ts'
-import { addCandidates } from '../src/features/free-list/endpoint-candidates.ts'
-import type { SocketAddress } from '../src/domain/free-list/endpoint.ts'
 import { migrate } from '../src/platform/postgres/migrate.ts'
 import { createPool } from '../src/platform/postgres/pool.ts'
 import { masterKey } from '../src/platform/vault/keys.ts'
@@ -142,7 +141,11 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
   return measured
 }
 
-const onRecord = (server: string, places: readonly SocketAddress[], work: (pool: pg.Pool) => Promise<Measured>) =>
+const onRecord = (
+  server: string,
+  places: readonly SocketAddress[],
+  work: (pool: pg.Pool) => Promise<Measured>,
+) =>
   withDatabase(server, async (url) => {
     const pool = createPool({ url, applicationName: 'farebox-bench', statementTimeoutMs: 0 })
     try {

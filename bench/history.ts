@@ -1,17 +1,32 @@
 import { readFileSync } from 'node:fs'
-import { type AccountId, type KeyId, heldPlanId, newEventId, newId, orderIdOf, proxyIdOf } from '../src/kernel/ids.ts'
-import type { CatalogImported } from '../src/domain/catalog/events.ts'
 import { parseCatalog } from '../src/domain/catalog/catalog-file.ts'
-import { quote } from '../src/domain/catalog/pricing.ts'
-import { type Sale, saleOf } from '../src/domain/catalog/pricing.ts'
+import type { CatalogImported } from '../src/domain/catalog/events.ts'
+import { quote, type Sale, saleOf } from '../src/domain/catalog/pricing.ts'
 import { manualStream } from '../src/domain/ledger/decide-manual.ts'
+import type { OrderDetails } from '../src/domain/shared/order-terms.ts'
+import type { DomainEvent, EventMetadata } from '../src/kernel/event.ts'
+import {
+  type AccountId,
+  heldPlanId,
+  type KeyId,
+  newEventId,
+  newId,
+  orderIdOf,
+  proxyIdOf,
+} from '../src/kernel/ids.ts'
+import type { StreamName } from '../src/kernel/streams.ts'
+import {
+  accountStream,
+  addressStream,
+  catalogStream,
+  ledgerStream,
+  orderStream,
+  planStream,
+  stockStream,
+} from '../src/kernel/streams.ts'
 import { type ProgressBar, stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
-import type { DomainEvent, EventMetadata } from '../src/kernel/event.ts'
 import type { AppendItem, EventLog } from '../src/platform/eventstore/port.ts'
-import type { OrderDetails } from '../src/domain/shared/order-terms.ts'
-import type { StreamName } from '../src/kernel/streams.ts'
-import { accountStream, addressStream, catalogStream, ledgerStream, orderStream, planStream, stockStream } from '../src/kernel/streams.ts'
 
 const codec = createCodec()
 const accounts = 1000
@@ -20,9 +35,7 @@ const openingMicros = 9e14
 const startMs = Date.parse('2026-11-21T00:00:00.000Z')
 const digest = 'c0ffee'.repeat(10)
 
-const parsed = parseCatalog(
-  readFileSync(new URL('../src/app/demo/catalog.json', import.meta.url), 'utf8'),
-)
+const parsed = parseCatalog(readFileSync(new URL('../src/app/demo/catalog.json', import.meta.url), 'utf8'))
 if (!parsed.ok) throw new Error('the catalogue of the demo is refused')
 const since = new Date(startMs).toISOString()
 const imported: CatalogImported = {

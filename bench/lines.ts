@@ -1,5 +1,5 @@
-import { generateLines } from '../src/features/lines/generate-lines.ts'
 import { anyTargeting } from '../src/domain/exits/exit-targeting.ts'
+import { generateLines } from '../src/features/lines/generate-lines.ts'
 import { type Bench, figure } from './bench.ts'
 import { percentile } from './percentile.ts'
 

@@ -1,6 +1,6 @@
-import { type RebuildProgress, rebuild } from '../src/platform/projections/rebuild.ts'
 import { groups } from '../projections/groups.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
+import { type RebuildProgress, rebuild } from '../src/platform/projections/rebuild.ts'
 import { type Bench, figure } from './bench.ts'
 import { withLog } from './database.ts'
 import { appendHistory } from './history.ts'

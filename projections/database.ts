@@ -4,7 +4,14 @@ import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
 import type { DepositCountRow, DepositRow } from './deposits.ts'
 import type { ExitRow } from './exits.ts'
-import type { JournalAccountRow, JournalClockRow, JournalEntryRow, JournalPostingRow, JournalResellerRow, JournalSecondRow } from './journal.ts'
+import type {
+  JournalAccountRow,
+  JournalClockRow,
+  JournalEntryRow,
+  JournalPostingRow,
+  JournalResellerRow,
+  JournalSecondRow,
+} from './journal.ts'
 import type { LowTrafficRow } from './low-traffic.ts'
 import type { MarginLineRow, MarginSumRow } from './margins.ts'
 import type { NoticeRow } from './notices.ts'
@@ -19,7 +26,13 @@ import type { ProxyRow, ReplacementRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { RestingAddressRow, StockLevelRow } from './stock.ts'
 import type { OpenPeriodRow, SubscriptionRow } from './subscriptions.ts'
-import type { WebhookAccountRow, WebhookAnnouncementRow, WebhookDueRow, WebhookStaleRow, WebhookSubscriptionRow } from './webhook-causes.ts'
+import type {
+  WebhookAccountRow,
+  WebhookAnnouncementRow,
+  WebhookDueRow,
+  WebhookStaleRow,
+  WebhookSubscriptionRow,
+} from './webhook-causes.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/platform/postgres/pool.ts` parses them. */

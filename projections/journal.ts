@@ -1,6 +1,14 @@
-import { type Entry, entryOf, isStatementLine, laterOf, ledgerOf, newResellerOf, statementEntryOf } from '../src/domain/finance/entries.ts'
+import {
+  type Entry,
+  entryOf,
+  isStatementLine,
+  laterOf,
+  ledgerOf,
+  newResellerOf,
+  statementEntryOf,
+} from '../src/domain/finance/entries.ts'
 import type { Posting } from '../src/domain/ledger/postings.ts'
-import { type RecordedEvent, actorText } from '../src/kernel/event.ts'
+import { actorText, type RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
 

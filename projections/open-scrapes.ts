@@ -1,5 +1,5 @@
 import type { FundsHeld, HoldCaptured, HoldReleased } from '../src/domain/ledger/events.ts'
-import { type ScrapeEvent, holdIdOf, attemptOfHold } from '../src/domain/scrapers/calls.ts'
+import { attemptOfHold, holdIdOf, type ScrapeEvent } from '../src/domain/scrapers/calls.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
 import { ownerOf } from '../src/kernel/streams.ts'

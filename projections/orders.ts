@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { type DepositStatus, isPayable } from '../src/domain/deposits/fold.ts'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
-import { type Order, type OrderStatus, type ShownOrder, orderStatuses } from '../src/domain/orders/fold.ts'
+import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '../src/domain/orders/fold.ts'
 import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-terms.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
@@ -326,7 +326,11 @@ export type PageCursor = { readonly at: string; readonly id: string }
 export const ordersAfter = async (
   db: Kysely<Database>,
   scope: Scope,
-  page: { readonly status: OrderStatus | undefined; readonly after: PageCursor | null; readonly limit: number },
+  page: {
+    readonly status: OrderStatus | undefined
+    readonly after: PageCursor | null
+    readonly limit: number
+  },
   nowMs: number,
 ): Promise<readonly FoundOrder[]> => {
   let fitting = fittingOrders(db, scope, { status: page.status, orderIds: undefined })

@@ -1,5 +1,5 @@
 import type { TermsEvent } from '../src/domain/resellers/events.ts'
-import { type Terms, evolveTerms, emptyTerms } from '../src/domain/resellers/fold.ts'
+import { emptyTerms, evolveTerms, type Terms } from '../src/domain/resellers/fold.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'

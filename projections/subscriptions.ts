@@ -1,6 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
-import { type Interval, type Period, endOfPeriod, rentalLeadMs } from '../src/domain/shared/billing-interval.ts'
+import {
+  endOfPeriod,
+  type Interval,
+  type Period,
+  rentalLeadMs,
+} from '../src/domain/shared/billing-interval.ts'
 import type { Target } from '../src/domain/shared/order-terms.ts'
 import type { SubscriptionEvent } from '../src/domain/subscriptions/events.ts'
 import { maxOrdersOfPeriod, orderIdOfPeriod } from '../src/domain/subscriptions/fold.ts'

@@ -1,9 +1,23 @@
 import type pg from 'pg'
 import { thresholdPct } from '../src/domain/plans/fold.ts'
-import { type DeliveryCanceled, type DeliveryOutcome, type EndpointEvent, type WebhookEnqueued, type WebhookRequeued, finishedStatus, isOutcome, outcomeTypes } from '../src/domain/webhooks/events.ts'
+import {
+  type DeliveryCanceled,
+  type DeliveryOutcome,
+  type EndpointEvent,
+  finishedStatus,
+  isOutcome,
+  outcomeTypes,
+  type WebhookEnqueued,
+  type WebhookRequeued,
+} from '../src/domain/webhooks/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import { int4Array, int8Array, textArray, timestamptzArray } from '../src/platform/postgres/array-parameters.ts'
+import {
+  int4Array,
+  int8Array,
+  textArray,
+  timestamptzArray,
+} from '../src/platform/postgres/array-parameters.ts'
 import type { WorkFold } from '../src/platform/projections/read-model.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>

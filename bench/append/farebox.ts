@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { allMigrations } from '../../src/app/migrations.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
-import type { StreamName } from '../../src/kernel/streams.ts'
 import { type Contender, sampleData, sampleMetadata } from './contender.ts'
 
 export const farebox: Contender = {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'undici'
 import { createFinanceTokenService } from '../../src/features/finance/token-service.ts'
-import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { createNotices } from '../../src/features/notices/notice-service.ts'
+import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 export type Caller = { readonly key: string; readonly reseller: boolean }

@@ -1,6 +1,6 @@
-import { Command, CommanderError } from 'commander'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
 import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { checkRequiredLast, requiredHelp } from '../platform/cli/options.ts'
@@ -8,7 +8,7 @@ import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts
 import { CommandOverload } from '../platform/commands/command.ts'
 import { ApiError } from '../platform/http/errors.ts'
 import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
-import { type Config, SettingsRefused, readConfig } from './config.ts'
+import { type Config, readConfig, SettingsRefused } from './config.ts'
 import { registerSettings, unknownSettings } from './settings-command.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */

@@ -1,13 +1,56 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { sealTargetConfigOf, sealTargetProblems, sealTargetSecrets, sealTargetSettings } from '../audit/external-seals/settings.ts'
-import { type FreeToolConfig, type FreelistConfig, freeToolConfigOf, freeToolSettings, freelistConfigOf, freelistSettings } from '../features/free-list/settings.ts'
-import { type PaymentConfig, paymentConfigOf, paymentProblems, paymentSecrets, paymentSettings } from '../features/payments/settings.ts'
-import { type ScraperConfig, hasScraperKey, scraperConfigOf, scraperProblems, scraperSecrets, scraperSettings } from '../features/scrapers/settings.ts'
-import { type ConsoleConfig, consoleConfigOf, consoleProblems, consoleSecrets, consoleSettings } from '../features/sign-in/settings.ts'
+import {
+  sealTargetConfigOf,
+  sealTargetProblems,
+  sealTargetSecrets,
+  sealTargetSettings,
+} from '../audit/external-seals/settings.ts'
+import {
+  type FreelistConfig,
+  type FreeToolConfig,
+  freelistConfigOf,
+  freelistSettings,
+  freeToolConfigOf,
+  freeToolSettings,
+} from '../features/free-list/settings.ts'
+import {
+  type PaymentConfig,
+  paymentConfigOf,
+  paymentProblems,
+  paymentSecrets,
+  paymentSettings,
+} from '../features/payments/settings.ts'
+import {
+  hasScraperKey,
+  type ScraperConfig,
+  scraperConfigOf,
+  scraperProblems,
+  scraperSecrets,
+  scraperSettings,
+} from '../features/scrapers/settings.ts'
+import {
+  type ConsoleConfig,
+  consoleConfigOf,
+  consoleProblems,
+  consoleSecrets,
+  consoleSettings,
+} from '../features/sign-in/settings.ts'
 import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from '../gateway/settings.ts'
 import type { CrashAt } from '../kernel/crash-points.ts'
-import { crashAt, eventStore, key, keyExpected, onOff, oneOf, proxies, rate, text, url, whole } from '../platform/cli/setting-forms.ts'
+import {
+  crashAt,
+  eventStore,
+  key,
+  keyExpected,
+  oneOf,
+  onOff,
+  proxies,
+  rate,
+  text,
+  url,
+  whole,
+} from '../platform/cli/setting-forms.ts'
 import type { TrustedProxies } from '../platform/http/client-address.ts'
 import type { ConnectionLimits } from '../platform/http/node-server.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'

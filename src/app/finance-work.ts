@@ -1,8 +1,14 @@
-import type { VerificationRunRef, VerificationRun } from '../audit/verification-pages.ts'
+import type { VerificationRun, VerificationRunRef } from '../audit/verification-pages.ts'
 import type { Verification } from '../audit/verification-runs.ts'
 import type { VerifyOptions, VerifyProgress } from '../audit/verify.ts'
 import type { Moment } from '../features/finance/moment.ts'
-import type { PeriodClosingRequest, ClosingRun, FoldProgress, ReplayRequest, ReplayRun } from '../features/finance/pages/question.ts'
+import type {
+  ClosingRun,
+  FoldProgress,
+  PeriodClosingRequest,
+  ReplayRequest,
+  ReplayRun,
+} from '../features/finance/pages/question.ts'
 import type { ClosedPeriod } from '../features/finance/period-service.ts'
 import type { ReplayCheck } from '../features/finance/replay.ts'
 import type { Actor, Cause } from '../kernel/event.ts'

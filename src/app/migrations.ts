@@ -1,24 +1,37 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { accountTouchMigrations as accountTouches, migrations as checkpoints } from '../../projections/migrations.ts'
+import {
+  accountTouchMigrations as accountTouches,
+  migrations as checkpoints,
+} from '../../projections/migrations.ts'
 import { migrations as sealDelivery } from '../audit/external-seals/delivery-cursor.ts'
 import { migrations as audit } from '../audit/migrations.ts'
-import { customerMigrations as customers, migrations as accounts } from '../features/accounts/migrations.ts'
+import { migrations as accounts, customerMigrations as customers } from '../features/accounts/migrations.ts'
 import { migrations as deposits } from '../features/deposits/migrations.ts'
-import { exitLoginMigrations as exitLogins, migrations as exitHealth } from '../features/exits/exit-logins.ts'
+import { migrations as exitHealth, exitLoginMigrations as exitLogins } from '../features/exits/exit-logins.ts'
 import { migrations as finance } from '../features/finance/migrations.ts'
-import { migrations as freeProxies, sourceMigrations as proxySources } from '../features/free-list/migrations.ts'
+import {
+  migrations as freeProxies,
+  sourceMigrations as proxySources,
+} from '../features/free-list/migrations.ts'
 import { migrations as lines } from '../features/lines/migrations.ts'
 import { migrations as noticeReads } from '../features/notices/read-marks.ts'
 import { migrations as payments } from '../features/payments/migrations.ts'
 import { migrations as traffic } from '../features/plans/migrations.ts'
 import { messageMigrations as messages, migrations as resellers } from '../features/resellers/migrations.ts'
-import { batchMigrations as scrapeBatches, migrations as scrapes, providerMigrations as scraperHealth } from '../features/scrapers/migrations.ts'
+import {
+  batchMigrations as scrapeBatches,
+  providerMigrations as scraperHealth,
+  migrations as scrapes,
+} from '../features/scrapers/migrations.ts'
 import { migrations as consoleSessions } from '../features/sign-in/migrations.ts'
 import { migrations as stockLogins } from '../features/stock/stock-logins.ts'
 import { migrations as subscriptions } from '../features/subscriptions/migrations.ts'
 import { migrations as webhooks } from '../features/webhooks/migrations.ts'
-import { budgetMigrations as gatewayLeases, migrations as gatewayLogins } from '../gateway/admit/migrations.ts'
+import {
+  budgetMigrations as gatewayLeases,
+  migrations as gatewayLogins,
+} from '../gateway/admit/migrations.ts'
 import { closeOnFailure } from '../kernel/resource-scope.ts'
 import { migrations as snapshots } from '../platform/commands/snapshots.ts'
 import { migrations as log } from '../platform/eventstore/postgres/migrations.ts'

@@ -1,4 +1,4 @@
-import { groups as verified, hot } from '../../projections/groups.ts'
+import { hot, groups as verified } from '../../projections/groups.ts'
 import { sealKeyOf } from '../audit/seals/seal-key.ts'
 import { runVerification } from '../audit/verification-runs.ts'
 import { serviceBook } from '../domain/ledger/postings.ts'

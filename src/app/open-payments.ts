@@ -1,9 +1,17 @@
 import { createOrderable } from '../features/catalog/quotes.ts'
-import { type Deposits, createDeposits, createOpeningLimits, noOpeningLimits } from '../features/deposits/deposit-service.ts'
-import { type Inbox, callbackPath, createInbox } from '../features/payments/callbacks.ts'
-import { type OwnGateway, createGateways } from '../features/payments/gateways.ts'
+import {
+  createDeposits,
+  createOpeningLimits,
+  type Deposits,
+  noOpeningLimits,
+} from '../features/deposits/deposit-service.ts'
+import { callbackPath, createInbox, type Inbox } from '../features/payments/callbacks.ts'
+import { createGateways, type OwnGateway } from '../features/payments/gateways.ts'
 import type { Gateways } from '../features/payments/payment-port.ts'
-import { createResellerCredentials, createResellerGateways } from '../features/resellers/gateway-credentials.ts'
+import {
+  createResellerCredentials,
+  createResellerGateways,
+} from '../features/resellers/gateway-credentials.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'

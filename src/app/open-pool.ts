@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
-import { type PoolOptions, createPool } from '../platform/postgres/pool.ts'
+import { createPool, type PoolOptions } from '../platform/postgres/pool.ts'
 import { waitForDatabase } from '../platform/postgres/wait-for-database.ts'
-import { type Keys, checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
+import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import type { Config } from './config.ts'
 
 /**

@@ -1,13 +1,13 @@
 import type { Registry } from 'prom-client'
+import { createProvider, defaultProviderLimits, type ProviderAccess } from '../features/scrapers/provider.ts'
 import { type ScraperHealth, startScraperHealth } from '../features/scrapers/provider-health.ts'
 import { createScraperMetrics } from '../features/scrapers/provider-metrics.ts'
 import type { Scraping } from '../features/scrapers/provider-port.ts'
-import { type ProviderAccess, createProvider, defaultProviderLimits } from '../features/scrapers/provider.ts'
 import { createScraping } from '../features/scrapers/scraping.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core } from '../platform/feature/core.ts'
-import { type SendLimits, publicOutgoing, sandboxOutgoing } from '../platform/outgoing/send.ts'
+import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 
 /** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */

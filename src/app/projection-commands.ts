@@ -3,12 +3,18 @@ import { followers } from '../../projections/groups.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import type { Cli } from '../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
-import { type ProgressStep, createProgressBar } from '../platform/cli/progress-bar.ts'
+import { createProgressBar, type ProgressStep } from '../platform/cli/progress-bar.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import {
+  type RebuildProgress,
+  type RebuildResult,
+  RebuildRunning,
+  rebuild,
+  UnknownReadModel,
+} from '../platform/projections/rebuild.ts'
 import { differenceText } from '../platform/projections/rebuild-tables.ts'
-import { type RebuildProgress, type RebuildResult, RebuildRunning, UnknownReadModel, rebuild } from '../platform/projections/rebuild.ts'
 
 const stepOf = (step: RebuildProgress): ProgressStep => ({
   label: `${step.group}: ${step.phase.padEnd(8)}`,

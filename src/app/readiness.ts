@@ -20,7 +20,9 @@ const violationProbe = ({ pool }: Core, { progress }: Projecting): Probe => ({
   name: 'laws',
   note: true,
   check: async () =>
-    (await progress.reached(invariantGroup.name, 0, caughtUpWithinMs)) ? readViolationProblem(pool) : 'not checked yet',
+    (await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))
+      ? readViolationProblem(pool)
+      : 'not checked yet',
 })
 
 /**

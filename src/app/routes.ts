@@ -2,7 +2,13 @@ import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
 import type { ReadDatabase } from '../../projections/database.ts'
 import { books, hot } from '../../projections/groups.ts'
-import type { DepositPagesDatabase, LabelDatabase, ReadMarkDatabase, RenewalDatabase, TrafficDatabase } from '../../projections/other-tables.ts'
+import type {
+  DepositPagesDatabase,
+  LabelDatabase,
+  ReadMarkDatabase,
+  RenewalDatabase,
+  TrafficDatabase,
+} from '../../projections/other-tables.ts'
 import { createLiveStock } from '../../projections/stock.ts'
 import { sealTargetProbes } from '../audit/open.ts'
 import { auditRoutes } from '../audit/routes.ts'
@@ -14,7 +20,7 @@ import { startKeyUses } from '../features/accounts/key-uses.ts'
 import { accountRoutes } from '../features/accounts/routes.ts'
 import { catalogRoutes } from '../features/catalog/routes.ts'
 import { createSharedStock } from '../features/catalog/views.ts'
-import { type ReturnUrls, depositRoutes, paidPageRoute, paidPath } from '../features/deposits/routes.ts'
+import { depositRoutes, paidPageRoute, paidPath, type ReturnUrls } from '../features/deposits/routes.ts'
 import { createExitHealth } from '../features/exits/exit-health.ts'
 import { createExitLogins } from '../features/exits/exit-logins.ts'
 import { createLiveExits } from '../features/exits/live-exits.ts'
@@ -22,12 +28,12 @@ import { geoRoutes } from '../features/exits/location-routes.ts'
 import { createLocations, createRecentExits } from '../features/exits/locations.ts'
 import { financeRoutes } from '../features/finance/routes.ts'
 import { createFinanceDirectory } from '../features/finance/token-service.ts'
-import { type OneOffChecks, isSandboxed } from '../features/free-list/open-checking.ts'
+import { isSandboxed, type OneOffChecks } from '../features/free-list/open-checking.ts'
 import { createLineService } from '../features/lines/line-service.ts'
 import { createLineSets } from '../features/lines/line-sets.ts'
 import { lineRoutes } from '../features/lines/routes.ts'
-import { whitelistRoutes } from '../features/lines/whitelist-routes.ts'
 import { createAddToWhitelist, createWhitelist } from '../features/lines/whitelist.ts'
+import { whitelistRoutes } from '../features/lines/whitelist-routes.ts'
 import { noticeRoutes } from '../features/notices/routes.ts'
 import { createCompletion } from '../features/orders/complete-orders.ts'
 import { createCustomerInvoices } from '../features/orders/customer-invoices.ts'
@@ -65,15 +71,15 @@ import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { documentationRoutes } from '../platform/api-docs/routes.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
-import { operatorTokenAccess, localOperatorAccess } from '../platform/http/auth.ts'
+import { localOperatorAccess, operatorTokenAccess } from '../platform/http/auth.ts'
 import { healthRoutes } from '../platform/http/health.ts'
 import { createHttpMetrics } from '../platform/http/http-metrics.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
 import { createHttpServer } from '../platform/http/server.ts'
-import { type TargetRules, checkTarget, createResolve } from '../platform/outgoing/target.ts'
+import { checkTarget, createResolve, type TargetRules } from '../platform/outgoing/target.ts'
 import { createKysely } from '../platform/postgres/kysely.ts'
-import { type Reads, createReads } from '../platform/projections/read-your-writes.ts'
+import { createReads, type Reads } from '../platform/projections/read-your-writes.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Config } from './config.ts'
@@ -326,7 +332,14 @@ export const createApi = (parts: ApiParts): Api => {
       scrapers: liveScrapers,
       status: {
         clock,
-        parts: serviceParts({ pool, clock, probes, places: locations, list: tools.tools.list, scrapers: liveScrapers }),
+        parts: serviceParts({
+          pool,
+          clock,
+          probes,
+          places: locations,
+          list: tools.tools.list,
+          scrapers: liveScrapers,
+        }),
       },
     },
     subscriptions: { ...shared, log, subscriptions },

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { acceptedOf } from '../domain/scrapers/check-input.ts'
+import { rowName, type ScraperRow } from '../domain/scrapers/scraper.ts'
 import { platforms, scraperOf, scrapers } from '../domain/scrapers/scraper-table.ts'
-import { type ScraperRow, rowName } from '../domain/scrapers/scraper.ts'
 import { isScrapeFailure } from '../features/scrapers/provider-port.ts'
 import { inputOf } from '../features/scrapers/scrape.ts'
 import { scraperView } from '../features/scrapers/scraper-schemas.ts'

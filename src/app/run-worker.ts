@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
 import { type Config, readConfig } from './config.ts'
-import { type WorkerReady, refusedCode } from './supervise.ts'
+import { refusedCode, type WorkerReady } from './supervise.ts'
 
 /** A process beside the service, once it does its work. */
 export type Worker = {

@@ -43,7 +43,11 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .command('show')
     .description('show one scraper with its fields')
     .argument('<scraper>', 'e.g. tiktok/profile')
-    .action(opened(async (config, context, name: string) => (await importScraperRunner()).show(config, context, name)))
+    .action(
+      opened(async (config, context, name: string) =>
+        (await importScraperRunner()).show(config, context, name),
+      ),
+    )
   group
     .command('try')
     .description(

@@ -1,6 +1,6 @@
-import type { Command } from 'commander'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import type { z } from 'zod'
 import { closestWord } from '../kernel/nearest-word.ts'
 import { wrapped } from '../platform/cli/output.ts'

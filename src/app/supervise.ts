@@ -124,7 +124,14 @@ export const superviseFreelist = (deps: {
   readonly env: NodeJS.ProcessEnv
   readonly logger: Logger
 }): Supervised =>
-  supervise({ ...deps, entry: freeListEntry, count: 1, flags: [], name: 'the checker of free proxies', graceMs: freeListGraceMs })
+  supervise({
+    ...deps,
+    entry: freeListEntry,
+    count: 1,
+    flags: [],
+    name: 'the checker of free proxies',
+    graceMs: freeListGraceMs,
+  })
 
 const entry = join(import.meta.dirname, '../gateway-worker.ts')
 

@@ -10,7 +10,7 @@ import type { Progress } from '../platform/projections/progress.ts'
 import { type Poller, startPoller } from '../platform/work/worklist.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
-import { type Violation, violationText, listViolations } from './violations.ts'
+import { listViolations, type Violation, violationText } from './violations.ts'
 
 /** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
 export class UnresolvedViolation extends Error {

@@ -2,10 +2,16 @@ import { Gauge, type Registry } from 'prom-client'
 import type { Clock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
-import { sharedPerScrape, registerGauge } from '../platform/http/gauges.ts'
+import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore } from '../platform/outgoing/open-object-store.ts'
-import { type Delivery, type DeliveryLag, lagText, readDeliveryLag, startDelivery } from './external-seals/deliver-seals.ts'
+import {
+  type Delivery,
+  type DeliveryLag,
+  lagText,
+  readDeliveryLag,
+  startDelivery,
+} from './external-seals/deliver-seals.ts'
 import { requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'

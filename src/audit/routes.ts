@@ -8,7 +8,7 @@ import { type Route, route } from '../platform/http/route.ts'
 import { findingText } from './checks/finding.ts'
 import { checkRuns } from './checks/verification-chain.ts'
 import { listSeals } from './seals/seal-queries.ts'
-import { type Verification, listVerifications } from './verification-runs.ts'
+import { listVerifications, type Verification } from './verification-runs.ts'
 
 const hex = (bytes: number, description: string) =>
   z

@@ -6,13 +6,28 @@ import { positionToken } from '../kernel/log-position.ts'
 import { refuse } from '../platform/http/errors.ts'
 import { keyField } from '../platform/ui/form.ts'
 import { type Html, html, nothing } from '../platform/ui/html.ts'
-import { type LongRun, followingRuns, progressBar } from '../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, show, displayNameOf } from '../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../platform/ui/table.ts'
-import { type BadgeTone, afterOf, afterText, countText, idText, stateText, timeText } from '../platform/ui/text.ts'
+import { followingRuns, type LongRun, progressBar } from '../platform/ui/long-runs.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  goTo,
+  type PersonVisit,
+  personPage,
+  show,
+} from '../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  type BadgeTone,
+  countText,
+  idText,
+  stateText,
+  timeText,
+} from '../platform/ui/text.ts'
 import { findingText } from './checks/finding.ts'
-import { type RunsChain, checkRuns } from './checks/verification-chain.ts'
-import { type Verification, findVerification, newRunId, verificationsAfter } from './verification-runs.ts'
+import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
+import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 import type { VerifyProgress } from './verify.ts'
 
 const outcomes: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
@@ -122,7 +137,10 @@ ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
 }
 
 const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) => {
-  const begun = work.verify({ runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs }, cause.actor)
+  const begun = work.verify(
+    { runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs },
+    cause.actor,
+  )
   return goTo(
     runs,
     begun === null

@@ -126,7 +126,8 @@ const optionsOf = async (
   const kept: ExternalSeals[] = []
   if (given.seals !== undefined)
     kept.push(await readExportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
-  if (given.witness !== undefined) kept.push(await readWitnessedSeals(given.witness, given.witnessKey, publicKey))
+  if (given.witness !== undefined)
+    kept.push(await readWitnessedSeals(given.witness, given.witnessKey, publicKey))
   else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
   if (kept.length === 0) return { publicKey, exported: null }
   for (const each of kept) await refuseOtherLog(context, each)

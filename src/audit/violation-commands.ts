@@ -7,7 +7,7 @@ import { catchUp } from '../platform/projections/bring-up.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
-import { type Violation, acknowledgeViolation, listViolations } from './violations.ts'
+import { acknowledgeViolation, listViolations, type Violation } from './violations.ts'
 
 const maxListed = 1_000
 

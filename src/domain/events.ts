@@ -16,7 +16,7 @@ import { termsEventDefinitions } from './resellers/events.ts'
 import { scrapeBatchEventDefinitions } from './scrapers/batches.ts'
 import { scrapeEventDefinitions } from './scrapers/calls.ts'
 import { scraperPriceEventDefinitions } from './scrapers/price-events.ts'
-import { violationEventDefinitions, sealEventDefinitions, signingEventDefinitions } from './seals/events.ts'
+import { sealEventDefinitions, signingEventDefinitions, violationEventDefinitions } from './seals/events.ts'
 import { personEventDefinitions } from './staff/events.ts'
 import { addressEventDefinitions, stockEventDefinitions } from './stock/events.ts'
 import { subscriptionEventDefinitions } from './subscriptions/events.ts'
@@ -52,7 +52,9 @@ export const eventDefinitions: readonly EventDefinition[] = [
   ...violationEventDefinitions,
 ]
 
-const byType: ReadonlyMap<string, EventDefinition> = new Map(eventDefinitions.map((fact) => [fact.type, fact]))
+const byType: ReadonlyMap<string, EventDefinition> = new Map(
+  eventDefinitions.map((fact) => [fact.type, fact]),
+)
 
 /** How a kind of event is declared; null: it is none of ours. */
 export const eventDefinitionOf = (type: string): EventDefinition | null => byType.get(type) ?? null

@@ -70,7 +70,8 @@ export const integer = (unit: string, sign: Sign, description: string): z.ZodTyp
 }
 export const micros = (sign: Sign, description: string): z.ZodType<number> =>
   integer('micro-dollars', sign, description)
-export const cents = (sign: Sign, description: string): z.ZodType<number> => integer('cents', sign, description)
+export const cents = (sign: Sign, description: string): z.ZodType<number> =>
+  integer('cents', sign, description)
 
 /** A number that may have a fraction. */
 export const number = (unit: string, sign: Sign, description: string): z.ZodType<number> => {

@@ -93,4 +93,6 @@ export const defineEventOf = <const Type extends string, Data>(
   }: { readonly stream: string; readonly means: string; readonly data: z.ZodType<Data> },
 ): EventDefinition<Type, Data> => ({ type, stream, means, data })
 
-export type EventOf<F extends EventDefinition> = F extends EventDefinition ? DomainEvent<F['type'], z.infer<F['data']>> : never
+export type EventOf<F extends EventDefinition> = F extends EventDefinition
+  ? DomainEvent<F['type'], z.infer<F['data']>>
+  : never

@@ -30,7 +30,9 @@ const createClosing = (): CloseStack => {
 }
 
 /** Gives `open` a `Closing` to fill, and closes it when opening fails; what opened closes it otherwise. */
-export const closeOnFailure = async <Opened>(open: (closing: CloseStack) => Promise<Opened>): Promise<Opened> => {
+export const closeOnFailure = async <Opened>(
+  open: (closing: CloseStack) => Promise<Opened>,
+): Promise<Opened> => {
   const closing = createClosing()
   try {
     return await open(closing)

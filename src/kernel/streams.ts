@@ -1,4 +1,13 @@
-import { type AccountId, type NoticeId, type OrderId, type PlanId, type ScrapeBatchId, type ScrapeId, type SubscriptionId, shardOfId } from './ids.ts'
+import {
+  type AccountId,
+  type NoticeId,
+  type OrderId,
+  type PlanId,
+  type ScrapeBatchId,
+  type ScrapeId,
+  type SubscriptionId,
+  shardOfId,
+} from './ids.ts'
 import type { Period } from './months.ts'
 
 /** Whose stream it is: `acc_…` of `ledger-acc_…`. Kinds of streams have no dash, so the first one ends the kind. */

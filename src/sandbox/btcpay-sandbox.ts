@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHmac } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type SandboxInvoice, paidCents } from './invoice.ts'
-import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import { paidCents, type SandboxInvoice } from './invoice.ts'
+import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** One bitcoin is $50,000 here, so that a cent is 20 satoshis. */

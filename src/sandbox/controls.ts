@@ -1,7 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type SandboxInvoice, type Switches, SwitchesShape, paidCents } from './invoice.ts'
-import { type InvoiceActions, type SandboxAccount, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import { paidCents, type SandboxInvoice, type Switches, SwitchesShape } from './invoice.ts'
+import {
+  answer,
+  type InvoiceActions,
+  invoiceKind,
+  type SandboxAccount,
+  type SandboxStore,
+} from './sandbox-store.ts'
 
 const AccountShape = z.strictObject({
   provider: z.enum(['stripe', 'btcpay', 'nowpayments']),

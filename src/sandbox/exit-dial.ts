@@ -1,6 +1,6 @@
-import { type Socket as UdpSocket, createSocket } from 'node:dgram'
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
-import { type Socket, connect, isIP, isIPv4 } from 'node:net'
+import { connect, isIP, isIPv4, type Socket } from 'node:net'
 import { whoamiHost } from '../domain/shared/endpoint-fields.ts'
 import { isAllowedAddress } from '../platform/outgoing/target.ts'
 import type { Whoami } from './probe-target.ts'

@@ -1,7 +1,12 @@
-import { type IncomingMessage, type ServerResponse, createServer as createHttpServer, request } from 'node:http'
-import { type Socket, createServer } from 'node:net'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http'
+import { createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TargetForbidden, createExitDial } from './exit-dial.ts'
+import { createExitDial, TargetForbidden } from './exit-dial.ts'
 import { serveSocks } from './exit-socks.ts'
 import type { Whoami } from './probe-target.ts'
 

@@ -1,5 +1,5 @@
-import { type Socket as UdpSocket, createSocket } from 'node:dgram'
-import { type Socket, isIPv4 } from 'node:net'
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { isIPv4, type Socket } from 'node:net'
 import { type ExitDial, TargetForbidden } from './exit-dial.ts'
 
 /** Reads whole pieces of what a client sends before its tunnel begins. */

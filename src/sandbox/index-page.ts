@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { formatDollars } from '../kernel/money.ts'
 import { type Html, html } from '../platform/ui/html.ts'
 import type { FaultControls } from './controls.ts'
-import { type SandboxInvoice, type Switches, SwitchesShape, isInvoiceClosed } from './invoice.ts'
+import { isInvoiceClosed, type SandboxInvoice, type Switches, SwitchesShape } from './invoice.ts'
 import { framed, notFoundPage, providerNames, statusText } from './sandbox-pages.ts'
-import { type SandboxStore, invoiceKind } from './sandbox-store.ts'
+import { invoiceKind, type SandboxStore } from './sandbox-store.ts'
 import { type Message, messageKind } from './telegram-sandbox.ts'
 
 /** So many of each are shown, the newest. */
@@ -108,11 +108,17 @@ const switchesOf = (form: URLSearchParams, now: Switches) =>
   )
 
 /** `/`: everything that the stand-ins hold, with links to the pay pages and the switches as a form. */
-export const indexRoutes = (app: FastifyInstance, sandboxStore: SandboxStore, faultControls: FaultControls): void => {
+export const indexRoutes = (
+  app: FastifyInstance,
+  sandboxStore: SandboxStore,
+  faultControls: FaultControls,
+): void => {
   const view = async (said: string | null): Promise<string> => {
     const all = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
     // Looking at an invoice closes it once its time is over.
-    const looked = await Promise.all(all.map(async (invoice) => (await sandboxStore.find(invoice.id)) ?? invoice))
+    const looked = await Promise.all(
+      all.map(async (invoice) => (await sandboxStore.find(invoice.id)) ?? invoice),
+    )
     const messages = await sandboxStore.records.all<Message>(messageKind)
     return indexPage({
       invoices: looked.toSorted((a, b) => b.createdAtMs - a.createdAtMs),

@@ -63,7 +63,11 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
 }
 
 /** The invoice after the deed; ask `refusal` first. */
-export const applyAction = (invoice: SandboxInvoice, action: InvoiceAction, nowMs: number): SandboxInvoice => {
+export const applyAction = (
+  invoice: SandboxInvoice,
+  action: InvoiceAction,
+  nowMs: number,
+): SandboxInvoice => {
   switch (action.kind) {
     case 'pay': {
       const late = isInvoiceClosed(invoice) || nowMs >= invoice.expiresAtMs

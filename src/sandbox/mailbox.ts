@@ -1,8 +1,8 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { type AddressInfo, type Socket, createServer } from 'node:net'
 import { type Html, html } from '../platform/ui/html.ts'
 import { framed } from './sandbox-pages.ts'
-import { type SandboxRecords, answer } from './sandbox-store.ts'
+import { answer, type SandboxRecords } from './sandbox-store.ts'
 
 /** A message as it came by SMTP: its envelope, and the bytes of header and body as text. */
 export type Envelope = { readonly from: string; readonly to: readonly string[]; readonly data: string }

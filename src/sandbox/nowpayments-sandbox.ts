@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHmac } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { SandboxInvoice } from './invoice.ts'
-import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 /** One dollar is five TRX here. */

@@ -1,12 +1,12 @@
-import type { FastifyInstance } from 'fastify'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
+import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type PlannedExit, plannedExits } from './exit-locations.ts'
-import { type ExitProxy, type Authenticate, startExitProxy } from './exit-proxy.ts'
+import { type Authenticate, type ExitProxy, startExitProxy } from './exit-proxy.ts'
 import { startWhoami } from './probe-target.ts'
-import { type SandboxRecords, answer } from './sandbox-store.ts'
+import { answer, type SandboxRecords } from './sandbox-store.ts'
 
 /** The exits of the sandbox, as they run. */
 export type SandboxExits = {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { formatDollars } from '../kernel/money.ts'
 import { type Html, html } from '../platform/ui/html.ts'
-import { type SandboxInvoice, isInvoiceClosed, paidCents } from './invoice.ts'
+import { isInvoiceClosed, paidCents, type SandboxInvoice } from './invoice.ts'
 import type { InvoiceActions, SandboxStore } from './sandbox-store.ts'
 
 /** The style of every page of the sandbox, inline: a page loads nothing. */
@@ -148,7 +148,11 @@ ${crypto ? null : html`<p class="note">A Checkout session takes one payment, and
 }
 
 /** `/pay/{id}`: the pay page of an invoice, and what its buttons do. */
-export const payPageRoutes = (app: FastifyInstance, sandboxStore: SandboxStore, { find, actionOf }: InvoiceActions): void => {
+export const payPageRoutes = (
+  app: FastifyInstance,
+  sandboxStore: SandboxStore,
+  { find, actionOf }: InvoiceActions,
+): void => {
   const html = (reply: FastifyReply, status: number, text: string) =>
     reply.code(status).header('content-type', 'text/html; charset=utf-8').send(text)
   const gone = notFoundPage('No invoice has this address')
@@ -172,7 +176,9 @@ export const payPageRoutes = (app: FastifyInstance, sandboxStore: SandboxStore, 
       let said: string | null = null
       for (const step of steps) {
         const action = actionOf(invoice, step, cents)
-        const done = action ? await sandboxStore.act(invoice.id, action) : { refused: 'there is no such button' }
+        const done = action
+          ? await sandboxStore.act(invoice.id, action)
+          : { refused: 'there is no such button' }
         if ('refused' in done) said = done.refused
       }
       if (said === null) return reply.redirect(`/pay/${invoice.id}`, 303)

@@ -1,19 +1,27 @@
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createHash, randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Fastify from 'fastify'
 import type { Provider } from '../domain/payments/payments.ts'
 import { btcpayStandIn } from './btcpay-sandbox.ts'
-import { type FaultControls, controlRoutes } from './controls.ts'
-import { type SandboxProxies, feedRoutes, storeFeeds } from './free-list/feeds.ts'
+import { controlRoutes, type FaultControls } from './controls.ts'
+import { feedRoutes, type SandboxProxies, storeFeeds } from './free-list/feeds.ts'
 import { indexRoutes } from './index-page.ts'
-import { type SandboxInvoice, type Switches, applyAction, noFaults, actionRefusal } from './invoice.ts'
+import { actionRefusal, applyAction, noFaults, type SandboxInvoice, type Switches } from './invoice.ts'
 import { startMailbox } from './mailbox.ts'
 import { nowpaymentsStandIn } from './nowpayments-sandbox.ts'
-import { type SandboxExits, exitControls } from './sandbox-exits.ts'
+import { exitControls, type SandboxExits } from './sandbox-exits.ts'
 import { payPageRoutes } from './sandbox-pages.ts'
-import { type SandboxRecords, type SandboxAccount, type StandIn, type SandboxStore, answer, createInvoiceActions, invoiceKind } from './sandbox-store.ts'
+import {
+  answer,
+  createInvoiceActions,
+  invoiceKind,
+  type SandboxAccount,
+  type SandboxRecords,
+  type SandboxStore,
+  type StandIn,
+} from './sandbox-store.ts'
 import { scrapersPath, scrapersStandIn } from './scrapers/stand-in.ts'
 import { createCallbackSender } from './send-callbacks.ts'
 import { stripeStandIn } from './stripe-sandbox.ts'

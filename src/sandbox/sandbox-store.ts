@@ -14,7 +14,10 @@ export type InvoiceActions = {
   actionOf(invoice: SandboxInvoice, kind: string, cents: number): InvoiceAction | null
 }
 
-export const createInvoiceActions = (sandboxStore: SandboxStore, standIns: Readonly<Record<Provider, StandIn>>): InvoiceActions => ({
+export const createInvoiceActions = (
+  sandboxStore: SandboxStore,
+  standIns: Readonly<Record<Provider, StandIn>>,
+): InvoiceActions => ({
   find: async (id) => {
     const byId = await sandboxStore.find(id)
     if (byId) return byId
@@ -114,7 +117,10 @@ export type SandboxStore = {
   find(id: string): Promise<SandboxInvoice | null>
   add(invoice: SandboxInvoice): Promise<SandboxInvoice>
   /** Does the deed and sends its callbacks; gives why the provider would not take it. */
-  act(id: string, action: InvoiceAction): Promise<{ readonly invoice: SandboxInvoice } | { readonly refused: string }>
+  act(
+    id: string,
+    action: InvoiceAction,
+  ): Promise<{ readonly invoice: SandboxInvoice } | { readonly refused: string }>
 }
 
 /** One provider's API, and the callbacks that it sends when something was done to an invoice. */

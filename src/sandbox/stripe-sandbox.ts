@@ -1,7 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createHash, createHmac } from 'node:crypto'
-import { type SandboxInvoice, paidCents } from './invoice.ts'
-import { type StandIn, type SandboxStore, answer, invoiceKind } from './sandbox-store.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { paidCents, type SandboxInvoice } from './invoice.ts'
+import { answer, invoiceKind, type SandboxStore, type StandIn } from './sandbox-store.ts'
 import type { PendingCallback } from './send-callbacks.ts'
 
 type Form = { [key: string]: Form | string }
@@ -162,7 +162,8 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
       )
     const stood = kept.id === id ? null : await sandboxStore.find(kept.id)
     // A request that was cut off after it had the key's id is finished by the next one with the key.
-    if (!stood) return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
+    if (!stood)
+      return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
     reply.header('idempotent-replayed', 'true')
     return answer(reply, 200, session(stood, sandboxStore.baseUrl(), false))
   }
@@ -255,7 +256,9 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
       }
       return types[deed.kind].map((type): PendingCallback => {
         const disputed = deed.kind === 'dispute'
-        const object = disputed ? dispute(invoice, deed.disputeId) : session(invoice, sandboxStore.baseUrl(), false)
+        const object = disputed
+          ? dispute(invoice, deed.disputeId)
+          : session(invoice, sandboxStore.baseUrl(), false)
         const event = {
           id: `evt_${sandboxStore.hex(24)}`,
           object: 'event',

@@ -1,7 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type SandboxStore, answer } from './sandbox-store.ts'
+import { answer, type SandboxStore } from './sandbox-store.ts'
 
 /** How the stand-in misbehaves: `PUT /_sandbox/telegram`. The next `times` calls are answered so, then it is calm. */
 const FaultShape = z.strictObject({

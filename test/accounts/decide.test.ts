@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId, KeyId } from '../../src/kernel/ids.ts'
-import { type AccountDecision, type KeyIssue, decideBlock, decideCap, decideCreation, decideIssue, decideRevocation, decideRoll, decideUnblock, maxActiveKeys } from '../../src/domain/accounts/decide.ts'
+import {
+  type AccountDecision,
+  decideBlock,
+  decideCap,
+  decideCreation,
+  decideIssue,
+  decideRevocation,
+  decideRoll,
+  decideUnblock,
+  type KeyIssue,
+  maxActiveKeys,
+} from '../../src/domain/accounts/decide.ts'
 import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
+import type { AccountId, KeyId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_1' as AccountId

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import type { KeyId } from '../../src/kernel/ids.ts'
-import { type DirectoryOptions, createDirectory } from '../../src/features/accounts/authenticate.ts'
-import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import { storeKey } from '../../src/features/accounts/account-vault.ts'
+import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
+import { createDirectory, type DirectoryOptions } from '../../src/features/accounts/authenticate.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
 import { until } from '../support/until.ts'
 import { buyer, cause, projectedWorld } from './world.ts'
 

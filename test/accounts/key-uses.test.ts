@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
 import pino from 'pino'
-import type { KeyId } from '../../src/kernel/ids.ts'
 import { lastUses, startKeyUses } from '../../src/features/accounts/key-uses.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const logger = pino({ level: 'silent' })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AccountId, type KeyId, newId } from '../../src/kernel/ids.ts'
-import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import type { AccountsResult } from '../../src/features/accounts/account-service.ts'
 import { claimEmail, storeKey } from '../../src/features/accounts/account-vault.ts'
+import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
+import { type AccountId, type KeyId, newId } from '../../src/kernel/ids.ts'
 import type { Done } from '../../src/platform/commands/handle.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 

@@ -1,11 +1,11 @@
 import type { TestContext } from 'node:test'
 import pino from 'pino'
-import { createLogFeed } from '../../src/platform/projections/feed.ts'
-import { createReads } from '../../src/platform/projections/read-your-writes.ts'
-import { createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
 import { groups, hot } from '../../projections/groups.ts'
 import { createAccounts } from '../../src/features/accounts/account-service.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
+import { createLogFeed } from '../../src/platform/projections/feed.ts'
+import { createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
+import { createReads } from '../../src/platform/projections/read-your-writes.ts'
 import { codec, postgresWorld, runnerOver } from '../commands/world.ts'
 
 export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'tester' } } as const

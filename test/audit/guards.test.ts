@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type pg from 'pg'
 import { allMigrations } from '../../src/app/migrations.ts'
+import {
+  checkGuards,
+  compareGuards,
+  expectedGuards,
+  readGuards,
+} from '../../src/audit/checks/database-guards-check.ts'
 import { createFindings, findingText } from '../../src/audit/checks/finding.ts'
-import { checkGuards, compareGuards, expectedGuards } from '../../src/audit/checks/database-guards-check.ts'
-import { readGuards } from '../../src/audit/checks/database-guards-check.ts'
 import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { testDatabase, twoUsers } from '../support/postgres.ts'
 

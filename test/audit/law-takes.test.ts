@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDispatch, kindOfStream } from '../../src/platform/projections/read-model.ts'
-import type { ReadModel, Rows } from '../../src/platform/projections/read-model.ts'
-import { eventDefinitions } from '../../src/domain/events.ts'
 import { rules } from '../../src/audit/invariants/invariants.ts'
+import { eventDefinitions } from '../../src/domain/events.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { ReadModel, Rows } from '../../src/platform/projections/read-model.ts'
+import { createDispatch, kindOfStream } from '../../src/platform/projections/read-model.ts'
 
 /** Whatever is asked of it fails. */
 const untouchable = <Value extends object>(what: string): Value => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
 import { createLogWait } from '../../src/platform/commands/wait-for-log.ts'
+import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { skipWithoutEventStore, startEventStore } from '../support/eventstore-server.ts'
 import { eventStoreStandIn } from '../support/eventstore-stand-in.ts'

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
-import { SettingsRefused, readConfig } from '../../src/app/config.ts'
+import { readConfig, SettingsRefused } from '../../src/app/config.ts'
 import { unknownSettings } from '../../src/app/settings-command.ts'
 
 const refusal = (env: NodeJS.ProcessEnv): string => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCatalog, orderable, productOfOrder, quotable } from '../../src/domain/catalog/catalog.ts'
-import { decideImport, decideState, maxCatalogBytes } from '../../src/domain/catalog/decide.ts'
 import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
-import { evolveCatalog } from '../../src/domain/catalog/fold.ts'
 import { problemText } from '../../src/domain/catalog/catalog-rules.ts'
+import { decideImport, decideState, maxCatalogBytes } from '../../src/domain/catalog/decide.ts'
+import { evolveCatalog } from '../../src/domain/catalog/fold.ts'
 import { factsOf } from '../support/decisions.ts'
 import { demoJson, demoText, imported, importedAtMs } from './samples.ts'
 

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
 import * as pricing from '../../src/domain/catalog/pricing.ts'
-import { type ResellerTerms, defaultResellerTerms, quote, retailKey } from '../../src/domain/catalog/pricing.ts'
+import {
+  defaultResellerTerms,
+  quote,
+  type ResellerTerms,
+  retailKey,
+} from '../../src/domain/catalog/pricing.ts'
 import type { Tier } from '../../src/domain/catalog/product.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'

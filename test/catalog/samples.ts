@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createCatalog } from '../../src/domain/catalog/catalog.ts'
-import { decideImport } from '../../src/domain/catalog/decide.ts'
 import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
+import { decideImport } from '../../src/domain/catalog/decide.ts'
 import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/domain/catalog/fold.ts'
 import type { Product } from '../../src/domain/catalog/product.ts'
 import { factsOf } from '../support/decisions.ts'
 
-export const demoText = readFileSync(
-  new URL('../../src/app/demo/catalog.json', import.meta.url),
-  'utf8',
-)
+export const demoText = readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8')
 
 /** A file's JSON, to be changed by a test. */
 // biome-ignore lint/suspicious/noExplicitAny: tests break it on purpose

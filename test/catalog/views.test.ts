@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StockCount } from '../../src/domain/catalog/availability.ts'
-import { howTo } from '../../src/features/catalog/how-to.ts'
 import { defaultResellerTerms, quote } from '../../src/domain/catalog/pricing.ts'
 import type { AddressesProduct, DedicatedProduct, Product } from '../../src/domain/catalog/product.ts'
+import { howTo } from '../../src/features/catalog/how-to.ts'
 import { optionsView, priceListView, productView, quoteView } from '../../src/features/catalog/views.ts'
 import { demoCatalog, demoProduct } from './samples.ts'
 

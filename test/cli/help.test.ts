@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { commandRegistrations } from '../../src/app/commands.ts'
 import { runCli } from '../../src/app/cli-program.ts'
+import { commandRegistrations } from '../../src/app/commands.ts'
 
 const root = join(import.meta.dirname, '../..')
 

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newEventId } from '../../src/kernel/ids.ts'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import { CommandOverload } from '../../src/platform/commands/command.ts'
 import { WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
-import type { AppendItem, Appended, EventLog, ItemOutcome, StoredEvent } from '../../src/platform/eventstore/port.ts'
-import type { StreamName } from '../../src/kernel/streams.ts'
+import type {
+  Appended,
+  AppendItem,
+  EventLog,
+  ItemOutcome,
+  StoredEvent,
+} from '../../src/platform/eventstore/port.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { codec, move, note, pay, purse, purseIn, runnerOver, type Verdict } from './purse.ts'

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createBackgroundScheduler, yieldWhileOnTime } from '../../src/platform/commands/background-scheduler.ts'
+import {
+  createBackgroundScheduler,
+  yieldWhileOnTime,
+} from '../../src/platform/commands/background-scheduler.ts'
 import { move, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 

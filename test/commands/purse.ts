@@ -1,13 +1,13 @@
 import { Map as ImmutableMap } from 'immutable'
-import { newEventId } from '../../src/kernel/ids.ts'
-import { createCodec } from '../../src/platform/eventstore/codec.ts'
-import type { Command } from '../../src/platform/commands/command.ts'
-import type { CommandRunnerDeps } from '../../src/platform/commands/runner-ports.ts'
-import { createCommandRunner } from '../../src/platform/commands/command-runner.ts'
-import type { DomainEvent } from '../../src/kernel/event.ts'
 import type { Fold } from '../../src/kernel/decider.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import type { DomainEvent } from '../../src/kernel/event.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
+import type { Command } from '../../src/platform/commands/command.ts'
+import { createCommandRunner } from '../../src/platform/commands/command-runner.ts'
+import type { CommandRunnerDeps } from '../../src/platform/commands/runner-ports.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 
 /** A purse: the smallest thing with a rule worth breaking. An id moves it once. */
 export type Purse = { readonly balance: number; readonly moves: ImmutableMap<string, number> }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isoTime } from '../../src/kernel/clock.ts'
-import type { Command } from '../../src/platform/commands/command.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
+import type { Command } from '../../src/platform/commands/command.ts'
 import { move, note, noteFold, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 

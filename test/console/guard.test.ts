@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { consolePages } from '../../src/app/console-pages.ts'
+import { createAccounts } from '../../src/features/accounts/account-service.ts'
+import { claimStaff, createPeople } from '../../src/features/sign-in/people.ts'
+import { createSessions, newSessionId } from '../../src/features/sign-in/sessions.ts'
 import { consolePath } from '../../src/platform/ui/cookies.ts'
 import type { ConsolePage } from '../../src/platform/ui/page.ts'
-import { createPeople } from '../../src/features/sign-in/people.ts'
-import { claimStaff } from '../../src/features/sign-in/people.ts'
-import { createSessions, newSessionId } from '../../src/features/sign-in/sessions.ts'
-import { createAccounts } from '../../src/features/accounts/account-service.ts'
 import {
   type Browser,
   consoleBrowser,

@@ -2,10 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseCap } from '../../src/features/accounts/key-form.ts'
-import { parseFormInput } from '../../src/platform/ui/form.ts'
-import { amountText, bytesText, dollarText, microsText, timeText } from '../../src/platform/ui/text.ts'
-import { pageInZone, textInZone, zoneOf, zones } from '../../src/platform/ui/text.ts'
 import { isOwnForm } from '../../src/platform/ui/cookies.ts'
+import { parseFormInput } from '../../src/platform/ui/form.ts'
+import {
+  amountText,
+  bytesText,
+  dollarText,
+  microsText,
+  pageInZone,
+  textInZone,
+  timeText,
+  zoneOf,
+  zones,
+} from '../../src/platform/ui/text.ts'
 import { codeIn, shownCode } from '../../src/platform/vault/secrets.ts'
 import { parseMail } from '../../src/sandbox/mailbox.ts'
 

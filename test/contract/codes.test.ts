@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { openFarebox } from '../../src/app/start.ts'
 import { readConfig } from '../../src/app/config.ts'
+import { openFarebox } from '../../src/app/start.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { declaredOf, httpClient } from '../support/http.ts'

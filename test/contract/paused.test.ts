@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { startService } from '../support/service.ts'
 
 const orders = '/api/v1/orders'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { createOpeningLimits } from '../../src/features/deposits/deposit-service.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { ApiError } from '../../src/platform/http/errors.ts'
 import { openShop } from './support.ts'
 

@@ -2,15 +2,17 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
+import { createDeposits, noOpeningLimits } from '../../src/features/deposits/deposit-service.ts'
 import { startDepositReactor } from '../../src/features/deposits/poll-invoices.ts'
-import { noOpeningLimits } from '../../src/features/deposits/deposit-service.ts'
-import { createDeposits } from '../../src/features/deposits/deposit-service.ts'
 import { startCallbackReactor } from '../../src/features/deposits/take-callbacks.ts'
-import { createWallets } from '../../src/features/wallet/wallet-service.ts'
-import { type ResellerGateways, type StoredGateway, createGateways } from '../../src/features/payments/gateways.ts'
-import { createInbox } from '../../src/features/payments/callbacks.ts'
+import { callbackPath, createInbox } from '../../src/features/payments/callbacks.ts'
+import {
+  createGateways,
+  type ResellerGateways,
+  type StoredGateway,
+} from '../../src/features/payments/gateways.ts'
 import type { Gateways } from '../../src/features/payments/payment-port.ts'
-import { callbackPath } from '../../src/features/payments/callbacks.ts'
+import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { MasterKey } from '../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../src/platform/work/queue-workers.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseHttpsUrl } from '../../src/features/resellers/terms-input.ts'
 import { checkReturnUrl } from '../../src/features/deposits/deposit-urls.ts'
+import { parseHttpsUrl } from '../../src/features/resellers/terms-input.ts'
 import { ApiError } from '../../src/platform/http/errors.ts'
 
 const tricks = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type ScraperRow, rowName } from '../../src/domain/scrapers/scraper.ts'
+import { rowName, type ScraperRow } from '../../src/domain/scrapers/scraper.ts'
 import { platforms, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../src/kernel/money.ts'
 

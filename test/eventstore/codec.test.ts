@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newEventId } from '../../src/kernel/ids.ts'
-import { type Upcasters, createCodec, decode, encode } from '../../src/platform/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../../src/kernel/event.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
+import { createCodec, decode, encode, type Upcasters } from '../../src/platform/eventstore/codec.ts'
 import fc from '../support/fast-check.ts'
 import { freshStream } from './contract/events.ts'
 

@@ -2,7 +2,12 @@ import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
 import { readConfig } from '../../src/app/config.ts'
-import { AddressRefused, connectionString, parseAddress, shownAddress } from '../../src/platform/eventstore/eventstoredb/address.ts'
+import {
+  AddressRefused,
+  connectionString,
+  parseAddress,
+  shownAddress,
+} from '../../src/platform/eventstore/eventstoredb/address.ts'
 import { openClient } from '../../src/platform/eventstore/eventstoredb/client.ts'
 
 type ClientReading = {

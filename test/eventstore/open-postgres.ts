@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
-import { type PostgresLogOptions, openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { openPostgresLog, type PostgresLogOptions } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { testDatabase } from '../support/postgres.ts'
 import type { LogUnderTest } from './contract.ts'

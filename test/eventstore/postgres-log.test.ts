@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import type { AppendItem } from '../../src/platform/eventstore/port.ts'
-import { takeBatch, maxBatchBytes, maxBatchItems } from '../../src/platform/eventstore/postgres/append-batch.ts'
-import { classifyFailure } from '../../src/platform/eventstore/postgres/append-batch.ts'
-import type { BatchReport } from '../../src/platform/eventstore/postgres/group-commit.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
+import type { AppendItem } from '../../src/platform/eventstore/port.ts'
+import {
+  classifyFailure,
+  maxBatchBytes,
+  maxBatchItems,
+  takeBatch,
+} from '../../src/platform/eventstore/postgres/append-batch.ts'
+import type { BatchReport } from '../../src/platform/eventstore/postgres/group-commit.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Remembered, emptyRemembered, dropExpired, findRemembered, remember, rememberedCount, rememberedFromJson, rememberedMs, rememberedText, remembersSince } from '../../src/kernel/recent-ids.ts'
+import {
+  dropExpired,
+  emptyRemembered,
+  findRemembered,
+  type Remembered,
+  remember,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedMs,
+  rememberedText,
+  remembersSince,
+} from '../../src/kernel/recent-ids.ts'
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]

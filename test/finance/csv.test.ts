@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { csvWriter } from '../../src/features/exports/journal-formats.ts'
-import { csv, csvField } from '../../src/kernel/csv.ts'
 import { statementCsv as accountStatementCsv } from '../../src/features/finance/account-statement.ts'
 import { statementCsv as resellerStatementCsv } from '../../src/features/resellers/reseller-statement.ts'
+import { csv, csvField } from '../../src/kernel/csv.ts'
 
 const formulas = ['=1+1', '+1+1', '-1+1', '@SUM(A1)', '＝1+1', '-', '-2-cmd', '-1e', '+49']
 

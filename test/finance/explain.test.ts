@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerLedger } from '../../src/features/finance/finance-commands.ts'
 import { registerExplain } from '../../src/features/finance/explain-command.ts'
+import { registerLedger } from '../../src/features/finance/finance-commands.ts'
 import { parsePosition } from '../../src/kernel/log-position.ts'
 import { openStage } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'

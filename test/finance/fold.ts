@@ -1,4 +1,4 @@
-import { type Entry, createEntryStream } from '../../src/domain/finance/entries.ts'
+import { createEntryStream, type Entry } from '../../src/domain/finance/entries.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { decode } from '../projections/engine.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { AccountId, CustomerId, OrderId } from '../../src/kernel/ids.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { accountStream } from '../../src/kernel/streams.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { createShop, type Shop } from '../projections/shop.ts'
 import { accounts, moneySteps, type Step, startMs, waiting } from '../projections/steps.ts'
 import fc from '../support/fast-check.ts'

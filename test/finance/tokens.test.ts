@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createFinanceDirectory } from '../../src/features/finance/token-service.ts'
-import { decideTokenIssue, decideTokenRevocation, maxActiveTokens } from '../../src/domain/finance/tokens.ts'
 import type { FinanceTokenEvent } from '../../src/domain/finance/tokens.ts'
-import { type FinanceTokens, financeTokenFold, isTokenActive } from '../../src/domain/finance/tokens.ts'
-import { createFinanceTokenService, financeTokenForm } from '../../src/features/finance/token-service.ts'
+import {
+  decideTokenIssue,
+  decideTokenRevocation,
+  type FinanceTokens,
+  financeTokenFold,
+  isTokenActive,
+  maxActiveTokens,
+} from '../../src/domain/finance/tokens.ts'
+import {
+  createFinanceDirectory,
+  createFinanceTokenService,
+  financeTokenForm,
+} from '../../src/features/finance/token-service.ts'
 import { financeStream } from '../../src/kernel/streams.ts'
 import { openStage, operator } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
@@ -124,7 +133,10 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal((await client.get(books, bearer)).status, 401)
 
   const issuedMs = core.clock()
-  const short = await createFinanceTokenService(core).issue({ name: 'short', expiresAtMs: issuedMs + 60_000 }, operator)
+  const short = await createFinanceTokenService(core).issue(
+    { name: 'short', expiresAtMs: issuedMs + 60_000 },
+    operator,
+  )
   assert.ok(short.outcome === 'done')
   assert.equal((await client.get(books, { key: short.token })).status, 200)
   const at = (aheadMs: number) =>

@@ -3,10 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { connect } from 'node:tls'
 import fc from 'fast-check'
-import { answerText, readAnswer } from '../../src/features/free-list/judge.ts'
-import { judgeKeys } from '../../src/features/free-list/judge.ts'
-import { isNonce, makeNonce } from '../../src/features/free-list/judge.ts'
-import { anonymityOf } from '../../src/features/free-list/judge.ts'
+import {
+  anonymityOf,
+  answerText,
+  isNonce,
+  judgeKeys,
+  makeNonce,
+  readAnswer,
+} from '../../src/features/free-list/judge.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { keys, startProber } from './world.ts'
 

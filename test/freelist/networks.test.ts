@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
 import { withSandboxLocations } from '../../src/app/free-tools.ts'
+import { socketAddressText } from '../../src/domain/free-list/endpoint.ts'
+import { addCandidates } from '../../src/features/free-list/endpoint-candidates.ts'
+import { readEndpoints, readLiveMarks } from '../../src/features/free-list/endpoint-reads.ts'
 import { createIpData } from '../../src/features/free-list/ip-data.ts'
 import { createLiveList } from '../../src/features/free-list/live-list.ts'
 import { createCensusReader } from '../../src/features/free-tools/census.ts'
-import { createNetworks } from '../../src/features/free-tools/rank-networks.ts'
 import { readPage, readRanges } from '../../src/features/free-tools/network-reads.ts'
-import { addCandidates } from '../../src/features/free-list/endpoint-candidates.ts'
-import { socketAddressText } from '../../src/domain/free-list/endpoint.ts'
-import { readLiveMarks, readEndpoints } from '../../src/features/free-list/endpoint-reads.ts'
+import { createNetworks } from '../../src/features/free-tools/rank-networks.ts'
 import { sandboxLocationOf } from '../../src/sandbox/exit-locations.ts'
 import { planProxies } from '../../src/sandbox/free-list/plan.ts'
 import { httpClient } from '../support/http.ts'
@@ -131,7 +131,10 @@ test('after a year without an answer nothing has left the record, and what answe
   })
   t.after(census.stop)
   const list = createLiveList({
-    reader: { versions: () => readLiveMarks(pool), endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs) },
+    reader: {
+      versions: () => readLiveMarks(pool),
+      endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs),
+    },
     data,
     clock: now,
     monotonicMs,

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { bitsOf, protocols, protocolsOf, socketAddressText } from '../../src/domain/free-list/endpoint.ts'
 import { type CandidateRules, candidateRefusal } from '../../src/features/free-list/endpoint-candidates.ts'
-import { bitsOf, socketAddressText, protocols, protocolsOf } from '../../src/domain/free-list/endpoint.ts'
-import { addLatency, medianOf } from '../../src/features/free-list/endpoint-status.ts'
-import { type HourCounters, countCheck, countsOf, uptimeOf } from '../../src/features/free-list/endpoint-status.ts'
+import {
+  addLatency,
+  countCheck,
+  countsOf,
+  type HourCounters,
+  medianOf,
+  uptimeOf,
+} from '../../src/features/free-list/endpoint-status.ts'
 
 const hourMs = 3_600_000
 const never: HourCounters = { bytes: Buffer.alloc(0), hour: 0 }

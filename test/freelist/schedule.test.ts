@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type FreeProxyStatus, applyCheck } from '../../src/features/free-list/endpoint-status.ts'
-import { nextCheckDelayMs } from '../../src/features/free-list/endpoint-status.ts'
+import {
+  applyCheck,
+  type FreeProxyStatus,
+  nextCheckDelayMs,
+} from '../../src/features/free-list/endpoint-status.ts'
 import type { CheckResult } from '../../src/features/free-list/probe-port.ts'
 
 const minuteMs = 60_000

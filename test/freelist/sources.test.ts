@@ -5,12 +5,16 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import Fastify from 'fastify'
 import { pino } from 'pino'
-import { readSources } from '../../src/features/free-list/sources.ts'
 import type { SocketAddress } from '../../src/domain/free-list/endpoint.ts'
 import { createFeeds } from '../../src/features/free-list/fetch-sources.ts'
 import { parseFeed } from '../../src/features/free-list/parse-source.ts'
-import { type Source, SourcesRefused, parseSources } from '../../src/features/free-list/sources.ts'
-import { createSourceStore } from '../../src/features/free-list/sources.ts'
+import {
+  createSourceStore,
+  parseSources,
+  readSources,
+  type Source,
+  SourcesRefused,
+} from '../../src/features/free-list/sources.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
 import { feedRoutes } from '../../src/sandbox/free-list/feeds.ts'
 import { planProxies } from '../../src/sandbox/free-list/plan.ts'
@@ -91,7 +95,10 @@ test('a feed is read in the forms in which lists of proxies are found', () => {
 })
 
 test('a feed cannot have the ports of one host searched', () => {
-  const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({ ip: '203.0.113.1', port: at + 1 }))
+  const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({
+    ip: '203.0.113.1',
+    port: at + 1,
+  }))
   const text = places.map(({ ip, port }) => `${ip}:${port}`).join('\n')
   assert.deepEqual(parseFeed(text, 'text').candidates, places.slice(0, 100))
   assert.equal(parseFeed(text, 'text').leftOut, 4_900)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { type ProxyMetrics, noMetrics } from '../../src/gateway/gateway-ports.ts'
+import { noMetrics, type ProxyMetrics } from '../../src/gateway/gateway-ports.ts'
 import { createAbortHandlers } from '../../src/gateway/relay/cuts.ts'
 import { until } from '../support/until.ts'
 import { authorization, connectBy, socksTo, type Talk, talkTo } from './support/clients.ts'
@@ -57,7 +57,9 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
   }
 }
 
-const passing = (trip: () => void): { metrics: ProxyMetrics } => ({ metrics: { ...noMetrics, countBytes: trip } })
+const passing = (trip: () => void): { metrics: ProxyMetrics } => ({
+  metrics: { ...noMetrics, countBytes: trip },
+})
 
 test('what passes bytes throws: its tunnel ends, and every other one goes on', async (t) => {
   const gateway = await faulty(t, passing)

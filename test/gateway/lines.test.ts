@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createLineSets } from '../../src/features/lines/line-sets.ts'
 import { parseUsername } from '../../src/domain/exits/username.ts'
+import { createLineSets } from '../../src/features/lines/line-sets.ts'
 import { networkOf } from '../../src/features/lines/whitelist.ts'
 import { createWhitelistLookup } from '../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'

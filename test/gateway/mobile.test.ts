@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { plannedExits } from '../../src/sandbox/exit-locations.ts'
 import { alpha2Of } from '../../src/kernel/countries.ts'
+import { plannedExits } from '../../src/sandbox/exit-locations.ts'
 import { demoJson } from '../catalog/samples.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Line, type Targeting, anyTargeting, systems } from '../../src/domain/exits/exit-targeting.ts'
-import { targetingProblem } from '../../src/domain/exits/exit-targeting.ts'
+import {
+  anyTargeting,
+  type Line,
+  systems,
+  type Targeting,
+  targetingProblem,
+} from '../../src/domain/exits/exit-targeting.ts'
 import { baseOf, parseUsername, writeUsername } from '../../src/domain/exits/username.ts'
 import fc from '../support/fast-check.ts'
 

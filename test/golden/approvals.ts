@@ -1,4 +1,3 @@
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
 import { approvalLimitsFold, proposalFold } from '../../src/domain/ledger/approvals.ts'
 import * as approval from '../../src/domain/ledger/decide-approval.ts'
@@ -7,7 +6,14 @@ import { ledgerFold } from '../../src/domain/ledger/fold.ts'
 import type { ManualMovement } from '../../src/domain/ledger/manual-movements.ts'
 import { manualFold } from '../../src/domain/ledger/manual-movements.ts'
 import type { Actor } from '../../src/kernel/event.ts'
-import { accountStream, consoleStream, approvalLimitsStream, ledgerStream, proposalStream } from '../../src/kernel/streams.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import {
+  accountStream,
+  approvalLimitsStream,
+  consoleStream,
+  ledgerStream,
+  proposalStream,
+} from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 const alice: Actor = { kind: 'operator', name: 'alice' }

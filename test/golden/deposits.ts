@@ -1,13 +1,19 @@
-import { isoTime } from '../../src/kernel/clock.ts'
-import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
-import { decideAwaiting, decideCancellation } from '../../src/domain/orders/decide-awaited.ts'
-import { cancelReasonOf } from '../../src/domain/deposits/decide.ts'
 import { creditingOf } from '../../src/domain/deposits/credit-payment.ts'
-import { type ReportedInvoice, decideFailure, decideInvoice, decideOpen, decideReceipt } from '../../src/domain/deposits/decide.ts'
+import {
+  cancelReasonOf,
+  decideFailure,
+  decideInvoice,
+  decideOpen,
+  decideReceipt,
+  type ReportedInvoice,
+} from '../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import { decideAwaiting, decideCancellation } from '../../src/domain/orders/decide-awaited.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/kernel/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './acts.ts'

@@ -1,7 +1,6 @@
-import type { Appends } from '../../src/kernel/decider.ts'
-import type { Actor, DomainEvent, EventMetadata } from '../../src/kernel/event.ts'
-import type { Fold } from '../../src/kernel/decider.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { Appends, Fold } from '../../src/kernel/decider.ts'
+import type { Actor, DomainEvent, EventMetadata } from '../../src/kernel/event.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import { appendTo, emptyWorld, stateOf, statesFor } from '../support/world.ts'
 

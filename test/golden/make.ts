@@ -1,20 +1,30 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AccountId, type KeyId, type OrderId, type ProxyId, planIdOfOrder } from '../../src/kernel/ids.ts'
 import * as accounts from '../../src/domain/accounts/decide.ts'
 import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
-import { decideImport, decideState } from '../../src/domain/catalog/decide.ts'
 import { parseCatalog } from '../../src/domain/catalog/catalog-file.ts'
+import { decideImport, decideState } from '../../src/domain/catalog/decide.ts'
 import { catalogFold } from '../../src/domain/catalog/fold.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
-import { addressFold } from '../../src/domain/stock/fold.ts'
-import { decideExpiry } from '../../src/domain/stock/decide.ts'
+import { decideExpiry, decideReplacement } from '../../src/domain/stock/decide.ts'
 import type { StockedAddress } from '../../src/domain/stock/events.ts'
-import { stockFold } from '../../src/domain/stock/fold.ts'
-import { decideReplacement } from '../../src/domain/stock/decide.ts'
+import { addressFold, stockFold } from '../../src/domain/stock/fold.ts'
 import { decideStocking } from '../../src/features/stock/add-stock.ts'
-import { accountStream, addressStream, catalogStream, planStream, stockStream } from '../../src/kernel/streams.ts'
+import {
+  type AccountId,
+  type KeyId,
+  type OrderId,
+  type ProxyId,
+  planIdOfOrder,
+} from '../../src/kernel/ids.ts'
+import {
+  accountStream,
+  addressStream,
+  catalogStream,
+  planStream,
+  stockStream,
+} from '../../src/kernel/streams.ts'
 import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'

@@ -1,23 +1,30 @@
-import { decideRotation, decideSeal } from '../../src/domain/seals/decide.ts'
 import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
-import type { LogSealed } from '../../src/domain/seals/events.ts'
-import { sealFold } from '../../src/domain/seals/events.ts'
-import { type SealKey, rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
+import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
 import { introductionStatement, stopStatement } from '../../src/audit/signatures/signing-keys.ts'
-import { decideTokenIssue, decideTokenRevocation } from '../../src/domain/finance/tokens.ts'
-import { financeTokenFold } from '../../src/domain/finance/tokens.ts'
-import { decideClose, decideCutOff } from '../../src/domain/periods/decide.ts'
-import { periodFold } from '../../src/domain/periods/events.ts'
 import { decideImport, decideState } from '../../src/domain/exits/decide.ts'
 import { exitsFold } from '../../src/domain/exits/fold.ts'
+import { decideTokenIssue, decideTokenRevocation, financeTokenFold } from '../../src/domain/finance/tokens.ts'
+import { decideStatement, statementFold, streamOfLine } from '../../src/domain/ledger/statement-lines.ts'
+import { decideExpiration, decidePublication, noticeFold } from '../../src/domain/notices/decide.ts'
+import { decideClose, decideCutOff } from '../../src/domain/periods/decide.ts'
+import { periodFold } from '../../src/domain/periods/events.ts'
+import { decideRotation, decideSeal } from '../../src/domain/seals/decide.ts'
+import type { LogSealed } from '../../src/domain/seals/events.ts'
+import { sealFold } from '../../src/domain/seals/events.ts'
 import { parseExits } from '../../src/features/exits/import-exits.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
-import { decideStatement, statementFold, streamOfLine } from '../../src/domain/ledger/statement-lines.ts'
-import { decideExpiration, decidePublication } from '../../src/domain/notices/decide.ts'
-import { noticeFold } from '../../src/domain/notices/decide.ts'
 import type { Period } from '../../src/kernel/months.ts'
-import { violationStream, exitsStream, financeStream, noticeStream, periodStream, processKeyStream, sealStream, signingStream } from '../../src/kernel/streams.ts'
+import {
+  exitsStream,
+  financeStream,
+  noticeStream,
+  periodStream,
+  processKeyStream,
+  sealStream,
+  signingStream,
+  violationStream,
+} from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */

@@ -1,11 +1,10 @@
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
 import { createCatalog } from '../../src/domain/catalog/catalog.ts'
 import { catalogFold } from '../../src/domain/catalog/fold.ts'
-import { type ResellerTerms, defaultResellerTerms, quote } from '../../src/domain/catalog/pricing.ts'
-import { saleOf } from '../../src/domain/catalog/pricing.ts'
+import { defaultResellerTerms, quote, type ResellerTerms, saleOf } from '../../src/domain/catalog/pricing.ts'
 import { termsFold } from '../../src/domain/resellers/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountStream, catalogStream, termsStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
@@ -15,7 +14,9 @@ const termsOf = ({ state, written }: History, id: AccountId): ResellerTerms | nu
   const stream = termsStream(id)
   const { discountBp, markupMillionths } = state(stream, termsFold)
   const revision = written.filter((event) => event.stream === stream).length - 1
-  return revision < 0 ? defaultResellerTerms : { ...defaultResellerTerms, discountBp, markupMillionths, revision }
+  return revision < 0
+    ? defaultResellerTerms
+    : { ...defaultResellerTerms, discountBp, markupMillionths, revision }
 }
 
 /** An order as the catalogue and the terms of a history price it just now. */

@@ -1,11 +1,19 @@
-import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { decideAccept, decideFinish } from '../../src/domain/scrapers/batches.ts'
-import { scrapeBatchRef } from '../../src/domain/scrapers/batches.ts'
-import { type AttemptEnd, decideFinish as decideEnd, decideStart } from '../../src/domain/scrapers/decide-call.ts'
+import { decideAccept, decideFinish, scrapeBatchRef } from '../../src/domain/scrapers/batches.ts'
 import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
+import {
+  type AttemptEnd,
+  decideFinish as decideEnd,
+  decideStart,
+} from '../../src/domain/scrapers/decide-call.ts'
 import { decidePrices, pricesDigest } from '../../src/domain/scrapers/prices.ts'
-import { ledgerStream, scrapeBatchStream, scrapeStream, scraperPricesStream } from '../../src/kernel/streams.ts'
+import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../src/kernel/ids.ts'
+import {
+  ledgerStream,
+  scrapeBatchStream,
+  scraperPricesStream,
+  scrapeStream,
+} from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 
 /** A scrape that is billed, and one that fails and then finds nothing. */

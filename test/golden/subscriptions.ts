@@ -1,11 +1,15 @@
-import { type AccountId, type KeyId, type SubscriptionId, planIdOfOrder } from '../../src/kernel/ids.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
-import { decideCancellation, decidePaid, decideRefused, decideScheduledEnd } from '../../src/domain/subscriptions/decide.ts'
-import { type Subscription, subscriptionFold } from '../../src/domain/subscriptions/fold.ts'
-import { orderIdOfPeriod } from '../../src/domain/subscriptions/fold.ts'
 import { graceMs } from '../../src/domain/shared/billing-interval.ts'
+import {
+  decideCancellation,
+  decidePaid,
+  decideRefused,
+  decideScheduledEnd,
+} from '../../src/domain/subscriptions/decide.ts'
+import { orderIdOfPeriod, type Subscription, subscriptionFold } from '../../src/domain/subscriptions/fold.ts'
+import { type AccountId, type KeyId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
 import { orderStream, planStream, subscriptionStream } from '../../src/kernel/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { Acts, History } from './acts.ts'

@@ -1,7 +1,16 @@
-import { type AccountId, deriveId } from '../../src/kernel/ids.ts'
-import { type EndpointDecision, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation } from '../../src/domain/webhooks/decide.ts'
+import {
+  decideChange,
+  decideDisabling,
+  decideEnqueue,
+  decideRedelivery,
+  decideRegistration,
+  decideRemoval,
+  decideRotation,
+  type EndpointDecision,
+} from '../../src/domain/webhooks/decide.ts'
 import type { DeliveryOutcome } from '../../src/domain/webhooks/events.ts'
-import { type EndpointsState, deliveryFold, endpointsFold } from '../../src/domain/webhooks/fold.ts'
+import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/domain/webhooks/fold.ts'
+import { type AccountId, deriveId } from '../../src/kernel/ids.ts'
 import { deliveryStream, webhooksStream } from '../../src/kernel/streams.ts'
 import type { History } from './acts.ts'
 

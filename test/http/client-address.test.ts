@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
-import { addressSubject, clientAddress, noTrustedProxies, trustedProxies } from '../../src/platform/http/client-address.ts'
-import { wideNetworks } from '../../src/platform/http/client-address.ts'
+import {
+  addressSubject,
+  clientAddress,
+  noTrustedProxies,
+  trustedProxies,
+  wideNetworks,
+} from '../../src/platform/http/client-address.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({

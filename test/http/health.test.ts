@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { get } from 'node:http'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
-import { type Probe, healthRoutes } from '../../src/platform/http/health.ts'
-import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
-import { operatorTokenAccess, localOperatorAccess } from '../../src/platform/http/auth.ts'
+import { localOperatorAccess, operatorTokenAccess } from '../../src/platform/http/auth.ts'
 import { registerGauge, registerRuntimeMetrics } from '../../src/platform/http/gauges.ts'
+import { healthRoutes, type Probe } from '../../src/platform/http/health.ts'
+import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const probe = (name: string, check: Probe['check']): Probe => ({ name, check })
@@ -136,7 +136,10 @@ describe('Metrics', () => {
 
   test('and what /readyz says is wrong are for whoever has the token, from wherever it comes', async (t) => {
     const broken = probe('database', async () => 'connect ECONNREFUSED 10.1.2.3:5432')
-    const routes = healthRoutes([fine, broken], { registry: new Registry(), mayRead: operatorTokenAccess(token) })
+    const routes = healthRoutes([fine, broken], {
+      registry: new Registry(),
+      mayRead: operatorTokenAccess(token),
+    })
     const { baseUrl } = await sampleServer(t, { routes })
     const seen = async (headers: Record<string, string>) => {
       const ready = await fetch(`${baseUrl}/readyz`, { headers })

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { base, colours, pageOf } from '../../src/platform/ui/bare-page.ts'
 import { html } from '../../src/platform/ui/html.ts'
-import { pageOf } from '../../src/platform/ui/bare-page.ts'
-import { base, colours } from '../../src/platform/ui/bare-page.ts'
 
 const hash = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 const style = `${colours()}${base}`

@@ -5,8 +5,7 @@ import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { createHttpMetrics } from '../../src/platform/http/http-metrics.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
-import { createHttpServer } from '../../src/platform/http/server.ts'
-import { shutDown } from '../../src/platform/http/server.ts'
+import { createHttpServer, shutDown } from '../../src/platform/http/server.ts'
 import { sampleCustomerId, sampleDirectory, sampleRoutes } from './sample.ts'
 
 /** A server whose requests wait for a gate after they have arrived. */

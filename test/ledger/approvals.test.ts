@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId } from '../../src/kernel/ids.ts'
-import { newEventId } from '../../src/kernel/ids.ts'
-import { createProposals } from '../../src/features/approvals/approval-service.ts'
 import { proposalIdOf, proposalLifetimeMs } from '../../src/domain/ledger/decide-approval.ts'
+import { createProposals } from '../../src/features/approvals/approval-service.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { Actor } from '../../src/kernel/event.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
 import { accountStream, approvalLimitsStream } from '../../src/kernel/streams.ts'
 import { allEvents } from '../audit/world.ts'
 import { codec, runnerOver } from '../commands/world.ts'
@@ -46,7 +46,9 @@ const openWorld = async () => {
     given('AccountCreated', { accountId, reseller: false }),
   ])
   const from = new Date(startMs).toISOString()
-  await log.append(approvalLimitsStream, 'noStream', [given('FourEyesSet', { limitCents, from, proposalId: null })])
+  await log.append(approvalLimitsStream, 'noStream', [
+    given('FourEyesSet', { limitCents, from, proposalId: null }),
+  ])
   const desks = [1, 2].map(() => {
     const runner = runnerOver(log, { clock: () => clock.nowMs })
     const wallets = createWallets({ runner })

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CustomerId, OrderId } from '../../src/kernel/ids.ts'
-import { decideCustomerAdjustment, decideCustomerCharge, decideCustomerCredit, decideCustomerRefund } from '../../src/domain/ledger/decide-customer.ts'
+import {
+  decideCustomerAdjustment,
+  decideCustomerCharge,
+  decideCustomerCredit,
+  decideCustomerRefund,
+} from '../../src/domain/ledger/decide-customer.ts'
 import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
-import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { customerPurse } from '../../src/domain/ledger/fold.ts'
+import { customerPurse, ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { CustomerId, OrderId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OrderId } from '../../src/kernel/ids.ts'
-import { decideAdjustment, decideCredit, decideDebit } from '../../src/domain/ledger/decide.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/domain/ledger/decide.ts'
+import {
+  decideAdjustment,
+  decideCapture,
+  decideCredit,
+  decideDebit,
+  decideHold,
+  decideRelease,
+} from '../../src/domain/ledger/decide.ts'
 import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { OrderId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 

@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { basisPoints, centsToMicros, formatDollars, microsToCentsFloor, microsToCentsHalfUp, millionths, multiplyToCents, parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints, shareOfCents } from '../../src/kernel/money.ts'
+import {
+  basisPoints,
+  centsToMicros,
+  formatDollars,
+  microsToCentsFloor,
+  microsToCentsHalfUp,
+  millionths,
+  multiplyToCents,
+  parseDecimal,
+  parseDollarsToMicros,
+  parsePercentToBasisPoints,
+  shareOfCents,
+} from '../../src/kernel/money.ts'
 import fc from '../support/fast-check.ts'
 
 const cents = fc.integer({ min: 0, max: 900_000_000_000 })

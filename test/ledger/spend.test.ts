@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Spend, emptySpend, dropExpiredSpend, recordSpend, spendFromJson, spendToJson, spentMicros } from '../../src/domain/ledger/spend-cap.ts'
+import {
+  dropExpiredSpend,
+  emptySpend,
+  recordSpend,
+  type Spend,
+  spendFromJson,
+  spendToJson,
+  spentMicros,
+} from '../../src/domain/ledger/spend-cap.ts'
 import fc from '../support/fast-check.ts'
 
 const minuteMs = 60_000

@@ -1,12 +1,23 @@
-import { isoTime } from '../../src/kernel/clock.ts'
-import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/kernel/ids.ts'
-import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
-import { decideAdjustment, decideCredit, decideDebit } from '../../src/domain/ledger/decide.ts'
-import { decideCustomerAdjustment, decideCustomerCharge, decideCustomerCredit, decideCustomerRefund } from '../../src/domain/ledger/decide-customer.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/domain/ledger/decide.ts'
+import {
+  decideAdjustment,
+  decideCapture,
+  decideCredit,
+  decideDebit,
+  decideHold,
+  decideRelease,
+} from '../../src/domain/ledger/decide.ts'
+import {
+  decideCustomerAdjustment,
+  decideCustomerCharge,
+  decideCustomerCredit,
+  decideCustomerRefund,
+} from '../../src/domain/ledger/decide-customer.ts'
 import type { LedgerEvent } from '../../src/domain/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 
 export const account = 'acc_test' as AccountId

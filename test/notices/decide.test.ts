@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { namesDate } from '../../src/domain/notices/notice-dates.ts'
-import { type NoticeDraft, decideExpiration, decidePublication } from '../../src/domain/notices/decide.ts'
-import { type NoticeState, noticeFold } from '../../src/domain/notices/decide.ts'
+import {
+  decideExpiration,
+  decidePublication,
+  type NoticeDraft,
+  type NoticeState,
+  noticeFold,
+} from '../../src/domain/notices/decide.ts'
 import { audiences, audiencesOf, belongsTo } from '../../src/domain/notices/events.ts'
+import { namesDate } from '../../src/domain/notices/notice-dates.ts'
 import fc from '../support/fast-check.ts'
 
 const now = Date.parse('2026-11-21T10:00:00.000Z')

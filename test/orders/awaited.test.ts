@@ -1,23 +1,27 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { type AccountState, accountFold } from '../../src/domain/accounts/fold.ts'
-import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
-import { decideAwaitedAlone, decideAwaiting, decideCancellation, resellerFundsTimeoutMs } from '../../src/domain/orders/decide-awaited.ts'
-import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
-import type { CancelReason } from '../../src/domain/orders/events.ts'
-import { orderFold } from '../../src/domain/orders/fold.ts'
-import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
-import { decideRefund } from '../../src/domain/orders/refunds.ts'
-import { cancelReasonOf } from '../../src/domain/deposits/decide.ts'
 import { creditingOf } from '../../src/domain/deposits/credit-payment.ts'
-import { type ReportedInvoice, decideReceipt } from '../../src/domain/deposits/decide.ts'
+import { cancelReasonOf, decideReceipt, type ReportedInvoice } from '../../src/domain/deposits/decide.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
-import { movementKey, recallMovement } from '../../src/domain/ledger/movements.ts'
 import { customerPurse } from '../../src/domain/ledger/fold.ts'
-import type { Appends } from '../../src/kernel/decider.ts'
+import { movementKey, recallMovement } from '../../src/domain/ledger/movements.ts'
+import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import {
+  decideAwaitedAlone,
+  decideAwaiting,
+  decideCancellation,
+  resellerFundsTimeoutMs,
+} from '../../src/domain/orders/decide-awaited.ts'
+import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
+import type { CancelReason } from '../../src/domain/orders/events.ts'
+import { orderFold } from '../../src/domain/orders/fold.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { Appends } from '../../src/kernel/decider.ts'
+import type { DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/kernel/streams.ts'
 import {
   addressOrder,
@@ -321,7 +325,10 @@ describe('after the payment', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.equal(ends(held, forAlice).status, 'awaiting_payment')
-    assert.equal(statesFor(held, forAlice).order?.awaiting?.heldUntil, new Date(start + resellerFundsTimeoutMs).toISOString())
+    assert.equal(
+      statesFor(held, forAlice).order?.awaiting?.heldUntil,
+      new Date(start + resellerFundsTimeoutMs).toISOString(),
+    )
     assert.deepEqual(tryAgain(held, forAlice, later).appends, [])
     const rich = credit(held, 1, later)
     const placed = ends(appendTo(rich, tryAgain(rich, forAlice, later).appends, later), forAlice)
@@ -335,7 +342,11 @@ describe('after the payment', () => {
     const world = invoiced(poor, forAlice)
     const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
     assert.deepEqual(tryAgain(held, forAlice, start + resellerFundsTimeoutMs - 1).appends, [])
-    const over = appendTo(held, tryAgain(held, forAlice, start + resellerFundsTimeoutMs).appends, start + resellerFundsTimeoutMs)
+    const over = appendTo(
+      held,
+      tryAgain(held, forAlice, start + resellerFundsTimeoutMs).appends,
+      start + resellerFundsTimeoutMs,
+    )
     const end = ends(over, forAlice)
     assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
     assert.equal(end.creditMicros, 1_000 * 10_000)
@@ -351,7 +362,11 @@ describe('after the payment', () => {
     const spent = appendTo(rich, placed.appends, start)
     assert.equal(tryAgain(spent, forAlice, start + resellerFundsTimeoutMs - 1).answer.kind, 'short')
     const end = ends(
-      appendTo(spent, tryAgain(spent, forAlice, start + resellerFundsTimeoutMs).appends, start + resellerFundsTimeoutMs),
+      appendTo(
+        spent,
+        tryAgain(spent, forAlice, start + resellerFundsTimeoutMs).appends,
+        start + resellerFundsTimeoutMs,
+      ),
       forAlice,
     )
     assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
@@ -409,7 +424,9 @@ describe('an own order whose invoice closed', () => {
       const end = settled(canceled, own, paid(1_000))
       assert.deepEqual([ends(end, own).status, ends(end, own).availableMicros], ['refunded', 3_000 * 10_000])
       const allocationOwner = allocationOwnerOf(own)
-      const { rentals } = stateOf(end, allocationOwner.stream, allocationOwner.fold) as { rentals: { size: number } }
+      const { rentals } = stateOf(end, allocationOwner.stream, allocationOwner.fold) as {
+        rentals: { size: number }
+      }
       assert.equal(rentals.size, 0)
       // It takes back what the stock gave: nothing where the stock never heard of the order.
       const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)

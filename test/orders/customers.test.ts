@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerCustomers } from '../../src/features/resellers/customer-commands.ts'
 import { registerOrders } from '../../src/features/orders/order-commands.ts'
+import { registerCustomers } from '../../src/features/resellers/customer-commands.ts'
 import { registerReseller } from '../../src/features/resellers/reseller-commands.ts'
 import { registerWallet } from '../../src/features/wallet/wallet-commands.ts'
 import { deskOf } from '../resellers/desk.ts'

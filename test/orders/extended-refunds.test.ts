@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ProxyId } from '../../src/kernel/ids.ts'
 import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
-import { hasUnrefundedAmount, noEvidence } from '../../src/domain/orders/extended-rentals.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
-import { decideRefund } from '../../src/domain/orders/refunds.ts'
+import { hasUnrefundedAmount, noEvidence } from '../../src/domain/orders/extended-rentals.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
-import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
+import type { ProxyId } from '../../src/kernel/ids.ts'
 import { orderStream } from '../../src/kernel/streams.ts'
 import {
   addressOrder,
@@ -157,7 +157,9 @@ describe('the refund of an order whose rental was extended', () => {
 
   test('is decided alike on a state that was read back from its snapshot', () => {
     const states = statesFor(extended, bought)
-    const allocationOwner = stockFold.snapshot!.fromText(stockFold.snapshot!.toText(states.allocationOwner as StockState))
+    const allocationOwner = stockFold.snapshot!.fromText(
+      stockFold.snapshot!.toText(states.allocationOwner as StockState),
+    )
     const evidence = evidenceOf(extended, [extension])
     const { answer } = decideRefund({ ...states, allocationOwner }, 'ref_1', whole, later, evidence)
     assert.equal(answer.kind, 'refused')

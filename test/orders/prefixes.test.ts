@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { customerPurse } from '../../src/domain/ledger/fold.ts'
 import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
 import { decideCompletion } from '../../src/domain/orders/decide-completion.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { PlanState } from '../../src/domain/plans/fold.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { StockState } from '../../src/domain/stock/fold.ts'
-import { customerPurse } from '../../src/domain/ledger/fold.ts'
 import type { Appends } from '../../src/kernel/decider.ts'
 import { findRemembered } from '../../src/kernel/recent-ids.ts'
-import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import {
   addressOrder,
   appendTo,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { registerProposals } from '../../src/features/approvals/approval-commands.ts'
+import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { registerWallet } from '../../src/features/wallet/wallet-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { limitAlone } from '../support/four-eyes.ts'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
-import { decideRefund } from '../../src/domain/orders/refunds.ts'
-import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
-import type { StockState } from '../../src/domain/stock/fold.ts'
 import { customerPurse } from '../../src/domain/ledger/fold.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
+import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { StockState } from '../../src/domain/stock/fold.ts'
 import fc from '../support/fast-check.ts'
 import {
   addressOrder,

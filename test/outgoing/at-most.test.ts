@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atMost } from '../../src/features/payments/adapters.ts'
-import { faultKind } from '../../src/platform/outgoing/target.ts'
 import type { Send } from '../../src/platform/outgoing/send.ts'
+import { faultKind } from '../../src/platform/outgoing/target.ts'
 
 /** Answers when it is told to, first the head and then the body. */
 const hanging = () => {

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { faultKind } from '../../src/platform/outgoing/target.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
-import { TargetRefused } from '../../src/platform/outgoing/target.ts'
+import { faultKind, TargetRefused } from '../../src/platform/outgoing/target.ts'
 import { privateListener } from '../support/private-listener.ts'
 
 test('real providers are reached over https at public addresses only', async (t) => {

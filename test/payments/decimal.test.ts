@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Decimal, parseDecimalText, parseExactJson, productMicros, shareMicros } from '../../src/features/payments/provider-http.ts'
 import { GatewayUnavailable } from '../../src/features/payments/payment-port.ts'
+import {
+  type Decimal,
+  parseDecimalText,
+  parseExactJson,
+  productMicros,
+  shareMicros,
+} from '../../src/features/payments/provider-http.ts'
 import fc from '../support/fast-check.ts'
 
 const decimal = (text: string): Decimal => parseDecimalText(text) ?? assert.fail(text)

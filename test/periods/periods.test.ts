@@ -4,14 +4,21 @@ import { test } from 'node:test'
 import { createEventReader } from '../../src/audit/checks/event-reader.ts'
 import { createFindings } from '../../src/audit/checks/finding.ts'
 import { createPeriodCheck } from '../../src/audit/checks/period-check.ts'
-import { closedOf, closingsOf, createPeriodFold, differenceOf, inChartOf, reportCsv } from '../../src/features/finance/period-report.ts'
-import { PeriodDiffers, PeriodRefused, createPeriods } from '../../src/features/finance/period-service.ts'
+import {
+  closedOf,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  inChartOf,
+  reportCsv,
+} from '../../src/features/finance/period-report.ts'
+import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/features/finance/period-service.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../src/kernel/ids.ts'
-import { createCodec } from '../../src/platform/eventstore/codec.ts'
-import { createCommandRunner } from '../../src/platform/commands/command-runner.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { parsePeriod } from '../../src/kernel/months.ts'
 import { ledgerStream, noticeStream, periodStream } from '../../src/kernel/streams.ts'
+import { createCommandRunner } from '../../src/platform/commands/command-runner.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { silent } from '../projections/engine.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { alarmsOf, decideMetering, decidePlanOrder, decideWithdrawal, meteringIntervalMs, remainingBytes } from '../../src/domain/plans/decide.ts'
+import {
+  alarmsOf,
+  decideMetering,
+  decidePlanOrder,
+  decideWithdrawal,
+  meteringIntervalMs,
+  remainingBytes,
+} from '../../src/domain/plans/decide.ts'
 import type { PlanEvent } from '../../src/domain/plans/events.ts'
-import { type PlanState, planFold } from '../../src/domain/plans/fold.ts'
-import { isLow } from '../../src/domain/plans/fold.ts'
-import type { FoldedEvent } from '../../src/kernel/decider.ts'
+import { isLow, type PlanState, planFold } from '../../src/domain/plans/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { FoldedEvent } from '../../src/kernel/decider.ts'
 import fc from '../support/fast-check.ts'
 import { planOrder } from '../support/world.ts'
 

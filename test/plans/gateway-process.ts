@@ -1,5 +1,5 @@
-import type { PlanId } from '../../src/kernel/ids.ts'
 import { createMeter } from '../../src/features/plans/meter-traffic.ts'
+import type { PlanId } from '../../src/kernel/ids.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { runnerOver } from '../commands/purse.ts'

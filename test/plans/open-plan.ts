@@ -1,8 +1,8 @@
-import type { AccountId, PlanId } from '../../src/kernel/ids.ts'
 import { decidePlanOrder } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
-import type { CommandRunner } from '../../src/platform/commands/command.ts'
+import type { AccountId, PlanId } from '../../src/kernel/ids.ts'
 import { planStream } from '../../src/kernel/streams.ts'
+import type { CommandRunner } from '../../src/platform/commands/command.ts'
 import { planOrder } from '../support/world.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { countedPage } from '../../src/platform/postgres/kysely.ts'
-import { createKysely } from '../../src/platform/postgres/kysely.ts'
+import { countedPage, createKysely } from '../../src/platform/postgres/kysely.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 type Database = { fruits: { name: string; basket: string }; counts: { basket: string; known: number } }

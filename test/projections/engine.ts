@@ -1,11 +1,15 @@
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { pino } from 'pino'
-import { createLogFeed } from '../../src/platform/projections/feed.ts'
-import type { ReadModelGroup } from '../../src/platform/projections/read-model.ts'
-import { type ProjectionRunner, type RunnerOptions, createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { createLogFeed } from '../../src/platform/projections/feed.ts'
+import {
+  createProjectionRunner,
+  type ProjectionRunner,
+  type RunnerOptions,
+} from '../../src/platform/projections/projection-runner.ts'
+import type { ReadModelGroup } from '../../src/platform/projections/read-model.ts'
 import { until } from '../support/until.ts'
 
 export const { decode } = createCodec()

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type LoadRows, PoisonEvent, foldBatch, startFold } from '../../src/platform/projections/fold-batch.ts'
-import type { ReadModel, Table } from '../../src/platform/projections/read-model.ts'
-import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
+import {
+  foldBatch,
+  type LoadRows,
+  PoisonEvent,
+  startFold,
+} from '../../src/platform/projections/fold-batch.ts'
+import type { ReadModel, Table } from '../../src/platform/projections/read-model.ts'
+import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import fc from '../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }

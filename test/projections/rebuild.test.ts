@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import type { ReadModel, ReadModelGroup } from '../../src/platform/projections/read-model.ts'
-import { type RebuildContext, type RebuildProgress, RebuildRunning, UnknownReadModel, rebuild, rebuildGroup } from '../../src/platform/projections/rebuild.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import type { ReadModel, ReadModelGroup } from '../../src/platform/projections/read-model.ts'
+import {
+  type RebuildContext,
+  type RebuildProgress,
+  RebuildRunning,
+  rebuild,
+  rebuildGroup,
+  UnknownReadModel,
+} from '../../src/platform/projections/rebuild.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'

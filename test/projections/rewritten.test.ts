@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Table } from '../../src/platform/projections/read-model.ts'
-import { createTableSql } from '../../src/platform/projections/definition.ts'
-import { createBatchWriter } from '../../src/platform/projections/write-batch.ts'
 import { openSession } from '../../src/platform/postgres/postgres-session.ts'
+import { createTableSql } from '../../src/platform/projections/definition.ts'
+import type { Table } from '../../src/platform/projections/read-model.ts'
+import { createBatchWriter } from '../../src/platform/projections/write-batch.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const sums: Table = {

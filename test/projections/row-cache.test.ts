@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import type { Row } from '../../src/platform/projections/definition.ts'
+import { createRowCache } from '../../src/platform/projections/row-cache.ts'
 import fc from '../support/fast-check.ts'
 
 const steps = fc.array(

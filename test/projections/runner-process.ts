@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
-import { createLogFeed } from '../../src/platform/projections/feed.ts'
-import { createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
+import { createLogFeed } from '../../src/platform/projections/feed.ts'
+import { createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
 import { both } from './tally.ts'
 
 /**

@@ -1,28 +1,32 @@
 import { randomUUID } from 'node:crypto'
-import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/kernel/ids.ts'
+import {
+  decideAdjustment,
+  decideCapture,
+  decideCredit,
+  decideHold,
+  decideRelease as decideHoldRelease,
+} from '../../src/domain/ledger/decide.ts'
+import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
+import { ledgerFold } from '../../src/domain/ledger/fold.ts'
+import type { CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
 import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
+import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
-import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
-import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
+import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
+import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import { decideExpiry } from '../../src/domain/stock/decide.ts'
 import { stockFold } from '../../src/domain/stock/fold.ts'
-import type { CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
-import { decideAdjustment, decideCredit } from '../../src/domain/ledger/decide.ts'
-import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
-import { decideCapture, decideHold, decideRelease as decideHoldRelease } from '../../src/domain/ledger/decide.ts'
-import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { createCodec } from '../../src/platform/eventstore/codec.ts'
-import type { Appends } from '../../src/kernel/decider.ts'
+import type { Appends, Fold } from '../../src/kernel/decider.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
-import type { Fold } from '../../src/kernel/decider.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
-import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/kernel/ids.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/kernel/streams.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 
 /** What a test may say of money that comes or goes. */
@@ -240,7 +244,9 @@ export const createShop = (log: EventLog, startMs: number) => {
     refund: async (id: OrderId, request: RefundRequest) => {
       const order = orders.get(id)
       const paid = new Map(
-        [...orders.values()].map((each) => [each.orderId, hasUnrefundedAmount(statesFor(each).order!)] as const),
+        [...orders.values()].map(
+          (each) => [each.orderId, hasUnrefundedAmount(statesFor(each).order!)] as const,
+        ),
       )
       if (order) await append(decideRefund(statesFor(order), randomUUID(), request, nowMs, paid).appends)
     },

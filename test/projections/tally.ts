@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { ReadModel, ReadModelGroup, Table } from '../../src/platform/projections/read-model.ts'
-import type { AccountId } from '../../src/kernel/ids.ts'
 import type { DomainEvent, EventMetadata, RecordedEvent } from '../../src/kernel/event.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import { ledgerStream } from '../../src/kernel/streams.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import type { ReadModel, ReadModelGroup, Table } from '../../src/platform/projections/read-model.ts'
 
 /** The smallest facts with every kind of change: a row that grows, rows that only come, rows that go. */
 export type Fact =

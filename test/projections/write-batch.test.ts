@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { ensureCheckpoint, readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
-import type { Table } from '../../src/platform/projections/read-model.ts'
-import { createTableSql } from '../../src/platform/projections/definition.ts'
-import { createBatchWriter } from '../../src/platform/projections/write-batch.ts'
 import { openSession } from '../../src/platform/postgres/postgres-session.ts'
+import { ensureCheckpoint, readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
+import { createTableSql } from '../../src/platform/projections/definition.ts'
+import type { Table } from '../../src/platform/projections/read-model.ts'
+import { createBatchWriter } from '../../src/platform/projections/write-batch.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const tableOf = (name: string): Table => ({

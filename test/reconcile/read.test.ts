@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { btcpay } from '../../src/features/reconciliation/btcpay-statement.ts'
-import { type Declared, declaredFormat } from '../../src/features/reconciliation/statement-format.ts'
-import type { StatementFormat } from '../../src/features/reconciliation/statement-format.ts'
 import { nowpayments } from '../../src/features/reconciliation/nowpayments-statement.ts'
 import { openStatement } from '../../src/features/reconciliation/reconcile.ts'
-import type { StatementLine } from '../../src/features/reconciliation/statement-format.ts'
+import type { StatementFormat, StatementLine } from '../../src/features/reconciliation/statement-format.ts'
+import { type Declared, declaredFormat } from '../../src/features/reconciliation/statement-format.ts'
 import { stripe } from '../../src/features/reconciliation/stripe-statement.ts'
 
 async function* bytes(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {

@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import type { Core } from '../../src/platform/feature/core.ts'
 import { type Register, runCli } from '../../src/app/cli-program.ts'
 import { registerReseller } from '../../src/features/resellers/reseller-commands.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import type { Core } from '../../src/platform/feature/core.ts'
 
 /** The operator whose commands the tests run. */
 export const operator = { kind: 'operator', name: 'tester' } as const

@@ -1,12 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Table } from '../../src/platform/projections/read-model.ts'
-import { createIndexSql, createTableSql } from '../../src/platform/projections/definition.ts'
-import { type MarginDimension, marginLinesTable, marginSumsTable, margins } from '../../projections/margins.ts'
-import type { AccountId } from '../../src/kernel/ids.ts'
-import { type Period, listMargins } from '../../projections/margins.ts'
+import {
+  listMargins,
+  type MarginDimension,
+  marginLinesTable,
+  marginSumsTable,
+  margins,
+  type Period,
+} from '../../projections/margins.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { wholeAccount } from '../../src/kernel/scopes.ts'
+import { createIndexSql, createTableSql } from '../../src/platform/projections/definition.ts'
+import type { Table } from '../../src/platform/projections/read-model.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { foldInMemory } from './memory-rows.ts'

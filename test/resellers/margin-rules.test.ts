@@ -4,8 +4,8 @@ import { marginRules } from '../../src/audit/invariants/margin-invariants.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { decideRefund } from '../../src/domain/orders/refunds.ts'
-import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StreamName } from '../../src/kernel/streams.ts'
 import {
   appendTo,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { ReadModel, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
+import type { ReadModel, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type ScrapeOutcome, isBilled } from '../../src/domain/scrapers/calls.ts'
+import { isBilled, type ScrapeOutcome } from '../../src/domain/scrapers/calls.ts'
 import type { InputValue } from '../../src/domain/scrapers/scraper.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 

@@ -1,16 +1,24 @@
 import type { TestContext } from 'node:test'
 import pino from 'pino'
 import { Registry } from 'prom-client'
-import { type SendLimits, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
-import type { JournalCall } from '../../src/sandbox/scrapers/scraper-request.ts'
-import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
 import type { InputValue, ScraperRow } from '../../src/domain/scrapers/scraper.ts'
 import { scraperOf } from '../../src/domain/scrapers/scraper-table.ts'
-import { createScraperMetrics } from '../../src/features/scrapers/provider-metrics.ts'
 import type { ConcurrencyLimits } from '../../src/features/scrapers/concurrency-limits.ts'
-import { type ProviderName, type ScrapeResult, isScrapeFailure } from '../../src/features/scrapers/provider-port.ts'
-import { type ProviderLimits, createProvider, defaultProviderLimits } from '../../src/features/scrapers/provider.ts'
+import {
+  createProvider,
+  defaultProviderLimits,
+  type ProviderLimits,
+} from '../../src/features/scrapers/provider.ts'
+import { createScraperMetrics } from '../../src/features/scrapers/provider-metrics.ts'
+import {
+  isScrapeFailure,
+  type ProviderName,
+  type ScrapeResult,
+} from '../../src/features/scrapers/provider-port.ts'
 import { createScraping } from '../../src/features/scrapers/scraping.ts'
+import { type SendLimits, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
+import { startSandbox } from '../../src/sandbox/sandbox-server.ts'
+import type { JournalCall } from '../../src/sandbox/scrapers/scraper-request.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
 /** A stand-in of its own, with its journal. */

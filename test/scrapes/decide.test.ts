@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type AccountId, type KeyId, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import { type AttemptEnd, type ScrapeDraft, type ScrapeStates, decideFinish, decideStart, maxAttempts } from '../../src/domain/scrapers/decide-call.ts'
-import { type ScrapeOutcome, isBilled, isResult } from '../../src/domain/scrapers/calls.ts'
-import { scrapeFold } from '../../src/domain/scrapers/calls.ts'
+import { isBilled, isResult, type ScrapeOutcome, scrapeFold } from '../../src/domain/scrapers/calls.ts'
+import {
+  type AttemptEnd,
+  decideFinish,
+  decideStart,
+  maxAttempts,
+  type ScrapeDraft,
+  type ScrapeStates,
+} from '../../src/domain/scrapers/decide-call.ts'
+import { type AccountId, type KeyId, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { ledgerStream, scrapeStream } from '../../src/kernel/streams.ts'
 import fc from '../support/fast-check.ts'
 import { appendTo, buyer, credit, emptyWorld, stateOf, type World } from '../support/world.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPool } from '../../src/platform/postgres/pool.ts'
 import { createScrapeRate } from '../../src/features/scrapers/call-rate.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { machineMs } from '../support/machine-time.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
-import type { AccountId } from '../../src/kernel/ids.ts'
+import { readPlatformCosts, readScrapeUsage } from '../../projections/scrape-usage.ts'
 import { scraperOf } from '../../src/domain/scrapers/scraper-table.ts'
 import type { ScrapeOutcome } from '../../src/features/scrapers/provider-port.ts'
 import { earnedOf } from '../../src/features/scrapers/scrape-finance-routes.ts'
-import { readPlatformCosts, readScrapeUsage } from '../../projections/scrape-usage.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { failed, found, scrapeWorld } from './world.ts'
 

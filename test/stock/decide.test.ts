@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { OrderId, ProxyId } from '../../src/kernel/ids.ts'
-import { decideAllocation, decideExpiry, decideExtension, decideRelease, extensionsOf, maxDaysAhead, recordRefusal, cooldownMs, stillRunning } from '../../src/domain/stock/decide.ts'
+import {
+  cooldownMs,
+  decideAllocation,
+  decideExpiry,
+  decideExtension,
+  decideRelease,
+  decideReplacement,
+  extensionsOf,
+  maxDaysAhead,
+  recordRefusal,
+  replacedCooldownMs,
+  stillRunning,
+} from '../../src/domain/stock/decide.ts'
 import type { StockEvent } from '../../src/domain/stock/events.ts'
 import { type StockState, stockFold } from '../../src/domain/stock/fold.ts'
-import { decideReplacement, replacedCooldownMs } from '../../src/domain/stock/decide.ts'
 import type { FoldedEvent } from '../../src/kernel/decider.ts'
+import type { OrderId, ProxyId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
 

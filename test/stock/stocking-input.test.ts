@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { problemText } from '../../src/domain/catalog/catalog-rules.ts'
+import { parseStocking, type StockingInput } from '../../src/features/stock/parse-stock.ts'
 import { canonicalIp } from '../../src/kernel/ip-address.ts'
-import { type StockingInput, parseStocking } from '../../src/features/stock/parse-stock.ts'
 import { demoCatalog } from '../catalog/samples.ts'
 import fc from '../support/fast-check.ts'
 

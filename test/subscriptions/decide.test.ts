@@ -1,11 +1,22 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isoTime } from '../../src/kernel/clock.ts'
-import { type PaidOrder, decideCancellation, decidePaid, decideRefused, decideScheduledEnd, dueAtMs } from '../../src/domain/subscriptions/decide.ts'
-import type { SubscriptionEvent } from '../../src/domain/subscriptions/events.ts'
-import { type Subscription, type SubscriptionState, subscriptionFold } from '../../src/domain/subscriptions/fold.ts'
-import { type Period, endOfPeriod, graceMs } from '../../src/domain/shared/billing-interval.ts'
+import { endOfPeriod, graceMs, type Period } from '../../src/domain/shared/billing-interval.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
+import {
+  decideCancellation,
+  decidePaid,
+  decideRefused,
+  decideScheduledEnd,
+  dueAtMs,
+  type PaidOrder,
+} from '../../src/domain/subscriptions/decide.ts'
+import type { SubscriptionEvent } from '../../src/domain/subscriptions/events.ts'
+import {
+  type Subscription,
+  type SubscriptionState,
+  subscriptionFold,
+} from '../../src/domain/subscriptions/fold.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
 import fc from '../support/fast-check.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 

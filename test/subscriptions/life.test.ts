@@ -266,9 +266,7 @@ describe('a subscription', () => {
     const { createCatalogService } = await import('../../src/features/catalog/import-catalog.ts')
     const who = await year.customer({ cents: 9 * price })
     const one = await year.start(who, premium)
-    const file = JSON.parse(
-      readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
-    )
+    const file = JSON.parse(readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'))
     const product = file.products.find(({ id }: { id: string }) => id === 'residential-premium')
     for (const tier of product.tiers) tier.unitPriceMicros *= 2
     const imported = await createCatalogService(year.farebox.core.runner).import(

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SubscriptionView } from '../../projections/subscriptions.ts'
-import { subscriptionRecord } from '../../src/features/subscriptions/subscription-record.ts'
 import { graceMs } from '../../src/domain/shared/billing-interval.ts'
+import { subscriptionRecord } from '../../src/features/subscriptions/subscription-record.ts'
 
 const endMs = Date.parse('2026-12-21T02:30:00.000Z')
 const view: SubscriptionView = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import type { KeyId } from '../../src/kernel/ids.ts'
 import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
 import { type Customer, done, operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { dayMs, openYear, path } from './world.ts'
@@ -218,9 +218,7 @@ describe('a renewal', () => {
       quantity: 1,
       interval: 'month',
     })
-    const file = JSON.parse(
-      readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'),
-    )
+    const file = JSON.parse(readFileSync(new URL('../../src/app/demo/catalog.json', import.meta.url), 'utf8'))
     for (const product of file.products) {
       if (product.id === 'residential-premium')
         product.billing = { payg: true, subscription: false, intervals: [] }

@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test'
-import type { SubscriptionId } from '../../src/kernel/ids.ts'
 import type { SubscriptionEvent } from '../../src/domain/subscriptions/events.ts'
-import { decode } from '../../src/platform/eventstore/codec.ts'
+import type { SubscriptionId } from '../../src/kernel/ids.ts'
 import { subscriptionStream } from '../../src/kernel/streams.ts'
+import { decode } from '../../src/platform/eventstore/codec.ts'
 import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 

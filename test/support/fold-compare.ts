@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import type pg from 'pg'
-import { readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
-import type { ReadModelGroup, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 import { groups as allGroups } from '../../projections/groups.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
+import type { ReadModelGroup, RowKey, Rows, Table } from '../../src/platform/projections/read-model.ts'
 import { until } from './until.ts'
 
 type Row = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 import { newEventId } from '../../src/kernel/ids.ts'
-import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { approvalLimitsStream } from '../../src/kernel/streams.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 
 /** Says what one operator may move alone, as of a minute ago: a limit that is set now holds in a minute. */
 export const limitAlone = async (log: EventLog, limitCents: number): Promise<void> => {

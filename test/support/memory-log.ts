@@ -1,8 +1,16 @@
 import { randomUUID } from 'node:crypto'
+import type { StreamName } from '../../src/kernel/streams.ts'
 import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/append-checks.ts'
 import { WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
-import type { Append, AppendItem, Appended, EventLog, Expected, ItemOutcome, StoredEvent } from '../../src/platform/eventstore/port.ts'
-import type { StreamName } from '../../src/kernel/streams.ts'
+import type {
+  Append,
+  Appended,
+  AppendItem,
+  EventLog,
+  Expected,
+  ItemOutcome,
+  StoredEvent,
+} from '../../src/platform/eventstore/port.ts'
 
 /** No answer comes in the turn of its question, so that a caller that asks in a loop lets others ask too. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

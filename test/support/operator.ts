@@ -1,7 +1,7 @@
+import { runCli } from '../../src/app/cli-program.ts'
 import { commandRegistrations } from '../../src/app/commands.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
-import { runCli } from '../../src/app/cli-program.ts'
 
 export type Printed = { readonly code: number; readonly out: string; readonly err: string }
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DataInUse, lockData } from '../../src/platform/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
-import { stopOrphan } from '../../src/platform/postgres/postmaster.ts'
 import { StartRefused } from '../../src/platform/postgres/errors.ts'
+import { stopOrphan } from '../../src/platform/postgres/postmaster.ts'
 
 const prefix = 'farebox-test-postgres-'
 /** Data folders of single tests, and the one that a run copies them from. */

@@ -1,6 +1,17 @@
 import { assertItems } from '../../src/platform/eventstore/append-checks.ts'
-import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
-import type { Append, AppendItem, Appended, EventLog, ItemOutcome } from '../../src/platform/eventstore/port.ts'
+import {
+  AppendRejected,
+  LogUnavailable,
+  OutcomeUnknown,
+  WrongExpectedRevision,
+} from '../../src/platform/eventstore/errors.ts'
+import type {
+  Append,
+  Appended,
+  AppendItem,
+  EventLog,
+  ItemOutcome,
+} from '../../src/platform/eventstore/port.ts'
 
 /** What happens at one append of an item, in place of its being written and answered. */
 export type Stop =

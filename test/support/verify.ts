@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
-import { readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
 import { groups as allGroups } from '../../projections/groups.ts'
-import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
+import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { type VerifyResult, verifyLog } from '../../src/audit/verify.ts'
 import { newId } from '../../src/kernel/ids.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { readCheckpoint } from '../../src/platform/projections/checkpoint.ts'
 import { until } from './until.ts'
 
 /**

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { PlanId, ProxyId } from '../../src/kernel/ids.ts'
 import { createCredentials } from '../../src/platform/vault/credentials.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
-import { SealBroken, createVault } from '../../src/platform/vault/seal.ts'
+import { createVault, SealBroken } from '../../src/platform/vault/seal.ts'
 import fc from '../support/fast-check.ts'
 
 const master = masterKey(Buffer.alloc(32, 7))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId } from '../../src/kernel/ids.ts'
 import { createAllowance } from '../../src/features/webhooks/allowance.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { openStage } from '../contract/stage.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'

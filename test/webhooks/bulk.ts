@@ -1,8 +1,8 @@
-import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
-import { encode } from '../../src/platform/eventstore/codec.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
-import type { AppendItem, EventLog } from '../../src/platform/eventstore/port.ts'
+import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
 import { accountStream, webhooksStream } from '../../src/kernel/streams.ts'
+import { encode } from '../../src/platform/eventstore/codec.ts'
+import type { AppendItem, EventLog } from '../../src/platform/eventstore/port.ts'
 
 export const metadataNow = () => ({
   correlationId: 'bulk',

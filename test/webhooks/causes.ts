@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import type { PlanId } from '../../src/kernel/ids.ts'
 import { createMeter } from '../../src/features/plans/meter-traffic.ts'
+import type { PlanId } from '../../src/kernel/ids.ts'
 import { type Customer, done, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { eventsOf } from './world.ts'

@@ -1,9 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type EndpointDecision, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation, maxActiveEndpoints, maxEndpoints, previousSecretMs } from '../../src/domain/webhooks/decide.ts'
-import { type WebhookEventName, webhookEvents } from '../../src/domain/webhooks/events.ts'
+import {
+  decideChange,
+  decideDisabling,
+  decideEnqueue,
+  decideRedelivery,
+  decideRegistration,
+  decideRemoval,
+  decideRotation,
+  type EndpointDecision,
+  maxActiveEndpoints,
+  maxEndpoints,
+  previousSecretMs,
+} from '../../src/domain/webhooks/decide.ts'
 import type { DeliveryEvent } from '../../src/domain/webhooks/events.ts'
-import { type DeliveryState, type EndpointsState, deliveryFold, endpointsFold } from '../../src/domain/webhooks/fold.ts'
+import { type WebhookEventName, webhookEvents } from '../../src/domain/webhooks/events.ts'
+import {
+  type DeliveryState,
+  deliveryFold,
+  type EndpointsState,
+  endpointsFold,
+} from '../../src/domain/webhooks/fold.ts'
 import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_one'

@@ -3,7 +3,11 @@ import { test } from 'node:test'
 import { Registry } from 'prom-client'
 import { createWorkMetrics } from '../../src/app/metrics.ts'
 import { createWebhookMetrics } from '../../src/features/webhooks/metrics.ts'
-import { eraseSuperseded, deleteOldDeliveries, retentionMs } from '../../src/features/webhooks/webhook-vault.ts'
+import {
+  deleteOldDeliveries,
+  eraseSuperseded,
+  retentionMs,
+} from '../../src/features/webhooks/webhook-vault.ts'
 import { done, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { caughtUp, nowhere } from './causes.ts'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AccountId } from '../../src/kernel/ids.ts'
-import { type EndpointDecision, decideChange, decideRegistration } from '../../src/domain/webhooks/decide.ts'
+import { decideChange, decideRegistration, type EndpointDecision } from '../../src/domain/webhooks/decide.ts'
 import type { EndpointEvent } from '../../src/domain/webhooks/events.ts'
 import { type EndpointsState, endpointsFold } from '../../src/domain/webhooks/fold.ts'
-import { createPostgresSnapshots } from '../../src/platform/commands/snapshots.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { webhooksStream } from '../../src/kernel/streams.ts'
+import { createPostgresSnapshots } from '../../src/platform/commands/snapshots.ts'
 import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../commands/world.ts'
 
 const accountId = 'acc_one' as AccountId

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSender } from '../../src/features/webhooks/webhook-sender.ts'
-import { TargetRefused, checkTarget, isAllowedAddress } from '../../src/platform/outgoing/target.ts'
+import { checkTarget, isAllowedAddress, TargetRefused } from '../../src/platform/outgoing/target.ts'
 import { openStage } from '../contract/stage.ts'
 import { privateListener } from '../support/private-listener.ts'
 import { path } from './world.ts'

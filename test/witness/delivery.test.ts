@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
-import { createDeliveryCursor } from '../../src/audit/external-seals/delivery-cursor.ts'
 import { deliverSeals, readDeliveryLag, startDelivery } from '../../src/audit/external-seals/deliver-seals.ts'
-import { recordName, recordText, recordsOf } from '../../src/audit/external-seals/seal-record.ts'
+import { createDeliveryCursor } from '../../src/audit/external-seals/delivery-cursor.ts'
+import { recordName, recordsOf, recordText } from '../../src/audit/external-seals/seal-record.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { openStore } from '../../src/platform/outgoing/open-object-store.ts'
-import { type StoreLocation, parseStoreLocation, storeLocationText } from '../../src/platform/outgoing/object-store.ts'
 import type { Store } from '../../src/platform/outgoing/object-store.ts'
+import {
+  parseStoreLocation,
+  type StoreLocation,
+  storeLocationText,
+} from '../../src/platform/outgoing/object-store.ts'
+import { openStore } from '../../src/platform/outgoing/open-object-store.ts'
 import {
   type Audited,
   appendEach,

@@ -1,9 +1,20 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type CheckedSeals, SealMismatchError, checkExternalSeals } from '../../src/audit/external-seals/check-external-seals.ts'
-import { type SealRecord, recordName, recordText } from '../../src/audit/external-seals/seal-record.ts'
-import { readRecords, parseRecords } from '../../src/audit/external-seals/external-seals.ts'
-import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText, witnessedSeals } from '../../src/audit/external-seals/witness-file.ts'
+import {
+  type CheckedSeals,
+  checkExternalSeals,
+  SealMismatchError,
+} from '../../src/audit/external-seals/check-external-seals.ts'
+import { parseRecords, readRecords } from '../../src/audit/external-seals/external-seals.ts'
+import { recordName, recordText, type SealRecord } from '../../src/audit/external-seals/seal-record.ts'
+import {
+  cosigned,
+  lastRun,
+  parseWitnessFile,
+  type WitnessFile,
+  witnessedSeals,
+  witnessFileText,
+} from '../../src/audit/external-seals/witness-file.ts'
 import { keyOf, records, rotationAt, sealAt } from './records.ts'
 
 const service = keyOf(1).publicKey

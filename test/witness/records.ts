@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type SealKey, rotationStatement, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
 import type { SealRecord } from '../../src/audit/external-seals/seal-record.ts'
+import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/audit/seals/seal-key.ts'
 
 export const keyOf = (n: number): SealKey => sealKeyOf(Buffer.alloc(32, n))
 

@@ -5,10 +5,14 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { readConfig } from '../../src/app/config.ts'
 import { effectiveSettings } from '../../src/app/settings-command.ts'
-import { type StoreAccess, openStore } from '../../src/platform/outgoing/open-object-store.ts'
-import { type StoreLocation, parseStoreLocation, storeLocationText } from '../../src/platform/outgoing/object-store.ts'
 import { signedHeaders } from '../../src/platform/outgoing/http-store.ts'
 import type { Store } from '../../src/platform/outgoing/object-store.ts'
+import {
+  parseStoreLocation,
+  type StoreLocation,
+  storeLocationText,
+} from '../../src/platform/outgoing/object-store.ts'
+import { openStore, type StoreAccess } from '../../src/platform/outgoing/open-object-store.ts'
 import { type KeeperServer, startKeeper, startS3 } from '../support/s3-stand-in.ts'
 
 const owner = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CommandOverload } from '../../src/platform/commands/command.ts'
-import { createPages, startWorklists, workOnEach, worklist } from '../../src/platform/work/worklist.ts'
+import { createPages, startWorklists, worklist, workOnEach } from '../../src/platform/work/worklist.ts'
 import { silent } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 

@@ -1,5 +1,5 @@
 import type { PlanId } from '../../src/kernel/ids.ts'
-import { type Day, type Random, dayMs } from './rhythm.ts'
+import { type Day, dayMs, type Random } from './rhythm.ts'
 import type { Client, OrderAnswer, Shop } from './shop.ts'
 import type { Line, Traffic } from './traffic.ts'
 

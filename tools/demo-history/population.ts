@@ -1,5 +1,5 @@
-import { type HabitKind, type Person, habitKinds } from './history-people.ts'
-import { type Random, createRandom } from './rhythm.ts'
+import { type HabitKind, habitKinds, type Person } from './history-people.ts'
+import { createRandom, type Random } from './rhythm.ts'
 import type { Client } from './shop.ts'
 
 /** Who comes, when, and what they come for. */

@@ -3,7 +3,7 @@ import { openFarebox } from '../../src/app/start.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import { CliRefusal } from '../../src/platform/cli/output.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
-import { type HistoryAsked, type HistoryStep, fillHistory } from './fill.ts'
+import { fillHistory, type HistoryAsked, type HistoryStep } from './fill.ts'
 import { createHistoryClock, dayMs } from './rhythm.ts'
 
 export type HistoryResult = HistoryAsked & {

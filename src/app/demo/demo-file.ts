@@ -1,6 +1,6 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StartRefused, readStartFile } from '../../platform/postgres/errors.ts'
+import { readStartFile, StartRefused } from '../../platform/postgres/errors.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }

@@ -1,5 +1,5 @@
 import { countriesOf, ratesIn } from '../../domain/catalog/catalog.ts'
-import { type DedicatedProduct, type ProductTerms, isDedicated } from '../../domain/catalog/product.ts'
+import { type DedicatedProduct, isDedicated, type ProductTerms } from '../../domain/catalog/product.ts'
 import { addressesHost } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
 import type { Stocking } from '../../features/stock/add-stock.ts'

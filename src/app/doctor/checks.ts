@@ -65,7 +65,11 @@ export const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding>
 const maxWaitMs = 5_000
 
 /** What the read models of a group have not folded. Beside a running server they get a moment to catch up. */
-const checkGroup = async ({ pool, log }: DoctorContext, group: string, serverRuns: boolean): Promise<Finding> => {
+const checkGroup = async (
+  { pool, log }: DoctorContext,
+  group: string,
+  serverRuns: boolean,
+): Promise<Finding> => {
   const check = `read models (${group})`
   const head = await log.head()
   const endMs = performance.now() + (serverRuns ? maxWaitMs : 0)

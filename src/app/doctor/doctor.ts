@@ -2,7 +2,20 @@ import type { Command } from 'commander'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
-import { type Finding, type DoctorContext, checkClock, checkData, checkHead, checkReadModels, checkScrapers, checkSealTarget, checkSeals, checkServer, checkVerification, wrong } from './checks.ts'
+import {
+  checkClock,
+  checkData,
+  checkHead,
+  checkReadModels,
+  checkScrapers,
+  checkSeals,
+  checkSealTarget,
+  checkServer,
+  checkVerification,
+  type DoctorContext,
+  type Finding,
+  wrong,
+} from './checks.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import { dataProblem, eventDefinitionOf } from '../../domain/events.ts'
 import { maxAheadMs } from '../../kernel/clock.ts'
-import type { FieldMeta } from '../../kernel/event-fields.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import type { FieldMeta } from '../../kernel/event-fields.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 

@@ -32,7 +32,12 @@ export type EventLocation = {
 
 /** Something that is not as it must be, and where. */
 export type Finding =
-  | { readonly where: 'event'; readonly check: Check; readonly event: EventLocation; readonly problem: string }
+  | {
+      readonly where: 'event'
+      readonly check: Check
+      readonly event: EventLocation
+      readonly problem: string
+    }
   /** Somewhere among these events; nothing tells nearer. */
   | {
       readonly where: 'events'
@@ -208,7 +213,14 @@ export type EventLocationRow = {
   revision: number
 }
 
-export const toEventLocation = ({ ordinal, position, id, type, stream, revision }: EventLocationRow): EventLocation => ({
+export const toEventLocation = ({
+  ordinal,
+  position,
+  id,
+  type,
+  stream,
+  revision,
+}: EventLocationRow): EventLocation => ({
   ordinal,
   position,
   eventId: id,

@@ -7,7 +7,7 @@ import { depositsTable, manualTable, paymentsTable } from '../invariants/reason-
 import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
 import { rentalsTable } from '../invariants/stock-invariants.ts'
 import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
-import { type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
+import { type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
 
 /** What the service does by itself within moments of an event. Milliseconds. */
 export const promptBoundMs = 60 * 60 * 1000
@@ -179,7 +179,11 @@ const catchUpMs = 10 * 60 * 1000
  * on with it. The end is the last event before the last minutes of the log: when the service was down until then, nothing
  * stands there but what was before.
  */
-export const checkUnfinishedWork = async (client: pg.Client, schema: string, findings: Findings): Promise<void> => {
+export const checkUnfinishedWork = async (
+  client: pg.Client,
+  schema: string,
+  findings: Findings,
+): Promise<void> => {
   const { rows: ends } = await client.query<{ last_ms: number | null }>(
     `select max(recorded_ms) as last_ms from ${schema}.event_places
       where recorded_ms <= (select max(recorded_ms) from ${schema}.event_places) - ${catchUpMs}`,

@@ -1,8 +1,14 @@
 import type { PeriodClosed } from '../../domain/periods/events.ts'
-import { type Closings, type PeriodReport, closingsOf, createPeriodFold, differenceOf } from '../../features/finance/period-report.ts'
+import {
+  type Closings,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  type PeriodReport,
+} from '../../features/finance/period-report.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadEvent } from './event-reader.ts'
-import { type Findings, eventLocationOf } from './finding.ts'
+import { eventLocationOf, type Findings } from './finding.ts'
 
 /** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
-import { type Check, type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
+import { type Check, type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
 
 /** Events that rules or read models could not take. */
 export type Poisons = {
@@ -46,7 +46,12 @@ export const createPoisons = (): Poisons => {
       )
       for (const row of rows) {
         const problem = problems.get(row.position) as Problem
-        findings.add({ where: 'event', check: 'content', event: toEventLocation(row), problem: text(problem) })
+        findings.add({
+          where: 'event',
+          check: 'content',
+          event: toEventLocation(row),
+          problem: text(problem),
+        })
       }
       if (more > 0)
         findings.add({

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type Session, openSession } from '../../platform/postgres/postgres-session.ts'
+import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 
 /** A schema for what a verification derives, which is gone with it. */
 export type Scratch = {

@@ -2,10 +2,10 @@ import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { isSelfSigned, sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type DigestStore, createEventDigest } from '../seals/digests.ts'
+import { createEventDigest, type DigestStore } from '../seals/digests.ts'
 import { walkKeys } from '../seals/seals-file.ts'
-import { type EventLocation, type Findings, eventLocationOf } from './finding.ts'
-import { type OnDigestedEvent, createStoredDigestCheck } from './stored-digests-check.ts'
+import { type EventLocation, eventLocationOf, type Findings } from './finding.ts'
+import { createStoredDigestCheck, type OnDigestedEvent } from './stored-digests-check.ts'
 
 export type NextSeal = {
   readonly seal: LogSealed['data']

@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import type { LogSealed } from '../../domain/seals/events.ts'
-import { type Clock, isTime, isoTime, maxAheadMs } from '../../kernel/clock.ts'
+import { type Clock, isoTime, isTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 import { int8Array, textArray, uuidArray } from '../../platform/postgres/array-parameters.ts'
-import { type Findings, type EventLocationRow, eventLocationOf, toEventLocation } from './finding.ts'
+import { type EventLocationRow, eventLocationOf, type Findings, toEventLocation } from './finding.ts'
 
 /**
  * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions

@@ -1,9 +1,13 @@
 import type pg from 'pg'
 import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type OrdinalEvent, type SignatureSummary, createSignatureCheck } from '../signatures/check-signatures.ts'
+import {
+  createSignatureCheck,
+  type OrdinalEvent,
+  type SignatureSummary,
+} from '../signatures/check-signatures.ts'
 import { followSealingKey, keyBefore } from '../signatures/signing-keys.ts'
-import { type Findings, eventLocationOf } from './finding.ts'
+import { eventLocationOf, type Findings } from './finding.ts'
 
 export type SignatureFindings = {
   /** The next events of the log, the first of which has this ordinal; every one must be shown to it. */

@@ -1,7 +1,13 @@
 import { sealStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { type DigestRow, type DigestStore, type EventDigest, digestBytes, startDigest } from '../seals/digests.ts'
-import { type EventLocation, type Findings, eventLocationOf } from './finding.ts'
+import {
+  type DigestRow,
+  type DigestStore,
+  digestBytes,
+  type EventDigest,
+  startDigest,
+} from '../seals/digests.ts'
+import { type EventLocation, eventLocationOf, type Findings } from './finding.ts'
 
 /** A place whose event is not there, with the digests before and after it. */
 export type MissingRow = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
@@ -151,7 +157,11 @@ export const createStoredDigests = (store: DigestStore): StoredDigests => {
 }
 
 /** Told of each ordinal as the log had it when it was digested; `event` is null when another one stands there now. */
-export type OnDigestedEvent = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
+export type OnDigestedEvent = (
+  ordinal: number,
+  digest: Buffer,
+  event: StoredEvent | null,
+) => Promise<void> | void
 
 export type StoredDigestCheck = {
   /** To be called before the next `events` events are taken. */

@@ -3,7 +3,7 @@ import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { commitmentSql } from '../../platform/vault/seal.ts'
 import { commitmentsTable } from '../invariants/delivery-invariants.ts'
-import { type Findings, type EventLocationRow, toEventLocation } from './finding.ts'
+import { type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
 
 /** A table of the vault whose rows events commit to. */
 type Source = {

@@ -1,8 +1,8 @@
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import { startDigest } from '../seals/digests.ts'
 import { walkKeys } from '../seals/seals-file.ts'
-import { type SealRecord, recordText } from './seal-record.ts'
-import { type WitnessFile, firstRecordsDigest, lastRun, nextRecordsDigest } from './witness-file.ts'
+import { recordText, type SealRecord } from './seal-record.ts'
+import { firstRecordsDigest, lastRun, nextRecordsDigest, type WitnessFile } from './witness-file.ts'
 
 /** Why a witness does not go on; what it keeps stays as it was. */
 export type SealMismatch = {
@@ -31,8 +31,11 @@ export class SealMismatchError extends Error {
 /** How many records stay in the file of a witness; all changes of the key stay beside them. */
 const window = 100
 
-const mismatch = (code: SealMismatch['code'], message: string, rest: Partial<SealMismatch> = {}): SealMismatchError =>
-  new SealMismatchError({ code, message, pinned: null, seen: null, ...rest })
+const mismatch = (
+  code: SealMismatch['code'],
+  message: string,
+  rest: Partial<SealMismatch> = {},
+): SealMismatchError => new SealMismatchError({ code, message, pinned: null, seen: null, ...rest })
 
 /** The order of ordinals: a seal covers more than the one before it, or the same behind a change of the key. */
 const orderProblem = (event: SealEvent, last: LogSealed['data'] | null): string | null => {

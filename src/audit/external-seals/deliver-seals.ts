@@ -5,11 +5,16 @@ import type { Clock } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type Store, StoreFailed, type StoreLocation, storeLocationText } from '../../platform/outgoing/object-store.ts'
+import {
+  type Store,
+  StoreFailed,
+  type StoreLocation,
+  storeLocationText,
+} from '../../platform/outgoing/object-store.ts'
 import { runAsLeader } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
-import { type Delivered, type DeliveryCursor, createDeliveryCursor } from './delivery-cursor.ts'
-import { recordName, recordText, recordsOf } from './seal-record.ts'
+import { createDeliveryCursor, type Delivered, type DeliveryCursor } from './delivery-cursor.ts'
+import { recordName, recordsOf, recordText } from './seal-record.ts'
 
 /** The place or the log is not what it was: trying again changes nothing. The message says what to do. */
 export class DeliveryRefused extends Error {

@@ -2,10 +2,15 @@ import { readFile } from 'node:fs/promises'
 import type { LogSealed, SealEvent } from '../../domain/seals/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { CliMisuse, CliRefusal } from '../../platform/cli/output.ts'
-import { type Store, StoreFailed, type StoreLocation, parseStoreLocation } from '../../platform/outgoing/object-store.ts'
-import { type StoreSettings, openStore } from '../../platform/outgoing/open-object-store.ts'
-import { SealsFileRefused, readPublicKey, readSeals, trustedSeals } from '../seals/seals-file.ts'
-import { type SealRecord, parseRecord, recordName } from './seal-record.ts'
+import {
+  parseStoreLocation,
+  type Store,
+  StoreFailed,
+  type StoreLocation,
+} from '../../platform/outgoing/object-store.ts'
+import { openStore, type StoreSettings } from '../../platform/outgoing/open-object-store.ts'
+import { readPublicKey, readSeals, SealsFileRefused, trustedSeals } from '../seals/seals-file.ts'
+import { parseRecord, recordName, type SealRecord } from './seal-record.ts'
 import { accessProblem } from './settings.ts'
 import { parseWitnessFile, witnessedSeals } from './witness-file.ts'
 

@@ -1,5 +1,9 @@
 import { z } from 'zod'
-import { type StoreLocation, parseStoreLocation, locationExpected } from '../../platform/outgoing/object-store.ts'
+import {
+  locationExpected,
+  parseStoreLocation,
+  type StoreLocation,
+} from '../../platform/outgoing/object-store.ts'
 import type { StoreAccess, StoreSettings } from '../../platform/outgoing/open-object-store.ts'
 
 const text = (expected: string) => z.string({ error: expected })

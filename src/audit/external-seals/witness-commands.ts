@@ -1,28 +1,38 @@
-import { type Command, InvalidArgumentError } from 'commander'
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
+import { type Command, InvalidArgumentError } from 'commander'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { type Cli, type CliContext, type CliSettings, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { groupCommand, ledgerCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { UnwritableFile, writeFileAtomically } from '../../platform/outgoing/file-sink.ts'
-import { StoreFailed, type StoreLocation, parseStoreLocation, locationExpected, storeLocationText } from '../../platform/outgoing/object-store.ts'
+import {
+  locationExpected,
+  parseStoreLocation,
+  StoreFailed,
+  type StoreLocation,
+  storeLocationText,
+} from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
-import { SealsFileRefused, readPublicKey, readSealKey } from '../seals/seals-file.ts'
-import { type CheckedSeals, SealMismatchError, checkExternalSeals } from './check-external-seals.ts'
+import { readPublicKey, readSealKey, SealsFileRefused } from '../seals/seals-file.ts'
+import { type CheckedSeals, checkExternalSeals, SealMismatchError } from './check-external-seals.ts'
 import { DeliveryRefused, deliverSeals } from './deliver-seals.ts'
 import { createDeliveryCursor } from './delivery-cursor.ts'
-import { readRecords, parseRecords } from './external-seals.ts'
+import { parseRecords, readRecords } from './external-seals.ts'
 import { accessProblem } from './settings.ts'
-import { type WitnessFile, cosigned, lastRun, parseWitnessFile, witnessFileText } from './witness-file.ts'
+import { cosigned, lastRun, parseWitnessFile, type WitnessFile, witnessFileText } from './witness-file.ts'
 
 type DeliverOptions = { readonly again?: boolean }
 
 /** @param systemClock what requests to a bucket are signed by: it knows nothing of FAREBOX_CLOCK_OFFSET_MS */
-const deliver = async (context: CliContext, systemClock: Clock, { again }: DeliverOptions): Promise<CliOutput> => {
+const deliver = async (
+  context: CliContext,
+  systemClock: Clock,
+  { again }: DeliverOptions,
+): Promise<CliOutput> => {
   const { pool, log, clock, config } = context
   const { location, access } = config.sealTarget
   if (location === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${locationExpected}`)
@@ -145,7 +155,10 @@ const checkStoredSeals = async (
   const store = await openStore(from, sealTarget.access, clock)
   try {
     const first = kept === null ? 0 : given.all ? kept.since : Math.min(...lastRun(kept).keys())
-    return { ...(await checkExternalSeals(kept, readRecords(store, first), publicKey)), from: storeLocationText(from) }
+    return {
+      ...(await checkExternalSeals(kept, readRecords(store, first), publicKey)),
+      from: storeLocationText(from),
+    }
   } finally {
     await store.close()
   }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { LogSealed } from '../../domain/seals/events.ts'
 import { sha256 } from '../../kernel/digest.ts'
-import { type SealKey, isSigned } from '../seals/seal-key.ts'
+import { isSigned, type SealKey } from '../seals/seal-key.ts'
 import { SealsFileRefused, sealEventForm, walkKeys } from '../seals/seals-file.ts'
-import { type SealRecord, recordText } from './seal-record.ts'
+import { recordText, type SealRecord } from './seal-record.ts'
 
 /** What a witness keeps, and what it signs (docs/seals.md). */
 export type WitnessFile = {

@@ -1,5 +1,12 @@
 import type { FourEyesSet, ProposalEvent, ProposedAction } from '../../domain/ledger/approvals.ts'
-import { limitEffectiveDelayMs, operatorOf, proposalIdOf, proposalLifetimeMs, proposedText, proposedSizeMicros } from '../../domain/ledger/decide-approval.ts'
+import {
+  limitEffectiveDelayMs,
+  operatorOf,
+  proposalIdOf,
+  proposalLifetimeMs,
+  proposedSizeMicros,
+  proposedText,
+} from '../../domain/ledger/decide-approval.ts'
 import type { ManualMovement, ManualMovementRecorded } from '../../domain/ledger/manual-movements.ts'
 import type { OrderEvent, RefundDecided } from '../../domain/orders/events.ts'
 import type { LogSealed } from '../../domain/seals/events.ts'

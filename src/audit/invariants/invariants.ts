@@ -1,5 +1,10 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type ReadModel, type ReadModelGroup, type RowKey, createDispatch } from '../../platform/projections/read-model.ts'
+import {
+  createDispatch,
+  type ReadModel,
+  type ReadModelGroup,
+  type RowKey,
+} from '../../platform/projections/read-model.ts'
 import { approvalRules } from './approval-invariants.ts'
 import { authorityRules } from './authority-invariants.ts'
 import { commitmentRules, deliveryRules } from './delivery-invariants.ts'
@@ -90,4 +95,9 @@ export const invariants: ReadModel = {
 }
 
 /** Nobody reads it on a request: large batches cost least, and a seal waits for it. */
-export const invariantGroup: ReadModelGroup = { name: 'laws', models: [invariants], batchWindowMs: 500, maxBatch: 10_000 }
+export const invariantGroup: ReadModelGroup = {
+  name: 'laws',
+  models: [invariants],
+  batchWindowMs: 500,
+  maxBatch: 10_000,
+}

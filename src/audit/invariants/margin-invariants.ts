@@ -1,6 +1,12 @@
 import type { CustomerCharged, CustomerRefunded } from '../../domain/ledger/events.ts'
 import { postingsOf, resellerBook, serviceBook } from '../../domain/ledger/postings.ts'
-import type { OrderCompleted, OrderPaid, OrderPlaced, OrderRefunded, RefundDecided } from '../../domain/orders/events.ts'
+import type {
+  OrderCompleted,
+  OrderPaid,
+  OrderPlaced,
+  OrderRefunded,
+  RefundDecided,
+} from '../../domain/orders/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'

@@ -1,5 +1,5 @@
 import type { AccountCreated } from '../../domain/accounts/events.ts'
-import { type Sale, quote, saleOf } from '../../domain/catalog/pricing.ts'
+import { quote, type Sale, saleOf } from '../../domain/catalog/pricing.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
@@ -7,8 +7,25 @@ import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
-import { applyCatalog, catalogReads, catalogTables, findProduct, isCatalogEvent, productReads } from './priced-catalog.ts'
-import { applySeller, applyTerms, findTerms, isTermsEvent, pricedTermsReads, sellerReads, termsPrefix, termsReads, termsTables } from './priced-terms.ts'
+import {
+  applyCatalog,
+  catalogReads,
+  catalogTables,
+  findProduct,
+  isCatalogEvent,
+  productReads,
+} from './priced-catalog.ts'
+import {
+  applySeller,
+  applyTerms,
+  findTerms,
+  isTermsEvent,
+  pricedTermsReads,
+  sellerReads,
+  termsPrefix,
+  termsReads,
+  termsTables,
+} from './priced-terms.ts'
 import { recordViolation } from './violation.ts'
 
 /** An order that awaits its payment: it may be paid long after it was priced. `sales`: JSON, their digests. */
@@ -146,6 +163,11 @@ export const priceRules: ReadModel = {
     const sale = priceOf(rows, order, Date.parse(event.metadata.recordedAt))
     const problem = typeof sale === 'string' ? sale : differences(order, sale)
     if (problem !== null)
-      recordViolation(rows, event, 'price', `order ${order.orderId} is not what its catalogue gives: ${problem}`)
+      recordViolation(
+        rows,
+        event,
+        'price',
+        `order ${order.orderId} is not what its catalogue gives: ${problem}`,
+      )
   },
 }

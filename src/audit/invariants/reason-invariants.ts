@@ -1,6 +1,11 @@
 import type { DepositEvent, DepositOpened } from '../../domain/deposits/events.ts'
 import { manualStream } from '../../domain/ledger/decide-manual.ts'
-import type { CustomerAdjusted, CustomerCredited, WalletAdjusted, WalletCredited } from '../../domain/ledger/events.ts'
+import type {
+  CustomerAdjusted,
+  CustomerCredited,
+  WalletAdjusted,
+  WalletCredited,
+} from '../../domain/ledger/events.ts'
 import type { ManualMovement, ManualMovementEvent } from '../../domain/ledger/manual-movements.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { centsToMicros } from '../../kernel/money.ts'

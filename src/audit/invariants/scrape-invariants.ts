@@ -1,6 +1,13 @@
 import type { FundsHeld, HoldCaptured, HoldReleased } from '../../domain/ledger/events.ts'
 import type { ScrapeBatchEvent } from '../../domain/scrapers/batches.ts'
-import { type ScrapeEvent, type ScrapeFinished, type ScrapeStarted, holdIdOf, isBilled, isResult } from '../../domain/scrapers/calls.ts'
+import {
+  holdIdOf,
+  isBilled,
+  isResult,
+  type ScrapeEvent,
+  type ScrapeFinished,
+  type ScrapeStarted,
+} from '../../domain/scrapers/calls.ts'
 import type { ScraperPricesSet } from '../../domain/scrapers/price-events.ts'
 import { pricesDigest } from '../../domain/scrapers/prices.ts'
 import { rowName } from '../../domain/scrapers/scraper.ts'

@@ -1,8 +1,20 @@
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
-import { type PaidOrder, decideCancellation, decidePaid, decideRefused, decideScheduledEnd } from '../../domain/subscriptions/decide.ts'
+import {
+  decideCancellation,
+  decidePaid,
+  decideRefused,
+  decideScheduledEnd,
+  type PaidOrder,
+} from '../../domain/subscriptions/decide.ts'
 import type { SubscriptionEvent } from '../../domain/subscriptions/events.ts'
-import { type Subscription, type SubscriptionState, maxOrdersOfPeriod, orderIdOfPeriod, subscriptionFold } from '../../domain/subscriptions/fold.ts'
+import {
+  maxOrdersOfPeriod,
+  orderIdOfPeriod,
+  type Subscription,
+  type SubscriptionState,
+  subscriptionFold,
+} from '../../domain/subscriptions/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'
@@ -161,7 +173,8 @@ const orderProblem = (state: Subscription | null, { details }: PaidOrder): strin
     interval: terms.interval,
     period: terms.period,
   }
-  if (!isSameJson(asked, due)) return `its order is not what was subscribed to: ${describeDifferences(asked, due)}`
+  if (!isSameJson(asked, due))
+    return `its order is not what was subscribed to: ${describeDifferences(asked, due)}`
   return quantity > terms.quantity ? `its order is of ${quantity}, above the ${terms.quantity} of it` : null
 }
 

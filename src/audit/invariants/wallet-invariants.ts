@@ -1,6 +1,18 @@
 import type { AccountCreated } from '../../domain/accounts/events.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
-import { type Posting, customerAccount, customerReceivableAccount, holdsAccount, postingsOf, receivableAccount, resellerBook, serviceBook, serviceDebtAccount, serviceWalletAccount, walletAccount } from '../../domain/ledger/postings.ts'
+import {
+  customerAccount,
+  customerReceivableAccount,
+  holdsAccount,
+  type Posting,
+  postingsOf,
+  receivableAccount,
+  resellerBook,
+  serviceBook,
+  serviceDebtAccount,
+  serviceWalletAccount,
+  walletAccount,
+} from '../../domain/ledger/postings.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
@@ -162,7 +174,12 @@ const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: re
 const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, rows: Rows): void => {
   const before = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
   if (!before.created)
-    recordViolation(rows, event, 'account-unknown', `there is no account ${accountId} at this place of the log`)
+    recordViolation(
+      rows,
+      event,
+      'account-unknown',
+      `there is no account ${accountId} at this place of the log`,
+    )
   let postings: readonly Posting[]
   try {
     postings = postingsOf(event, { accountId, reseller: before.reseller })
@@ -172,7 +189,8 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
     return
   }
   const off = unbalanced(postings)
-  if (off !== null) recordViolation(rows, event, 'postings', `its entry in the book ${off} does not sum to zero`)
+  if (off !== null)
+    recordViolation(rows, event, 'postings', `its entry in the book ${off} does not sum to zero`)
   const wallet: WalletRow = {
     ...before,
     available: before.available - sumOf(postings, serviceBook, walletAccount(accountId)),

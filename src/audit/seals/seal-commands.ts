@@ -1,5 +1,5 @@
-import type { Command } from 'commander'
 import { writeFile } from 'node:fs/promises'
+import type { Command } from 'commander'
 import { pluralize } from '../../kernel/formats.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { ledgerCommand } from '../../platform/cli/options.ts'
@@ -10,8 +10,8 @@ import { refuseUnresolvedViolations } from '../violation-commands.ts'
 import { createDigestStore } from './digests.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import { listSeals, sealsFileOf } from './seal-queries.ts'
-import { SealRefused, openSealing, readSeals, rotateSealKey, chainToHead } from './sealing.ts'
-import { type SealsFile, readSealKey } from './seals-file.ts'
+import { chainToHead, openSealing, readSeals, rotateSealKey, SealRefused } from './sealing.ts'
+import { readSealKey, type SealsFile } from './seals-file.ts'
 
 /**
  * Seals everything that is new. Null: nothing was.

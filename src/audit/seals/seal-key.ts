@@ -1,4 +1,4 @@
-import { type KeyObject, createPrivateKey, createPublicKey, sign, verify } from 'node:crypto'
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import type { LogSealed, SealKeyRotated } from '../../domain/seals/events.ts'
 
 /** The fixed bytes before the key itself in PKCS #8 and SPKI for Ed25519 (RFC 8410). */

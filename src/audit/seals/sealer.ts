@@ -12,7 +12,7 @@ import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import type { LogFeed, LogReader } from '../../platform/projections/feed.ts'
 import { createDigestStore } from './digests.ts'
 import type { SealKey } from './seal-key.ts'
-import { SealRefused, type Sealing, openSealing, sealerLock, chainToHead } from './sealing.ts'
+import { chainToHead, openSealing, type Sealing, SealRefused, sealerLock } from './sealing.ts'
 
 export type SealerDeps = {
   readonly pool: pg.Pool
@@ -118,7 +118,10 @@ export const startSealer = (deps: SealerDeps): Sealer => {
 
   const sealOn = async (reader: LogReader, ended: AbortSignal, signal: AbortSignal): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
-    const sealing = await openSealing({ log, runner, store, key, clock, yieldToCommands: backgroundScheduler.yieldToCommands }, cause())
+    const sealing = await openSealing(
+      { log, runner, store, key, clock, yieldToCommands: backgroundScheduler.yieldToCommands },
+      cause(),
+    )
     try {
       while (!signal.aborted) {
         await gather(sealing, reader, signal)

@@ -1,14 +1,28 @@
-import { type SealAnswer, decideRotation, decideSeal } from '../../domain/seals/decide.ts'
+import { decideRotation, decideSeal, type SealAnswer } from '../../domain/seals/decide.ts'
 import { type LogSealed, type SealKeyRotated, type SealState, sealFold } from '../../domain/seals/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { isSelfSigned, sealStream } from '../../kernel/streams.ts'
-import { type YieldToCommands, noYield, maxYieldMs, yieldWhileOnTime, yieldEvery } from '../../platform/commands/background-scheduler.ts'
+import {
+  maxYieldMs,
+  noYield,
+  type YieldToCommands,
+  yieldEvery,
+  yieldWhileOnTime,
+} from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type DigestPlace, type DigestRun, type DigestStore, createEventDigest, digestBytes, maxRunEvents, startDigest } from './digests.ts'
-import { type SealKey, rotationStatement, sealStatement } from './seal-key.ts'
+import {
+  createEventDigest,
+  type DigestPlace,
+  type DigestRun,
+  type DigestStore,
+  digestBytes,
+  maxRunEvents,
+  startDigest,
+} from './digests.ts'
+import { rotationStatement, type SealKey, sealStatement } from './seal-key.ts'
 
 /** The running digest at the end of a log, with the digests that are not kept yet. */
 export type LogChain = {

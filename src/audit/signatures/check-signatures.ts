@@ -5,7 +5,13 @@ import type { EventMetadata } from '../../kernel/event.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { type IntroducedKey, type SealingKey, createBatchStatement, readIntroduction, stopProblem } from './signing-keys.ts'
+import {
+  createBatchStatement,
+  type IntroducedKey,
+  readIntroduction,
+  type SealingKey,
+  stopProblem,
+} from './signing-keys.ts'
 
 /** A row of `log.signatures`: what one process says of a batch that it wrote. */
 export type SignedBatch = {

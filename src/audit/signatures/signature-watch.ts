@@ -10,7 +10,7 @@ import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
 import { accountOf } from '../invariants/violation.ts'
 import { createSignatureCheck } from './check-signatures.ts'
-import { type IntroducedKey, followSealingKey, keyAfter, readIntroduction } from './signing-keys.ts'
+import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
 
 /** How far a log was checked, and whether its processes signed there. */
 type SignatureCheckpoint = { readonly position: number; readonly signing: boolean }
@@ -40,7 +40,10 @@ const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
 }
 
 /** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
-export const readSignatureCheckpoint = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<SignatureCheckpoint> => {
+export const readSignatureCheckpoint = async (
+  pool: Pick<pg.Pool, 'query'>,
+  logId: string,
+): Promise<SignatureCheckpoint> => {
   const { rows } = await pool.query<SignatureCheckpoint>(
     `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
             coalesce(c.signing, false) as signing

@@ -5,7 +5,7 @@ import type { BatchSigningStopped, ProcessKeyIntroduced } from '../../domain/sea
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import { newEventId, newId } from '../../kernel/ids.ts'
-import { type StreamName, processKeyStream, signingStream } from '../../kernel/streams.ts'
+import { processKeyStream, type StreamName, signingStream } from '../../kernel/streams.ts'
 import { encode } from '../../platform/eventstore/codec.ts'
 import type { AppendItem, Expected } from '../../platform/eventstore/port.ts'
 import type { EventRow } from '../../platform/eventstore/postgres/event-rows.ts'

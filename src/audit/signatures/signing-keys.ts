@@ -3,7 +3,7 @@ import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '
 import { sha256, writeInt8 } from '../../kernel/digest.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { type DigestedEvent, createEventDigest } from '../seals/digests.ts'
+import { createEventDigest, type DigestedEvent } from '../seals/digests.ts'
 import { isSigned, publicKeyObject, rotationIsSigned } from '../seals/seal-key.ts'
 
 /** What the introduction of a process's key signs. Every line ends with a line feed. */

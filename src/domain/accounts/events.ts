@@ -1,5 +1,16 @@
-import { cents, commitment, flag, id, list, oneOf, orAbsent, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  cents,
+  commitment,
+  flag,
+  id,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import { scopes } from '../../kernel/scopes.ts'
 
 /** An `account-{id}` stream. The e-mail and the key's hash stand in the vault, never here. */
@@ -60,7 +71,11 @@ export const keyCapped = defineEvent('KeyCapped', {
   means: 'A key has another cap, or none.',
   fields: { keyId, dailyCapCents, capKeyId },
 })
-export const keyRevoked = defineEvent('KeyRevoked', { stream, means: 'A key works no more.', fields: { keyId } })
+export const keyRevoked = defineEvent('KeyRevoked', {
+  stream,
+  means: 'A key works no more.',
+  fields: { keyId },
+})
 
 export type AccountCreated = EventOf<typeof accountCreated>
 export type AccountBlocked = EventOf<typeof accountBlocked>

@@ -1,4 +1,4 @@
-import { type Product, deliveryOf } from './product.ts'
+import { deliveryOf, type Product } from './product.ts'
 import type { LineInStock } from './targeting.ts'
 
 /** How many addresses that are alike to a buyer can be sold now; carrier and service are null but for mobile. */

@@ -4,7 +4,7 @@ import { sha256 } from '../../kernel/digest.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { canonicalJson, isStorable, storableText } from '../../kernel/json-text.ts'
 import { families } from '../shared/order-terms.ts'
-import { type Problem, catalogProblems } from './catalog-rules.ts'
+import { catalogProblems, type Problem } from './catalog-rules.ts'
 import type { ProductTerms } from './product.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { type ProductTerms, type Tier, isDedicated } from './product.ts'
+import { isDedicated, type ProductTerms, type Tier } from './product.ts'
 
 /** What is wrong in an operator's input: where, what stands there, and what is expected instead. */
 export type Problem = { readonly path: string; readonly value: unknown; readonly expected: string }

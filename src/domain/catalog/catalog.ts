@@ -1,5 +1,5 @@
 import type { Target } from '../shared/order-terms.ts'
-import { type Result, accept, reject } from './catalog-rules.ts'
+import { accept, type Result, reject } from './catalog-rules.ts'
 import type { CatalogState } from './fold.ts'
 import type { DedicatedProduct, Product, Tier } from './product.ts'
 

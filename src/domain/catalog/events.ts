@@ -1,5 +1,5 @@
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { hex, list, objectOf, oneOf, orNull, pastTime, text } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import type { Product } from './product.ts'
 
 /** The `catalog` stream. */

@@ -1,10 +1,10 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../kernel/money.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
-import { type Result, accept, reject } from './catalog-rules.ts'
 import { type RateRequest, unitPriceMicros } from './catalog.ts'
-import { type Product, type Tier, deliveryOf } from './product.ts'
-import { type LineInStock, chooseRate } from './targeting.ts'
+import { accept, type Result, reject } from './catalog-rules.ts'
+import { deliveryOf, type Product, type Tier } from './product.ts'
+import { chooseRate, type LineInStock } from './targeting.ts'
 
 /** What a reseller pays and takes for one product. */
 export type ResellerTerms = {

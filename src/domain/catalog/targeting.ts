@@ -1,7 +1,7 @@
 import type { Target } from '../shared/order-terms.ts'
-import { type Result, accept, reject } from './catalog-rules.ts'
-import { type Rate, type RateRequest, countriesOf, periodsOf, ratesIn, unitPriceMicros } from './catalog.ts'
-import { type DedicatedProduct, type Product, isDedicated } from './product.ts'
+import { countriesOf, periodsOf, type Rate, type RateRequest, ratesIn, unitPriceMicros } from './catalog.ts'
+import { accept, type Result, reject } from './catalog-rules.ts'
+import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 
 /** What `/price` and mobile price lists take when no period is named (docs/http-api.md, "Catalogue and prices"). */
 const standardPeriodDays = 30

@@ -1,5 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { type CommandDecision, type StatesOf, type StreamRefs, applyDecided } from '../../kernel/decider.ts'
+import { applyDecided, type CommandDecision, type StatesOf, type StreamRefs } from '../../kernel/decider.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { depositStream, ledgerStream } from '../../kernel/streams.ts'
 import type { LedgerState } from '../ledger/fold.ts'

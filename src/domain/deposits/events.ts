@@ -1,5 +1,17 @@
-import { type ShapeValue, anyId, cents, group, id, micros, oneOf, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  cents,
+  group,
+  id,
+  micros,
+  oneOf,
+  orNull,
+  pastTime,
+  type ShapeValue,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import type { AccountId, CustomerId, DepositId } from '../../kernel/ids.ts'
 import { providers, railNames } from '../payments/payments.ts'
 import { wholeOrder } from '../shared/order-terms.ts'

@@ -1,5 +1,16 @@
-import { type ShapeValue, either, exactly, flag, group, list, oneOf, orNull, text, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  either,
+  exactly,
+  flag,
+  group,
+  integer,
+  list,
+  oneOf,
+  orNull,
+  type ShapeValue,
+  text,
+} from '../../kernel/event-fields.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 import { families } from '../shared/order-terms.ts'
 import { systems } from './exit-targeting.ts'

@@ -1,4 +1,14 @@
-import { type Line, type System, type Targeting, type TokenProblem, anyTargeting, isAsn, maxStickyMinutes, systems, targetingProblem } from './exit-targeting.ts'
+import {
+  anyTargeting,
+  isAsn,
+  type Line,
+  maxStickyMinutes,
+  type System,
+  systems,
+  type Targeting,
+  type TokenProblem,
+  targetingProblem,
+} from './exit-targeting.ts'
 
 /** What RFC 1929 leaves for a username. */
 const maxUsernameBytes = 255

@@ -1,8 +1,8 @@
 import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
-import { type Decision, type Fold, decided, refused } from '../../kernel/decider.ts'
+import { type Decision, decided, type Fold, refused } from '../../kernel/decider.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { anyId, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 export type FinanceTokenState = {
   readonly name: string

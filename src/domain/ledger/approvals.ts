@@ -1,6 +1,19 @@
 import type { Fold, StreamRef } from '../../kernel/decider.ts'
-import { anyId, cents, either, exactly, group, id, list, oneOf, orAbsent, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  cents,
+  either,
+  exactly,
+  group,
+  id,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
 import { movement } from './manual-movements.ts'
 
@@ -129,7 +142,10 @@ export const proposalFold: Fold<Proposal, ProposalEvent> = {
   },
 }
 
-export const approvalLimitsRef: StreamRef<ApprovalLimits> = { stream: approvalLimitsStream, fold: approvalLimitsFold }
+export const approvalLimitsRef: StreamRef<ApprovalLimits> = {
+  stream: approvalLimitsStream,
+  fold: approvalLimitsFold,
+}
 export const proposalRef = (proposalId: string): StreamRef<Proposal> => ({
   stream: proposalStream(proposalId),
   fold: proposalFold,

@@ -4,7 +4,15 @@ import type { Actor } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { approvalLimitsStream, proposalStream } from '../../kernel/streams.ts'
-import { type ApprovalLimits, type FourEyesSet, type Proposal, type ProposalEvent, type ProposedAction, type ProposedRefund, approvalLimitAt } from './approvals.ts'
+import {
+  type ApprovalLimits,
+  approvalLimitAt,
+  type FourEyesSet,
+  type Proposal,
+  type ProposalEvent,
+  type ProposedAction,
+  type ProposedRefund,
+} from './approvals.ts'
 import { manualStream } from './decide-manual.ts'
 import type { ManualMovement } from './manual-movements.ts'
 
@@ -157,7 +165,9 @@ export const decideApproval = <Answer>(
   }
 }
 
-export type ProposalClosingAnswer = { readonly outcome: 'closed'; readonly now: boolean } | Refused<ApprovalRefusal>
+export type ProposalClosingAnswer =
+  | { readonly outcome: 'closed'; readonly now: boolean }
+  | Refused<ApprovalRefusal>
 
 /** Declined by another operator, withdrawn by whoever proposed it. */
 export const decideClosing = (
@@ -182,9 +192,18 @@ export const decideClosing = (
 }
 
 /** `fromMs`: from then on it holds. */
-export type LimitChangeAnswer = { readonly outcome: 'set'; readonly changed: boolean; readonly fromMs: number }
+export type LimitChangeAnswer = {
+  readonly outcome: 'set'
+  readonly changed: boolean
+  readonly fromMs: number
+}
 
-const setting = (limits: ApprovalLimits, limitCents: number | null, proposalId: string | null, nowMs: number) => {
+const setting = (
+  limits: ApprovalLimits,
+  limitCents: number | null,
+  proposalId: string | null,
+  nowMs: number,
+) => {
   const last = limits.at(-1) ?? { limitCents: null, fromMs: 0 }
   const fromMs = nowMs + limitEffectiveDelayMs
   const event: FourEyesSet = { type: 'FourEyesSet', data: { limitCents, from: isoTime(fromMs), proposalId } }

@@ -1,11 +1,22 @@
 import { refused } from '../../kernel/decider.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { CustomerOrder } from '../shared/order-terms.ts'
-import { type AlreadyApplied, type AlreadyDebited, type InsufficientBalance, type LedgerDecision, type SpendCapReached, insufficientBalance, refuseIfApplied, movementDecision, positive, spendCapReached } from './decide.ts'
+import {
+  type AlreadyApplied,
+  type AlreadyDebited,
+  type InsufficientBalance,
+  insufficientBalance,
+  type LedgerDecision,
+  movementDecision,
+  positive,
+  refuseIfApplied,
+  type SpendCapReached,
+  spendCapReached,
+} from './decide.ts'
 import type { CustomerAdjusted, CustomerCharged, CustomerCredited, CustomerRefunded } from './events.ts'
-import { type LedgerState, customerPurse } from './fold.ts'
+import { customerPurse, type LedgerState } from './fold.ts'
 import { movementKey, recallMovement } from './movements.ts'
-import { type DebtFields, adjust, credit, take } from './purse.ts'
+import { adjust, credit, type DebtFields, take } from './purse.ts'
 import { capKeyOf } from './spend-cap.ts'
 
 /** The customer's credit does not cover the price; whole cents, rounded up. */

@@ -3,13 +3,19 @@ import type { DomainEvent } from '../../kernel/event.ts'
 import { type AccountId, deriveId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { remembersSince } from '../../kernel/recent-ids.ts'
-import { type StreamName, accountStream, depositStream, ledgerStream } from '../../kernel/streams.ts'
+import { accountStream, depositStream, ledgerStream, type StreamName } from '../../kernel/streams.ts'
 import { decideBlock } from '../accounts/decide.ts'
 import type { AccountState } from '../accounts/fold.ts'
+import {
+  type AlreadyApplied,
+  decideAdjustment,
+  decideCredit,
+  type InsufficientBalance,
+  type LedgerDecision,
+} from './decide.ts'
 import { decideCustomerAdjustment } from './decide-customer.ts'
-import { type AlreadyApplied, type InsufficientBalance, type LedgerDecision, decideAdjustment, decideCredit } from './decide.ts'
 import type { CustomerAdjusted, WalletAdjusted, WalletCredited } from './events.ts'
-import { type LedgerState, customerPurse } from './fold.ts'
+import { customerPurse, type LedgerState } from './fold.ts'
 import type { ManualMovement, ManualMovementEvent, ManualState } from './manual-movements.ts'
 import { customerMovementOf, movementOf } from './movements.ts'
 

@@ -1,10 +1,18 @@
-import { type Decision, type Refused, decided, refused } from '../../kernel/decider.ts'
+import { type Decision, decided, type Refused, refused } from '../../kernel/decider.ts'
 import { assertSafe, centsToMicros, micros, microsToCentsFloor } from '../../kernel/money.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
-import type { FundsHeld, HoldCaptured, HoldReleased, LedgerEvent, WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
+import type {
+  FundsHeld,
+  HoldCaptured,
+  HoldReleased,
+  LedgerEvent,
+  WalletAdjusted,
+  WalletCredited,
+  WalletDebited,
+} from './events.ts'
 import type { LedgerState } from './fold.ts'
 import { type Movement, movementKey, recallMovement } from './movements.ts'
-import { type DebtFields, adjust, credit, take } from './purse.ts'
+import { adjust, credit, type DebtFields, take } from './purse.ts'
 import { capKeyOf, spentMicros } from './spend-cap.ts'
 
 /** What a decision on a wallet gives: the one fact that happens, or why nothing does. */

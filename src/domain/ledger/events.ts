@@ -1,5 +1,14 @@
-import { type ShapeValue, anyId, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  id,
+  micros,
+  oneOf,
+  orAbsent,
+  orNull,
+  type ShapeValue,
+  text,
+} from '../../kernel/event-fields.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { adjustmentReasons, customerAdjustmentReasons } from './manual-movements.ts'
 import { debtFields, walletDebtFields } from './purse.ts'
@@ -89,7 +98,12 @@ export const customerAdjusted = defineEvent('CustomerAdjusted', {
 })
 export type CustomerAdjusted = EventOf<typeof customerAdjusted>
 
-export const customerEventDefinitions = [customerCredited, customerCharged, customerRefunded, customerAdjusted] as const
+export const customerEventDefinitions = [
+  customerCredited,
+  customerCharged,
+  customerRefunded,
+  customerAdjusted,
+] as const
 export type CustomerEvent = EventOf<(typeof customerEventDefinitions)[number]>
 
 /** The money events of a `ledger-{account}` stream. */

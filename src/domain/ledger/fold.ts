@@ -3,13 +3,29 @@ import type { Fold } from '../../kernel/decider.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { joinJsonMembers } from '../../kernel/json-text.ts'
 import { assertSafe } from '../../kernel/money.ts'
-import { type Remembered, type RememberedJson, emptyRemembered, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import {
+  emptyRemembered,
+  type Remembered,
+  type RememberedJson,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedText,
+} from '../../kernel/recent-ids.ts'
 import { ledgerStream } from '../../kernel/streams.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type { CustomerEvent, HeldFor, LedgerEvent } from './events.ts'
-import { type Movements, customerMovementOf, movementOf, movementsAfter } from './movements.ts'
-import { type Purse, emptyPurse } from './purse.ts'
-import { type Spend, type SpendJson, capKeyOf, emptySpend, dropExpiredSpend, recordSpend, spendFromJson, spendToJson } from './spend-cap.ts'
+import { customerMovementOf, type Movements, movementOf, movementsAfter } from './movements.ts'
+import { emptyPurse, type Purse } from './purse.ts'
+import {
+  capKeyOf,
+  dropExpiredSpend,
+  emptySpend,
+  recordSpend,
+  type Spend,
+  type SpendJson,
+  spendFromJson,
+  spendToJson,
+} from './spend-cap.ts'
 
 type Snapshot = Purse & {
   readonly heldMicros: number

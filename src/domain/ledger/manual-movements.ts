@@ -1,6 +1,17 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { anyId, either, exactly, group, id, micros, oneOf, orAbsent, orNull, text } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent, defineEventOf } from '../../kernel/event.ts'
+import { defineEvent, defineEventOf, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  either,
+  exactly,
+  group,
+  id,
+  micros,
+  oneOf,
+  orAbsent,
+  orNull,
+  text,
+} from '../../kernel/event-fields.ts'
 
 /** Why money of a wallet is adjusted: by an operator's word, or because a payer's bank took a payment back. */
 export const adjustmentReasons = ['correction', 'goodwill', 'chargeback'] as const
@@ -85,7 +96,11 @@ export const manualMovementWithdrawn = defineEvent('ManualMovementWithdrawn', {
 })
 export type ManualMovementWithdrawn = EventOf<typeof manualMovementWithdrawn>
 
-export const manualEventDefinitions = [manualMovementRecorded, manualMovementApplied, manualMovementWithdrawn] as const
+export const manualEventDefinitions = [
+  manualMovementRecorded,
+  manualMovementApplied,
+  manualMovementWithdrawn,
+] as const
 export type ManualMovementEvent = EventOf<(typeof manualEventDefinitions)[number]>
 
 /** Where a movement by hand stands; null for a reference that was never used. */

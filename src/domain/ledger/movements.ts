@@ -1,6 +1,6 @@
-import { type Remembered, dropExpired, findRemembered, remember } from '../../kernel/recent-ids.ts'
+import { dropExpired, findRemembered, type Remembered, remember } from '../../kernel/recent-ids.ts'
 import type { CustomerEvent, LedgerEvent } from './events.ts'
-import { type Purse, debtChangeOfAdjustment, debtChangeOfCredit, walletDebtChangeOf } from './purse.ts'
+import { debtChangeOfAdjustment, debtChangeOfCredit, type Purse, walletDebtChangeOf } from './purse.ts'
 
 /** How much each event moves: the wallet's available part, the open holds, the account's debt. */
 export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: number } => {

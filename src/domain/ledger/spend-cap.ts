@@ -1,4 +1,4 @@
-import { List, Map as ImmutableMap } from 'immutable'
+import { Map as ImmutableMap, List } from 'immutable'
 import type { OrderDetails } from '../shared/order-terms.ts'
 
 /**

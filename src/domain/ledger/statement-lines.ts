@@ -1,6 +1,6 @@
-import { type Decided, type Fold, decided } from '../../kernel/decider.ts'
+import { type Decided, decided, type Fold } from '../../kernel/decider.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { micros, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
 import { deriveId } from '../../kernel/ids.ts'
 import { type StreamName, statementStream } from '../../kernel/streams.ts'
 

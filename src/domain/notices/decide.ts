@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { type Decision, type Fold, decided, refused } from '../../kernel/decider.ts'
-import { type NoticeEvent, type NoticePublished, audiences, noticeKinds } from './events.ts'
+import { type Decision, decided, type Fold, refused } from '../../kernel/decider.ts'
+import { audiences, type NoticeEvent, type NoticePublished, noticeKinds } from './events.ts'
 import { dateForms, namesDate } from './notice-dates.ts'
 
 const maxTitleLength = 200

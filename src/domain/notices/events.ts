@@ -1,5 +1,5 @@
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 /** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
 export const noticeKinds = [

@@ -1,4 +1,4 @@
-import { isTime, isoTime } from '../../kernel/clock.ts'
+import { isoTime, isTime } from '../../kernel/clock.ts'
 
 const months = 'january february march april may june july august september october november december'.split(
   ' ',

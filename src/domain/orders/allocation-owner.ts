@@ -2,15 +2,21 @@ import type { Fold } from '../../kernel/decider.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { findRemembered } from '../../kernel/recent-ids.ts'
-import { type StreamName, planStream, stockStream } from '../../kernel/streams.ts'
+import { planStream, type StreamName, stockStream } from '../../kernel/streams.ts'
 import { ledgerRef } from '../ledger/fold.ts'
 import { decidePlanOrder, decideWithdrawal, recordRefusal as refusePlan } from '../plans/decide.ts'
 import { type PlanState, planFold } from '../plans/fold.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
-import { decideAllocation, decideExtension, decideRelease, extensionsOf, recordRefusal as refuseStock } from '../stock/decide.ts'
+import {
+  decideAllocation,
+  decideExtension,
+  decideRelease,
+  extensionsOf,
+  recordRefusal as refuseStock,
+} from '../stock/decide.ts'
 import { type StockState, stockFold } from '../stock/fold.ts'
 import type { AllocationRefusalReason } from './events.ts'
-import { type Refund, orderRef } from './fold.ts'
+import { orderRef, type Refund } from './fold.ts'
 
 /** What the arbiter told an order. */
 export type AllocationResult =
@@ -99,5 +105,9 @@ export const allocationOwnerOf = (order: OrderDetails): AllocationOwner<any> =>
 export const orderStreams = (order: Omit<OrderDetails, 'createdAt'>) => {
   // When it was made names no stream.
   const { stream, fold } = allocationOwnerOf(order as OrderDetails)
-  return { ledger: ledgerRef(order.accountId), allocationOwner: { stream, fold }, order: orderRef(order.orderId) }
+  return {
+    ledger: ledgerRef(order.accountId),
+    allocationOwner: { stream, fold },
+    order: orderRef(order.orderId),
+  }
 }

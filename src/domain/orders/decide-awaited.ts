@@ -4,11 +4,11 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import { ledgerStream, orderStream } from '../../kernel/streams.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
-import { type LedgerState, customerPurse } from '../ledger/fold.ts'
+import { customerPurse, type LedgerState } from '../ledger/fold.ts'
 import { movementKey, recallMovement } from '../ledger/movements.ts'
-import { type OrderDetails, isCustomerOrder } from '../shared/order-terms.ts'
+import { isCustomerOrder, type OrderDetails } from '../shared/order-terms.ts'
 import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
-import { type OrderStates, decidePayment, placedEvents, dropEmptyAppends } from './decide-placement.ts'
+import { decidePayment, dropEmptyAppends, type OrderStates, placedEvents } from './decide-placement.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
@@ -125,7 +125,11 @@ export const decideAwaited = (
     return put('held', heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }])
   }
   const balanceCents = microsToCentsFloor(payment.availableAfterMicros)
-  const facts = orderEventDefinitions(states, awaited, placedEvents(order, balanceCents, allocation.verdict, true))
+  const facts = orderEventDefinitions(
+    states,
+    awaited,
+    placedEvents(order, balanceCents, allocation.verdict, true),
+  )
   return {
     payment: payment.events,
     appends: [

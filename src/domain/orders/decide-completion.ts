@@ -5,9 +5,9 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
-import { type OrderStates, paidEvent, placedEvents, dropEmptyAppends } from './decide-placement.ts'
+import { dropEmptyAppends, type OrderStates, paidEvent, placedEvents } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
-import { type NeedsEvidence, type RefundEvidence, noEvidence } from './extended-rentals.ts'
+import { type NeedsEvidence, noEvidence, type RefundEvidence } from './extended-rentals.ts'
 import { type Order, orderAfter } from './fold.ts'
 import { settleRefund } from './land-refund.ts'
 
@@ -86,7 +86,9 @@ export const decideCompletion = (
   if (settlement.kind === 'needs') return { appends: [], answer: settlement }
   return {
     appends: [
-      ...(allocation.isRecorded ? [] : [{ stream: allocationOwner.stream, events: [allocationOwner.recordRefusal(reason)] }]),
+      ...(allocation.isRecorded
+        ? []
+        : [{ stream: allocationOwner.stream, events: [allocationOwner.recordRefusal(reason)] }]),
       { stream: orderStream(orderId), events },
       ...settlement.appends,
     ],

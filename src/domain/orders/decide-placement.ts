@@ -2,11 +2,17 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { Appends, CommandDecision } from '../../kernel/decider.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { ledgerStream, orderStream } from '../../kernel/streams.ts'
+import {
+  type DebitRefusal,
+  decideDebit,
+  type InsufficientBalance,
+  type LedgerDecision,
+  type SpendCapReached,
+} from '../ledger/decide.ts'
 import { type CustomerCreditInsufficient, decideCustomerCharge } from '../ledger/decide-customer.ts'
-import { type DebitRefusal, type InsufficientBalance, type LedgerDecision, type SpendCapReached, decideDebit } from '../ledger/decide.ts'
 import type { CustomerCharged, WalletDebited } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
-import { type OrderDetails, isCustomerOrder } from '../shared/order-terms.ts'
+import { isCustomerOrder, type OrderDetails } from '../shared/order-terms.ts'
 import { type AllocationOwner, type AllocationResult, allocationOwnerOf } from './allocation-owner.ts'
 import type { AllocationRefusalReason, OrderEvent } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
@@ -138,4 +144,5 @@ export const decidePlacement = (
 }
 
 /** Streams of appends that carry no events are left out: an append of nothing is refused by the log. */
-export const dropEmptyAppends = (appends: Appends): Appends => appends.filter(({ events }) => events.length > 0)
+export const dropEmptyAppends = (appends: Appends): Appends =>
+  appends.filter(({ events }) => events.length > 0)

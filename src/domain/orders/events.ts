@@ -1,5 +1,16 @@
-import { cents, flag, id, list, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  cents,
+  flag,
+  id,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  pastTime,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 import { stockRefusals } from '../stock/events.ts'

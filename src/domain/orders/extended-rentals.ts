@@ -1,6 +1,6 @@
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { AllocationOwner } from './allocation-owner.ts'
-import { type Order, type Refund, decidedRefundCents, decidedRefundCostCents } from './fold.ts'
+import { decidedRefundCents, decidedRefundCostCents, type Order, type Refund } from './fold.ts'
 
 /**
  * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By

@@ -1,4 +1,4 @@
-import { type Fold, applyDecided } from '../../kernel/decider.ts'
+import { applyDecided, type Fold } from '../../kernel/decider.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import type { OrderDetails, ShownDetails } from '../shared/order-terms.ts'

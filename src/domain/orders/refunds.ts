@@ -5,8 +5,15 @@ import { orderStream } from '../../kernel/streams.ts'
 import { type AllocationOwner, allocationOwnerOf } from './allocation-owner.ts'
 import type { OrderStates } from './decide-placement.ts'
 import type { OrderEvent } from './events.ts'
-import { type ExtendedSince, type NeedsEvidence, type RefundEvidence, extendedSince, noEvidence, paidExtensions } from './extended-rentals.ts'
-import { type Order, type Refund, decidedRefundCents, decidedRefundCostCents, orderAfter } from './fold.ts'
+import {
+  type ExtendedSince,
+  extendedSince,
+  type NeedsEvidence,
+  noEvidence,
+  paidExtensions,
+  type RefundEvidence,
+} from './extended-rentals.ts'
+import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, type Refund } from './fold.ts'
 import { settleRefund } from './land-refund.ts'
 
 /**

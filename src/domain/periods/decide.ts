@@ -1,5 +1,5 @@
 import type { CommandDecision } from '../../kernel/decider.ts'
-import { type Period, closingDelayMs, endOfPeriodMs } from '../../kernel/months.ts'
+import { closingDelayMs, endOfPeriodMs, type Period } from '../../kernel/months.ts'
 import { periodStream } from '../../kernel/streams.ts'
 import type { PeriodClosed, PeriodCutOff, PeriodState } from './events.ts'
 

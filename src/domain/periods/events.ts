@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { anyId, hex, orAbsent, orNull, pastTime, text, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { anyId, hex, integer, orAbsent, orNull, pastTime, text } from '../../kernel/event-fields.ts'
 
 /** The `period-{yyyy-mm}` stream. The cut-off comes first. */
 const stream = 'period-{yyyy-mm}'

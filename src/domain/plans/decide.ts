@@ -2,7 +2,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { findRemembered } from '../../kernel/recent-ids.ts'
 import type { OrderDetails } from '../shared/order-terms.ts'
 import type { PlanEvent } from './events.ts'
-import { type PlanAnswer, type PlanState, isLow, thresholdPct } from './fold.ts'
+import { isLow, type PlanAnswer, type PlanState, thresholdPct } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 

@@ -1,5 +1,16 @@
-import { anyId, exactly, id, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  exactly,
+  id,
+  integer,
+  oneOf,
+  orAbsent,
+  orNull,
+  pastTime,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 
 /** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. */
 const stream = 'plan-{plan}'

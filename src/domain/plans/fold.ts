@@ -2,7 +2,16 @@ import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Fold } from '../../kernel/decider.ts'
 import { joinJsonMembers } from '../../kernel/json-text.ts'
-import { type Remembered, type RememberedJson, emptyRemembered, dropExpired, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
+import {
+  dropExpired,
+  emptyRemembered,
+  type Remembered,
+  type RememberedJson,
+  remember,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedText,
+} from '../../kernel/recent-ids.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 
 /** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */

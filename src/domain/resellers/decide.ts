@@ -2,10 +2,10 @@ import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import { countriesOf, createCatalog, periodsOf } from '../catalog/catalog.ts'
 import type { CatalogState } from '../catalog/fold.ts'
-import { type Product, isDedicated } from '../catalog/product.ts'
+import { isDedicated, type Product } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
 import type { RetailPrice, Shop, TermsEvent } from './events.ts'
-import { type BotRef, type GatewayRef, type Terms, samePriced } from './fold.ts'
+import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
 
 /** Off the list price, in basis points: at 10,000 nothing would be left to pay. */
 export const maxDiscountBp = 9_999

@@ -1,5 +1,15 @@
-import { type ShapeValue, commitment, exactly, list, micros, oneOf, orNull, text, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  commitment,
+  exactly,
+  integer,
+  list,
+  micros,
+  oneOf,
+  orNull,
+  type ShapeValue,
+  text,
+} from '../../kernel/event-fields.ts'
 import { providers, resellerRails } from '../payments/payments.ts'
 
 /** A `terms-{reseller}` stream: what a reseller pays, asks and shows. Credentials stand in the vault, under `reference`. */

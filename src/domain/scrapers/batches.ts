@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { type ShapeValue, id, micros, text, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { id, integer, micros, type ShapeValue, text } from '../../kernel/event-fields.ts'
 import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
 import { scrapeBatchStream } from '../../kernel/streams.ts'
 

@@ -1,6 +1,20 @@
-import { type Fold, applyDecided } from '../../kernel/decider.ts'
-import { type ShapeValue, flag, group, hex, id, micros, number, oneOf, orAbsent, orNull, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { applyDecided, type Fold } from '../../kernel/decider.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  flag,
+  group,
+  hex,
+  id,
+  integer,
+  micros,
+  number,
+  oneOf,
+  orAbsent,
+  orNull,
+  type ShapeValue,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import type { AccountId, ScrapeId } from '../../kernel/ids.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
 
@@ -103,7 +117,9 @@ export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scra
 const holdForm = /^(scr_[0-9a-f]{32})\.([1-9]\d{0,3})$/
 
 /** The try that a hold is for; null for a hold of something else. */
-export const attemptOfHold = (holdId: string): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
+export const attemptOfHold = (
+  holdId: string,
+): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
   const [, scrapeId, attempt] = holdForm.exec(holdId) ?? []
   return scrapeId === undefined ? null : { scrapeId: scrapeId as ScrapeId, attempt: Number(attempt) }
 }

@@ -1,10 +1,19 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { Appends, CommandDecision } from '../../kernel/decider.ts'
 import { ledgerStream, scrapeStream } from '../../kernel/streams.ts'
-import { type InsufficientBalance, decideCapture, decideHold, decideRelease } from '../ledger/decide.ts'
+import { decideCapture, decideHold, decideRelease, type InsufficientBalance } from '../ledger/decide.ts'
 import type { HoldCaptured, HoldReleased } from '../ledger/events.ts'
 import type { LedgerState } from '../ledger/fold.ts'
-import { type Scrape, type ScrapeFinished, type ScrapeStarted, type ScrapeState, holdIdOf, isBilled, isResult, scrapeAfter } from './calls.ts'
+import {
+  holdIdOf,
+  isBilled,
+  isResult,
+  type Scrape,
+  type ScrapeFinished,
+  type ScrapeStarted,
+  type ScrapeState,
+  scrapeAfter,
+} from './calls.ts'
 
 export type ScrapeStates = { readonly scrape: ScrapeState; readonly ledger: LedgerState }
 
@@ -85,7 +94,10 @@ export const decideStart = (
 export type AttemptEnd = Pick<ScrapeFinished['data'], 'outcome' | 'body' | 'cached' | 'creditsCharged'>
 
 /** How the try stands ended: by this ending, or by one that came before it. */
-export type FinishAnswer = { readonly finished: ScrapeFinished['data'] | null; readonly isOwnAttempt: boolean }
+export type FinishAnswer = {
+  readonly finished: ScrapeFinished['data'] | null
+  readonly isOwnAttempt: boolean
+}
 
 /** What the end of a try does to its hold; none where that was done before, or no hold was made. */
 const endHold = (

@@ -1,5 +1,5 @@
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { group, hex, list, micros, text } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
 
 export const scraperPricesSet = defineEvent('ScraperPricesSet', {
   stream: 'scrapers',

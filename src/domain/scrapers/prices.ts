@@ -1,10 +1,10 @@
-import { type Decided, type Fold, decided } from '../../kernel/decider.ts'
+import { type Decided, decided, type Fold } from '../../kernel/decider.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import { canonicalJson } from '../../kernel/json-text.ts'
 import { scraperPricesStream } from '../../kernel/streams.ts'
 import type { ScraperPricesSet } from './price-events.ts'
-import { scrapers } from './scraper-table.ts'
 import { rowName } from './scraper.ts'
+import { scrapers } from './scraper-table.ts'
 
 export type ScraperPrices = ScraperPricesSet['data']
 

@@ -9,7 +9,7 @@ import { tiktok } from './rows/tiktok.ts'
 import { twitter } from './rows/twitter.ts'
 import { web } from './rows/web.ts'
 import { youtube } from './rows/youtube.ts'
-import { type ScraperRow, rowName } from './scraper.ts'
+import { rowName, type ScraperRow } from './scraper.ts'
 
 /** Every scraper that is sold, by platform and operation in the order of the alphabet. */
 export const scrapers: readonly ScraperRow[] = [

@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
-import { anyId, hex, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { anyId, hex, integer, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'

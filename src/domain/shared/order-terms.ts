@@ -1,4 +1,19 @@
-import { type ShapeValue, anyId, cents, exactly, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
+import {
+  anyId,
+  cents,
+  exactly,
+  group,
+  id,
+  integer,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  pastTime,
+  type ShapeValue,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../../kernel/ids.ts'
 import { intervals } from './billing-interval.ts'
 
@@ -116,7 +131,9 @@ export const orderFields = {
   quantity: integer('units of the product', 'above 0', 'how many'),
   target,
   bytes: orNull(integer('bytes', 'above 0', 'what a `gateway_gb` order adds; null for other shapes')),
-  periodDays: orNull(integer('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes')),
+  periodDays: orNull(
+    integer('days', 'above 0', 'how long a `gateway_time` plan runs; null for other shapes'),
+  ),
   planId: orNull(id<PlanId>('pln', 'the plan that it opens or adds to; null for addresses')),
   proxyIds: list(
     id<ProxyId>('prx', 'a rental'),

@@ -1,6 +1,13 @@
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { SignInMethod } from '../../kernel/event.ts'
-import type { AccountViewed, ActConfirmed, PersonEvent, SessionEnded, StaffRole, WorkRetryAsked } from './events.ts'
+import type {
+  AccountViewed,
+  ActConfirmed,
+  PersonEvent,
+  SessionEnded,
+  StaffRole,
+  WorkRetryAsked,
+} from './events.ts'
 import type { PersonState } from './fold.ts'
 
 /** Passkeys of one person at once. */

@@ -1,5 +1,5 @@
+import { defineEvent, type EventOf, signInMethods } from '../../kernel/event.ts'
 import { anyId, id, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent, signInMethods } from '../../kernel/event.ts'
 
 /** What a member of the staff may be granted; customers and resellers have their pages by their account. */
 export const staffRoles = ['finance', 'operator'] as const

@@ -4,8 +4,16 @@ import { type ProxyId, proxyIdOf } from '../../kernel/ids.ts'
 import { ofOneNetwork } from '../../kernel/ip-address.ts'
 import { findRemembered } from '../../kernel/recent-ids.ts'
 import type { OrderDetails, Target } from '../shared/order-terms.ts'
-import type { AddressReplaced, AddressesReleased, Allocation, ReplaceReason, StockEvent, StockRefusal, StockedAddress } from './events.ts'
-import { type Rental, type StockAnswer, type StockState, poolKey, replacementsMs } from './fold.ts'
+import type {
+  AddressesReleased,
+  AddressReplaced,
+  Allocation,
+  ReplaceReason,
+  StockEvent,
+  StockedAddress,
+  StockRefusal,
+} from './events.ts'
+import { poolKey, type Rental, replacementsMs, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 /** Released addresses rest before they are sold again (docs/http-api.md, "Orders"). */
@@ -92,8 +100,11 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
 }
 
 /** An extension keeps what is the account's, is not released and has not reached its end. */
-export const isActiveRentalOf = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
-  rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
+export const isActiveRentalOf = (
+  rental: Rental | undefined,
+  accountId: string,
+  nowMs: number,
+): rental is Rental => rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
 
 /**
  * Prolongs each rental that the order names by its period, from the rental's own end; refuses with `rental_ended` when

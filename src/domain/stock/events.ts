@@ -1,5 +1,19 @@
-import { type ShapeValue, anyId, flag, group, id, list, oneOf, orAbsent, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import {
+  anyId,
+  flag,
+  group,
+  id,
+  integer,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  pastTime,
+  type ShapeValue,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { endpointProtocols } from '../shared/endpoint-fields.ts'
 

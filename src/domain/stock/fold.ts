@@ -1,9 +1,25 @@
-import { List, Map as ImmutableMap } from 'immutable'
+import { Map as ImmutableMap, List } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { joinJsonMembers } from '../../kernel/json-text.ts'
-import { type Remembered, type RememberedJson, emptyRemembered, dropExpired, remember, rememberedCount, rememberedFromJson, rememberedText } from '../../kernel/recent-ids.ts'
-import type { AddressEvent, EndpointsChanged, ReplaceReason, StockEvent, StockRefusal, StockedAddress } from './events.ts'
+import {
+  dropExpired,
+  emptyRemembered,
+  type Remembered,
+  type RememberedJson,
+  remember,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedText,
+} from '../../kernel/recent-ids.ts'
+import type {
+  AddressEvent,
+  EndpointsChanged,
+  ReplaceReason,
+  StockEvent,
+  StockedAddress,
+  StockRefusal,
+} from './events.ts'
 
 /** Where an address is in stock; null when it never was. */
 export type AddressState = {

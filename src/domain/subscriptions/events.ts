@@ -1,5 +1,5 @@
-import { cents, exactly, id, list, orNull, pastTime, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf } from '../../kernel/event.ts'
+import { cents, exactly, id, integer, list, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 import { interval, period, target } from '../shared/order-terms.ts'
 
 /** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. */

@@ -1,6 +1,6 @@
-import { type Fold, applyDecided } from '../../kernel/decider.ts'
+import { applyDecided, type Fold } from '../../kernel/decider.ts'
 import type { Actor } from '../../kernel/event.ts'
-import { type AccountId, type OrderId, type SubscriptionId, deriveId } from '../../kernel/ids.ts'
+import { type AccountId, deriveId, type OrderId, type SubscriptionId } from '../../kernel/ids.ts'
 import { subscriptionStream } from '../../kernel/streams.ts'
 import type { SubscriptionEvent, SubscriptionStarted } from './events.ts'
 

@@ -1,6 +1,12 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decision, decided, refused } from '../../kernel/decider.ts'
-import type { DeliveryEvent, DisablingReason, EndpointEvent, Subscription, WebhookEnqueued } from './events.ts'
+import type {
+  DeliveryEvent,
+  DisablingReason,
+  EndpointEvent,
+  Subscription,
+  WebhookEnqueued,
+} from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
 /** docs/http-api.md, "Webhooks and notices": active endpoints of one account. */
@@ -74,7 +80,11 @@ export const decideRemoval = (state: EndpointsState, ref: EndpointRef): Endpoint
   state.has(ref.endpointId) ? decided({ type: 'EndpointRemoved', data: { ...ref } }) : refused('not_found')
 
 /** Nothing is sent any more. An endpoint that is disabled or removed already stays as it is. */
-export const decideDisabling = (state: EndpointsState, ref: EndpointRef, why: DisablingReason): EndpointDecision =>
+export const decideDisabling = (
+  state: EndpointsState,
+  ref: EndpointRef,
+  why: DisablingReason,
+): EndpointDecision =>
   state.get(ref.endpointId)?.status === 'active'
     ? decided({ type: 'EndpointDisabled', data: { ...ref, ...why } })
     : decided()

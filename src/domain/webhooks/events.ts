@@ -1,5 +1,17 @@
-import { anyId, commitment, id, list, objectOf, oneOf, orAbsent, orNull, text, time, integer } from '../../kernel/event-fields.ts'
-import { type EventOf, type RecordedEvent, defineEvent } from '../../kernel/event.ts'
+import { defineEvent, type EventOf, type RecordedEvent } from '../../kernel/event.ts'
+import {
+  anyId,
+  commitment,
+  id,
+  integer,
+  list,
+  objectOf,
+  oneOf,
+  orAbsent,
+  orNull,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 
 /** Every event that an endpoint can subscribe to, in the order of docs/http-api.md, "Webhooks and notices". */
 export const webhookEvents = [
@@ -182,7 +194,11 @@ export type DeliveryCanceled = EventOf<typeof deliveryCanceled>
 export const outcomeEventDefinitions = [deliverySucceeded, deliveryAbandoned, deliveryCanceled] as const
 export type DeliveryOutcome = EventOf<(typeof outcomeEventDefinitions)[number]>
 
-export const deliveryEventDefinitions = [webhookEnqueued, webhookRequeued, ...outcomeEventDefinitions] as const
+export const deliveryEventDefinitions = [
+  webhookEnqueued,
+  webhookRequeued,
+  ...outcomeEventDefinitions,
+] as const
 export type DeliveryEvent = EventOf<(typeof deliveryEventDefinitions)[number]>
 
 export type FinishedStatus = 'succeeded' | 'abandoned' | 'canceled'

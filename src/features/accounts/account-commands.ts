@@ -1,14 +1,28 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { type AccountState, type KeyState, isKeyActive } from '../../domain/accounts/fold.ts'
+import { type AccountState, isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, type Column, dollars, fields, table } from '../../platform/cli/output.ts'
+import {
+  CliMisuse,
+  type CliOutput,
+  CliRefusal,
+  type Column,
+  dollars,
+  fields,
+  table,
+} from '../../platform/cli/output.ts'
 import { createWallets } from '../wallet/wallet-service.ts'
-import { type AccountsRefusal, type AccountsResult, type Block, blockOf, createAccounts } from './account-service.ts'
+import {
+  type AccountsRefusal,
+  type AccountsResult,
+  type Block,
+  blockOf,
+  createAccounts,
+} from './account-service.ts'
 import { accountOfEmail, emailOf, listAccounts } from './account-vault.ts'
 import { lastUses } from './key-uses.ts'
 
@@ -216,7 +230,9 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
     .option('--reason <text>', 'stands in the log for ever: name no person', 'operator')
     .action(
       cli.action(async (context, accountId: AccountId, options: { reason: string }) => {
-        const { changed } = requireDone(await createAccounts(context).block(accountId, options.reason, context))
+        const { changed } = requireDone(
+          await createAccounts(context).block(accountId, options.reason, context),
+        )
         return {
           json: { accountId, blocked: true, changed },
           text: changed ? `blocked ${accountId}` : `${accountId} was blocked already`,

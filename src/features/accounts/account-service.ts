@@ -1,15 +1,26 @@
 import type pg from 'pg'
-import { type AccountDecision, type AccountRefusal, type KeyIssue, decideBlock, decideCap, decideCreation, decideIssue, decideRevocation, decideRoll, decideUnblock } from '../../domain/accounts/decide.ts'
+import {
+  type AccountDecision,
+  type AccountRefusal,
+  decideBlock,
+  decideCap,
+  decideCreation,
+  decideIssue,
+  decideRevocation,
+  decideRoll,
+  decideUnblock,
+  type KeyIssue,
+} from '../../domain/accounts/decide.ts'
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import { type AccountState, accountRef } from '../../domain/accounts/fold.ts'
 import { refused } from '../../kernel/decider.ts'
-import { type Cause, type RecordedEvent, actorText } from '../../kernel/event.ts'
+import { actorText, type Cause, type RecordedEvent } from '../../kernel/event.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { accountStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/handle.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { accountOfKey, claimEmail, dropKey, storeKey } from './account-vault.ts'

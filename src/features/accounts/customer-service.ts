@@ -1,12 +1,12 @@
-import { LRUCache } from 'lru-cache'
 import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { storeCustomer } from './customer-vault.ts'
 
 /**

@@ -5,7 +5,7 @@ import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, listOf, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { expiryOf, instantOption, nameOption } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, fields, table } from '../../platform/cli/output.ts'
-import { type ShownKey, capText, requireDone, keyColumns, messageOf, shownKeys } from './account-commands.ts'
+import { capText, keyColumns, messageOf, requireDone, type ShownKey, shownKeys } from './account-commands.ts'
 import { createAccounts } from './account-service.ts'
 import { accountsWithKeys } from './account-vault.ts'
 import { parseNetworks } from './api-key.ts'
@@ -74,7 +74,9 @@ const create = async (context: CliContext, options: CreateOptions): Promise<CliO
   const { account: accountId, scopes, name = null, dailyCapCents = null, networks = null } = options
   const expiresAtMs = expiryOf(context, options)
   const issue = { accountId, scopes, name, dailyCapCents, networks }
-  const { keyId, key } = requireDone(await createAccounts(context).issueKey({ ...issue, expiresAtMs }, context))
+  const { keyId, key } = requireDone(
+    await createAccounts(context).issueKey({ ...issue, expiresAtMs }, context),
+  )
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
   const shown = {
     key: keyId,

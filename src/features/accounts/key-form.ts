@@ -1,5 +1,5 @@
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { choicesOf, type FormInput, fieldOf, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { parseCents } from '../../platform/ui/text.ts'
 import { parseNetworks } from './api-key.ts'
@@ -42,7 +42,8 @@ export const parseKeyForm = (
   const cap = parseCap(typed.text('cap'))
   const days = daysOf(typed.text('days'))
   const networksText = typed.text('networks')
-  const networks = networksText === '' ? { networks: null } : parseNetworks(networksText.replaceAll(/\s+/g, ','))
+  const networks =
+    networksText === '' ? { networks: null } : parseNetworks(networksText.replaceAll(/\s+/g, ','))
   const known = scopes.filter((scope): scope is Scope => scope === 'buy' || scope === 'scrape')
   const problems: Problems = {
     ...((name.length > maxName || /\p{C}/u.test(name)) && {

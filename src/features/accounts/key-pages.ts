@@ -1,15 +1,29 @@
 import type { CustomerDeps } from '../../app/console-pages.ts'
-import { type KeyState, isKeyActive } from '../../domain/accounts/fold.ts'
+import { isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { KeyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, choicesOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import type { AccountsRefusal } from './account-service.ts'
-import { capField, parseCap, capProblem, daysField, parseKeyForm, keyFields } from './key-form.ts'
+import { capField, capProblem, daysField, keyFields, parseCap, parseKeyForm } from './key-form.ts'
 import { lastUses } from './key-uses.ts'
 
 type Key = KeyState & { readonly keyId: KeyId }

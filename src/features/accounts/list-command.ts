@@ -58,7 +58,10 @@ const requireAccount = async (context: CliContext, account: AccountId): Promise<
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
 }
 
-const requireMade = async ({ pool }: CliContext, { owner }: Pick<ListedResource<object>, 'owner'>): Promise<void> => {
+const requireMade = async (
+  { pool }: CliContext,
+  { owner }: Pick<ListedResource<object>, 'owner'>,
+): Promise<void> => {
   if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
 }
 
@@ -100,7 +103,11 @@ const show = async <Row extends object>(
 }
 
 /** Adds `list --account ID [--status STATUS] [--limit N] [--offset N]` and `show ID` to a command. */
-export const registerListCommands = <Row extends object>(command: Command, cli: Cli, things: ListedResource<Row>): void => {
+export const registerListCommands = <Row extends object>(
+  command: Command,
+  cli: Cli,
+  things: ListedResource<Row>,
+): void => {
   const { name, one, exampleId, statuses } = things
   const exampleThing = exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')
   const listing = command

@@ -11,7 +11,14 @@ import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createMeter } from '../plans/meter-traffic.ts'
 import { approvalNeeded, approvalRefusal, parseReference, refusalOf } from '../wallet/wallet-commands.ts'
 import { maxCents } from '../wallet/wallet-service.ts'
-import { createProposals, limitText, proposalsAfter, readProposal, statusOf, whatText } from './approval-service.ts'
+import {
+  createProposals,
+  limitText,
+  proposalsAfter,
+  readProposal,
+  statusOf,
+  whatText,
+} from './approval-service.ts'
 
 const jsonOf = (row: ProposalRow, nowMs: number) => ({
   proposalId: row.proposal_id,
@@ -145,7 +152,11 @@ const setting = async (context: CliContext): Promise<CliOutput> => {
   }
 }
 
-const noteOption = ['--note <text>', 'why: it stands in the log for ever, name no person', parseReference] as const
+const noteOption = [
+  '--note <text>',
+  'why: it stands in the log for ever, name no person',
+  parseReference,
+] as const
 
 /** `four-eyes show|set` and `proposals list|show|approve|decline|withdraw` */
 export const registerProposals = (program: Command, cli: Cli): void => {

@@ -3,11 +3,25 @@ import type { OperatorDeps } from '../../app/console-pages.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/trail-pages.ts'
 import { isReference, proposalPath } from '../wallet/wallet-service.ts'

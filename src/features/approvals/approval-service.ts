@@ -1,13 +1,27 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
-import { type ApprovalLimits, type ProposalEvent, type ProposedAction, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type ProposalClosingAnswer, type ApprovalAnswer, type LimitChangeAnswer, decideClosing, decideLimit, decideLimitApproval } from '../../domain/ledger/decide-approval.ts'
+import {
+  type ApprovalLimits,
+  approvalLimitsRef,
+  type ProposalEvent,
+  type ProposedAction,
+  proposalRef,
+} from '../../domain/ledger/approvals.ts'
+import {
+  type ApprovalAnswer,
+  type ApprovalRefusal,
+  decideClosing,
+  decideLimit,
+  decideLimitApproval,
+  type LimitChangeAnswer,
+  type ProposalClosingAnswer,
+} from '../../domain/ledger/decide-approval.ts'
 import type { ManualAnswer } from '../../domain/ledger/decide-manual.ts'
 import type { RefundAnswer } from '../../domain/orders/refunds.ts'
 import { type Refused, refused } from '../../kernel/decider.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
-import { type OrderId, type PlanId, newId } from '../../kernel/ids.ts'
+import { newId, type OrderId, type PlanId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { proposalStream } from '../../kernel/streams.ts'
 import { dollars } from '../../platform/cli/output.ts'
@@ -82,7 +96,12 @@ export const createProposals = (deps: {
       }
       if (what.kind === 'refund') {
         const { orderId, refundId } = what
-        const refund = { orderId: orderId as OrderId, refundId, request: refundRequestOf(what), approving: true }
+        const refund = {
+          orderId: orderId as OrderId,
+          refundId,
+          request: refundRequestOf(what),
+          approving: true,
+        }
         const answer = await refundOrder(deps, { ...refund, ...cause })
         if (answer === null || answer.kind === 'four_eyes') throw new Error(`${proposalId} refunds no order`)
         return answer.kind === 'not_approved' ? refused(answer.refusal) : { of: 'refund', answer }

@@ -4,9 +4,16 @@ import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { type Migrations, checksumOf } from '../../platform/postgres/migrate.ts'
+import { checksumOf, type Migrations } from '../../platform/postgres/migrate.ts'
 import { transact } from '../../platform/postgres/transaction.ts'
-import { type BackupEnd, type BackupHead, BackupRefused, type SequenceLine, type TableLine, endOfRows } from './create-backup.ts'
+import {
+  type BackupEnd,
+  type BackupHead,
+  BackupRefused,
+  endOfRows,
+  type SequenceLine,
+  type TableLine,
+} from './create-backup.ts'
 
 /** What a backup tells, line by line; rows are raw lines of `copy`, with their ends, many at a time. */
 export type BackupPart =

@@ -1,10 +1,25 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { parseCatalog } from '../../domain/catalog/catalog-file.ts'
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
-import { type Problems, type FormInput, hiddenOf, keyField, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  hiddenOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  textAreaOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText } from '../../platform/ui/text.ts'
 import { createCatalogService, orderedProducts } from './import-catalog.ts'

@@ -1,6 +1,11 @@
-import { type StockCount, lineInStock, orderableCountries } from '../../domain/catalog/availability.ts'
+import { lineInStock, orderableCountries, type StockCount } from '../../domain/catalog/availability.ts'
 import { countriesOf, periodsOf } from '../../domain/catalog/catalog.ts'
-import { type GatewayGbProduct, type GatewayTimeProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import {
+  type GatewayGbProduct,
+  type GatewayTimeProduct,
+  isDedicated,
+  type Product,
+} from '../../domain/catalog/product.ts'
 import { chooseRate } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays } from '../../domain/shared/billing-interval.ts'
 import type { Target } from '../../domain/shared/order-terms.ts'

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { CatalogRow } from '../../../projections/catalog.ts'
 import { type Catalog, createCatalog } from '../../domain/catalog/catalog.ts'
 import { emptyCatalog } from '../../domain/catalog/fold.ts'
-import { type LiveRows, createLiveRows } from '../../platform/projections/live.ts'
+import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 
 /** The catalogue in memory: no request waits for a query. */

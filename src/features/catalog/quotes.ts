@@ -1,8 +1,8 @@
-import { type LiveStock, type StockCount, lineInStock, noStock } from '../../domain/catalog/availability.ts'
-import type { Result } from '../../domain/catalog/catalog-rules.ts'
+import { type LiveStock, lineInStock, noStock, type StockCount } from '../../domain/catalog/availability.ts'
 import { productOfOrder, quotable } from '../../domain/catalog/catalog.ts'
-import { type Quote, type TermsOf, quantityOf, quote } from '../../domain/catalog/pricing.ts'
-import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import type { Result } from '../../domain/catalog/catalog-rules.ts'
+import { type Quote, quantityOf, quote, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { numberOf, parseQuery } from '../../domain/catalog/targeting.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -53,7 +53,10 @@ export const createQuotes = (deps: {
   readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
 }) => {
-  const stockOf = async (product: Product, { caller, after }: QuoteContext): Promise<readonly StockCount[]> => {
+  const stockOf = async (
+    product: Product,
+    { caller, after }: QuoteContext,
+  ): Promise<readonly StockCount[]> => {
     if (!isDedicated(product)) return noStock
     await deps.reads.settledHere(caller.accountId, after ?? 0)
     return deps.stock.of(product.id)

@@ -1,16 +1,26 @@
 import { z } from 'zod'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import { type Catalog, quotable } from '../../domain/catalog/catalog.ts'
-import { type TermsOf, quantityOf } from '../../domain/catalog/pricing.ts'
-import { type DedicatedProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { quantityOf, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { type DedicatedProduct, isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { numberOf, parseListQuery } from '../../domain/catalog/targeting.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { OptionsSchema, PriceListSchema, ProductListSchema, ProductSchema, QuoteSchema, optionsExample, priceListExample, productExample, quoteExample } from './catalog-schemas.ts'
+import {
+  OptionsSchema,
+  optionsExample,
+  PriceListSchema,
+  ProductListSchema,
+  ProductSchema,
+  priceListExample,
+  productExample,
+  QuoteSchema,
+  quoteExample,
+} from './catalog-schemas.ts'
 import { createQuotes } from './quotes.ts'
-import { requireAccepted, createProductViews, optionsView, priceListView, quoteView } from './views.ts'
+import { createProductViews, optionsView, priceListView, quoteView, requireAccepted } from './views.ts'
 
 const params = z.object({
   id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),

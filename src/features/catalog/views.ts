@@ -1,8 +1,22 @@
-import { type LiveStock, type StockCount, freeCount, hasFreeStock, isAvailable, noStock, orderableCountries } from '../../domain/catalog/availability.ts'
+import {
+  freeCount,
+  hasFreeStock,
+  isAvailable,
+  type LiveStock,
+  noStock,
+  orderableCountries,
+  type StockCount,
+} from '../../domain/catalog/availability.ts'
+import { type Catalog, countriesOf, periodsOf, type Rate, ratesIn } from '../../domain/catalog/catalog.ts'
 import type { CatalogRefusal, Result } from '../../domain/catalog/catalog-rules.ts'
-import { type Catalog, type Rate, countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
-import { type Quote, type ResellerTerms, figuresOf } from '../../domain/catalog/pricing.ts'
-import { type DedicatedProduct, type MobileProduct, type Product, deliveryOf, isDedicated } from '../../domain/catalog/product.ts'
+import { figuresOf, type Quote, type ResellerTerms } from '../../domain/catalog/pricing.ts'
+import {
+  type DedicatedProduct,
+  deliveryOf,
+  isDedicated,
+  type MobileProduct,
+  type Product,
+} from '../../domain/catalog/product.ts'
 import { targetingFields } from '../../domain/catalog/targeting.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { countryOf } from '../../kernel/countries.ts'
@@ -108,7 +122,8 @@ export const quoteView = (product: Product, quote: Quote, stock: readonly StockC
   currency: quote.currency,
   billingType: quote.billingType,
   available:
-    product.state === 'active' && (quote.target === null || hasFreeStock(stock, quote.target, quote.quantity)),
+    product.state === 'active' &&
+    (quote.target === null || hasFreeStock(stock, quote.target, quote.quantity)),
   ...(quote.target !== null && { targeting: metaOf(quote.target) }),
   ...(quote.reseller !== null && {
     yourCostCents: quote.reseller.yourCostCents,

@@ -1,7 +1,7 @@
 import { type LiveStock, noStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Visit, openPage, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
 import { amountText, dollarText, perText } from '../../platform/ui/text.ts'
 import { productView } from '../catalog/views.ts'
 

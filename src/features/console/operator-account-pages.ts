@@ -5,12 +5,36 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { afterOf, afterText, parseCents, countText, dollarText, idText, microsText, stateText, timeText } from '../../platform/ui/text.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  countText,
+  dollarText,
+  idText,
+  microsText,
+  parseCents,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import { blockOf } from '../accounts/account-service.ts'
 import { accountsAfter, emailOf } from '../accounts/account-vault.ts'
 import { linkedText } from '../finance/trail-pages.ts'

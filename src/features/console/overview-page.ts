@@ -7,7 +7,14 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type ShownAccount, goTo, personPage, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  type ConsolePage,
+  goTo,
+  personPage,
+  type ShownAccount,
+  show,
+} from '../../platform/ui/page.ts'
 import { barsOf } from '../../platform/ui/plot.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, dollarText, timeText } from '../../platform/ui/text.ts'

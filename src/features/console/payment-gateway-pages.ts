@@ -1,15 +1,30 @@
 import { findDeposit } from '../../../projections/deposits.ts'
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
-import { type Rail, floorCents } from '../../domain/payments/payments.ts'
+import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import { requestFingerprint } from '../../kernel/digest.ts'
 import { depositIdOf } from '../../kernel/ids.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { type BadgeTone, countText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
@@ -203,7 +218,13 @@ const test = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) =>
         accountId,
         customerId: null,
         idempotencyKey: typed.key,
-        fingerprint: requestFingerprint({ method: 'POST', path: root, productId: '', body, customerId: null }),
+        fingerprint: requestFingerprint({
+          method: 'POST',
+          path: root,
+          productId: '',
+          body,
+          customerId: null,
+        }),
         amountCents: body.amount_cents,
         rail,
         returnUrl: `${deps.origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,

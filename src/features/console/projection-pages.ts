@@ -3,12 +3,27 @@ import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { GroupHealth } from '../../platform/projections/projection-runner.ts'
-import { differenceText } from '../../platform/projections/rebuild-tables.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
-import { type Problems, type FormInput, choicesOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { differenceText } from '../../platform/projections/rebuild-tables.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type LongRun, createLongRuns, followingRuns, progressBar } from '../../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../platform/ui/page.ts'
+import { createLongRuns, followingRuns, type LongRun, progressBar } from '../../platform/ui/long-runs.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { type BadgeTone, countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/trail-pages.ts'

@@ -6,14 +6,21 @@ import { canonicalIp } from '../../kernel/ip-address.ts'
 import { parsePosition } from '../../kernel/log-position.ts'
 import { addressStream } from '../../kernel/streams.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
-import { fieldOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, fieldOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PageOutcome, type PersonVisit, goTo, personPage, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PageOutcome,
+  type PersonVisit,
+  personPage,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { resellerOfCustomer } from '../accounts/customer-vault.ts'
-import { linkedText } from '../finance/trail-pages.ts'
 import { resourceIds, resourceKind } from '../finance/trail.ts'
+import { linkedText } from '../finance/trail-pages.ts'
 
 const maxLength = 254
 

@@ -1,10 +1,17 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, problemsOf } from '../../platform/ui/form.ts'
+import { type FormInput, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { type DeadItem, depthOf, listDead } from '../../platform/work/queue-operations.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'

@@ -8,7 +8,7 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { createTally } from '../../platform/work/tally.ts'
 import type { LiveGateway } from '../payments/payment-port.ts'
-import { claimDeposit, storePayUrl, readDepositUrls, releaseDeposit } from './deposit-urls.ts'
+import { claimDeposit, readDepositUrls, releaseDeposit, storePayUrl } from './deposit-urls.ts'
 import { schedulePolling } from './poll-schedule.ts'
 import { type DepositSettlement, depositRef } from './settle-deposit.ts'
 

@@ -56,4 +56,8 @@ const deposits: ListedResource<Shown> = {
 
 /** `deposits list|show` */
 export const registerDeposits = (program: Command, cli: Cli): void =>
-  registerListCommands(program.command('deposits').description('list deposits and look at them'), cli, deposits)
+  registerListCommands(
+    program.command('deposits').description('list deposits and look at them'),
+    cli,
+    deposits,
+  )

@@ -9,11 +9,28 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemOfRefusal, problemsOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  parseWholeCents,
+  problemOfRefusal,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { amountText, parseCents, dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
+import { amountText, dollarText, idText, microsText, parseCents, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from './deposit-record.ts'
 
 const path = '/console/top-up'

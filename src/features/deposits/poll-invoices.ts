@@ -3,12 +3,12 @@ import type { Logger } from 'pino'
 import { pollUntilMs } from '../../domain/deposits/fold.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
 import { GatewayUnavailable } from '../payments/payment-port.ts'
 import { type Deposits, invoiceTimeMs } from './deposit-service.ts'
-import { type PollItem, scheduleMissingPolls, pollQueue, pollSchedule } from './poll-schedule.ts'
+import { type PollItem, pollQueue, pollSchedule, scheduleMissingPolls } from './poll-schedule.ts'
 
 /** It reads a row of every deposit: a second or so for a million. */
 const findUnwatchedEveryMs = 60 * 60_000

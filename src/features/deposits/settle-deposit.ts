@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { type Crediting, creditingOf } from '../../domain/deposits/credit-payment.ts'
-import { type ReportedInvoice, decideFailure, decideReceipt } from '../../domain/deposits/decide.ts'
+import { decideFailure, decideReceipt, type ReportedInvoice } from '../../domain/deposits/decide.ts'
 import type { DepositFailed } from '../../domain/deposits/events.ts'
 import { type Deposit, type DepositState, depositFold } from '../../domain/deposits/fold.ts'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
@@ -12,7 +12,7 @@ import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { Orderable } from '../catalog/quotes.ts'
-import { GatewayUnavailable, type Gateways } from '../payments/payment-port.ts'
+import { type Gateways, GatewayUnavailable } from '../payments/payment-port.ts'
 
 export type DepositSettlement = {
   /** The deposit as the log has it now, or null. */

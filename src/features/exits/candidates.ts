@@ -1,6 +1,6 @@
 import type { Coverage, ExitTerms } from '../../domain/exits/events.ts'
 import type { Targeting, TokenProblem } from '../../domain/exits/exit-targeting.ts'
-import { type Template, createTemplate } from '../../domain/exits/username-template.ts'
+import { createTemplate, type Template } from '../../domain/exits/username-template.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
 import type { Login } from '../../platform/vault/logins.ts'

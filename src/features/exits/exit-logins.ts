@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
-import { type Logins, createLogins } from '../../platform/vault/logins.ts'
+import { createLogins, type Logins } from '../../platform/vault/logins.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
 
 /**

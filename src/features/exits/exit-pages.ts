@@ -1,12 +1,19 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import type { ExitState } from '../../domain/exits/events.ts'
-import { type Problems, type FormInput, hiddenOf, problemsOf } from '../../platform/ui/form.ts'
+import { type FormInput, hiddenOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { type ListedExit, endpointOf, exitsAfter } from './exit-service.ts'
+import { endpointOf, exitsAfter, type ListedExit } from './exit-service.ts'
 
 const path = '/console/operator/exits'
 

@@ -1,7 +1,14 @@
 import type pg from 'pg'
-import { type ExitDecision, type ImportAnswer, type StateAnswer, decideImport, decideState, maxExitsPerEvent } from '../../domain/exits/decide.ts'
+import {
+  decideImport,
+  decideState,
+  type ExitDecision,
+  type ImportAnswer,
+  maxExitsPerEvent,
+  type StateAnswer,
+} from '../../domain/exits/decide.ts'
 import type { ExitState, ExitTerms, ExitVia } from '../../domain/exits/events.ts'
-import { type ExitsState, type KnownExit, exitsFold } from '../../domain/exits/fold.ts'
+import { type ExitsState, exitsFold, type KnownExit } from '../../domain/exits/fold.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { exitsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'

@@ -4,7 +4,13 @@ import type { Problem } from '../../domain/catalog/catalog-rules.ts'
 import type { Coverage, ExitTerms, ExitVia, Location } from '../../domain/exits/events.ts'
 import { isLocation, maxAsn, slugOf, systems } from '../../domain/exits/exit-targeting.ts'
 import { templateProblem } from '../../domain/exits/username-template.ts'
-import { endpointHost, endpointPort, endpointProtocols, endpointSecret, shownAt } from '../../domain/shared/endpoint-fields.ts'
+import {
+  endpointHost,
+  endpointPort,
+  endpointProtocols,
+  endpointSecret,
+  shownAt,
+} from '../../domain/shared/endpoint-fields.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'

@@ -4,10 +4,10 @@ import type { ExitRow } from '../../../projections/exits.ts'
 import type { ExitTerms } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 import { type Poller, startPoller } from '../../platform/work/worklist.ts'
-import { type Candidate, type ExitIndex, candidatesOf, indexOf } from './candidates.ts'
-import { type ExitHealth, deadOnAllMachinesSql } from './exit-health.ts'
+import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
+import { deadOnAllMachinesSql, type ExitHealth } from './exit-health.ts'
 import type { ExitLogins } from './exit-logins.ts'
-import { type StickySessions, pinOf } from './sticky-sessions.ts'
+import { pinOf, type StickySessions } from './sticky-sessions.ts'
 
 /** What the sandbox says of its exits: one record, `exits`, that a start of it replaces. */
 export type SandboxExits = {

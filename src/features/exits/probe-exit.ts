@@ -1,7 +1,7 @@
-import ipaddr from 'ipaddr.js'
-import { type Socket, connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
+import ipaddr from 'ipaddr.js'
 import type { ExitVia } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
@@ -42,7 +42,10 @@ export type StickySessions = {
    * null proposes nothing. All processes get the same answer: the first one's. Where Postgres does not answer within half a
    * second, this process goes on with its own proposal.
    */
-  pin(session: SessionRef, propose: (former: SessionPin | null) => ProposedPin | null): Promise<SessionPin | null>
+  pin(
+    session: SessionRef,
+    propose: (former: SessionPin | null) => ProposedPin | null,
+  ): Promise<SessionPin | null>
   /** Its exit failed for good. */
   fail(session: SessionRef): void
   /** Another process released or failed these, or gave them their next exit after that. */

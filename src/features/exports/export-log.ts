@@ -6,7 +6,15 @@ import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { createGatewayNames } from '../finance/gateway-names.ts'
 import { type Moment, refuseMomentPastHead } from '../finance/moment.ts'
-import { type ExportHead, type Format, type JournalFormat, type JournalWriter, beancountWriter, csvWriter, hledgerWriter } from './journal-formats.ts'
+import {
+  beancountWriter,
+  csvWriter,
+  type ExportHead,
+  type Format,
+  hledgerWriter,
+  type JournalFormat,
+  type JournalWriter,
+} from './journal-formats.ts'
 import { createJsonlWriter } from './jsonl.ts'
 
 export type ExportOptions = {

@@ -2,9 +2,16 @@ import type { FinanceDeps } from '../../app/console-pages.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { choicesOf, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { choicesOf, emptyFormInput, fieldOf, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PageOutcome, type PersonVisit, personPage, show, displayNameOf } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  type PageOutcome,
+  type PersonVisit,
+  personPage,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { bookForms } from '../finance/book-accounts.ts'

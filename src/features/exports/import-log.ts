@@ -2,7 +2,14 @@ import type { FileHandle } from 'node:fs/promises'
 import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes, expectedFrom } from '../../platform/eventstore/append-checks.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
-import { type Append, type AppendItem, type EventLog, type NewEvent, type StoredEvent, maxAppendBytes } from '../../platform/eventstore/port.ts'
+import {
+  type Append,
+  type AppendItem,
+  type EventLog,
+  maxAppendBytes,
+  type NewEvent,
+  type StoredEvent,
+} from '../../platform/eventstore/port.ts'
 import { type JsonlBatch, NoExport, readJsonl } from './jsonl.ts'
 
 /** The log is not one that this file can be imported into; nothing was written. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
-import { type RecordedEvent, actorText } from '../../kernel/event.ts'
+import { actorText, type RecordedEvent } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
@@ -9,7 +9,14 @@ import { ledgerCommand, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { bookForms } from './book-accounts.ts'
 import { momentAction, momentOption, namedOrOther, openReader } from './command-input.ts'
-import { type Explanation, type ExplainedEvent, explainEntry, explainPositions, explainResource, orderIn } from './explain.ts'
+import {
+  type ExplainedEvent,
+  type Explanation,
+  explainEntry,
+  explainPositions,
+  explainResource,
+  orderIn,
+} from './explain.ts'
 import { accountText } from './gateway-names.ts'
 import { closingMicros } from './journal-sums.ts'
 import { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'

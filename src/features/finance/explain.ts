@@ -3,11 +3,11 @@ import { isStatementLine, ledgerOf } from '../../domain/finance/entries.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { type StreamName, accountStream, catalogStream, termsStream } from '../../kernel/streams.ts'
+import { accountStream, catalogStream, type StreamName, termsStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { withGateways } from './gateway-names.ts'
-import { type JournalPosting, entryAt } from './journal-entries.ts'
+import { entryAt, type JournalPosting } from './journal-entries.ts'
 import { findTrail } from './trail.ts'
 
 /** Something that was in force when an order was decided, and the event that put it in force. */

@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { inFormat, ledgerCommand, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { type ReportOptions, momentAction, names, openReader, withReportOptions } from './command-input.ts'
-import { type ReportRange, isReversedRange, isRange } from './reader.ts'
-import { type Report, TooManyLines, reports } from './reports.ts'
+import { momentAction, names, openReader, type ReportOptions, withReportOptions } from './command-input.ts'
+import { isRange, isReversedRange, type ReportRange } from './reader.ts'
+import { type Report, reports, TooManyLines } from './reports.ts'
 
 type Given = ReportOptions & { readonly depth?: number }
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type AccountFilter, type Range, legsOf } from './journal-sums.ts'
+import { type AccountFilter, legsOf, type Range } from './journal-sums.ts'
 
 /** What an entry was for, and who caused it. */
 export type EntryLine = {

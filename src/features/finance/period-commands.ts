@@ -4,11 +4,24 @@ import { pluralize } from '../../kernel/formats.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { type Period, parsePeriod } from '../../kernel/months.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { type Format, formatOption, inFormat, ledgerCommand, withExamples } from '../../platform/cli/options.ts'
+import {
+  type Format,
+  formatOption,
+  inFormat,
+  ledgerCommand,
+  withExamples,
+} from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { type PeriodReport, reportCsv } from './period-report.ts'
-import { type ClosedPeriod, type OnProgress, PeriodDiffers, PeriodRefused, type PeriodStatus, createPeriods } from './period-service.ts'
+import {
+  type ClosedPeriod,
+  createPeriods,
+  type OnProgress,
+  PeriodDiffers,
+  PeriodRefused,
+  type PeriodStatus,
+} from './period-service.ts'
 
 const periodOption = (text: string): Period => {
   const period = parsePeriod(text)

@@ -1,11 +1,17 @@
 import { hash } from 'node:crypto'
-import { type Entry, createEntryStream } from '../../domain/finance/entries.ts'
-import { type Posting, fundingAccount, adjustmentRevenueAccount, serviceBook, serviceDebtAccount } from '../../domain/ledger/postings.ts'
+import { createEntryStream, type Entry } from '../../domain/finance/entries.ts'
+import {
+  adjustmentRevenueAccount,
+  fundingAccount,
+  type Posting,
+  serviceBook,
+  serviceDebtAccount,
+} from '../../domain/ledger/postings.ts'
 import type { PeriodClosed } from '../../domain/periods/events.ts'
 import { csv } from '../../kernel/csv.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { plainDollars } from '../../kernel/money.ts'
-import { type Period, endOfPeriodMs, nextPeriod, periodOf } from '../../kernel/months.ts'
+import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../kernel/months.ts'
 
 /**
  * Which accounts the books had when a month was closed: a closing without a number was made in the first chart, where a

@@ -1,12 +1,19 @@
 import { decideClose, decideCutOff } from '../../domain/periods/decide.ts'
 import { type PeriodClosed, type PeriodEvent, periodFold } from '../../domain/periods/events.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
-import { type Period, endOfPeriodMs, periodOf, periodsThrough } from '../../kernel/months.ts'
+import { endOfPeriodMs, type Period, periodOf, periodsThrough } from '../../kernel/months.ts'
 import { periodStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type PeriodReport, closedOf, closingsOf, createPeriodFold, differenceOf, inChartOf } from './period-report.ts'
+import {
+  closedOf,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  inChartOf,
+  type PeriodReport,
+} from './period-report.ts'
 
 export type PeriodsDeps = {
   readonly log: EventLog
@@ -103,11 +110,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     throw new Error(`the log ends before ${[...wanted].join(', ')} is over`)
   }
 
-  const statuses = async (
-    first: Period,
-    last: Period,
-    nowMs: number,
-  ): Promise<readonly PeriodStatus[]> => {
+  const statuses = async (first: Period, last: Period, nowMs: number): Promise<readonly PeriodStatus[]> => {
     const periods = periodsThrough(first, last)
     const streams = await log.readStreams(
       periods.map((period) => ({ stream: periodStream(period), from: 0 })),

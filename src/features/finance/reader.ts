@@ -5,7 +5,7 @@ import { readGatewayNames, withGateways } from './gateway-names.ts'
 import { listLines, timeOfLastEntry } from './journal-entries.ts'
 import { type AccountFilter, sumAccounts, sumBelow, sumByDay, totalsOf } from './journal-sums.ts'
 import type { Moment, Moments } from './moment.ts'
-import { type BookSums, type Span, byBook } from './trial-balance.ts'
+import { type BookSums, byBook, type Span } from './trial-balance.ts'
 
 /** Which part of the log is asked for: all up to a moment, or a half-open range of moments. */
 export type ReportRange = {
@@ -59,13 +59,21 @@ export const createFinanceReader = ({
     },
 
     /** An account and those below it. */
-    async account(asked: ReportRange, head: number, account: { readonly book: string; readonly account: string }) {
+    async account(
+      asked: ReportRange,
+      head: number,
+      account: { readonly book: string; readonly account: string },
+    ) {
       const span = await spanOf(asked, head)
       return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
     },
 
     /** What an account and those below it moved, by day (UTC) and account. */
-    async byDay(asked: ReportRange, head: number, account: { readonly book: string; readonly account: string }) {
+    async byDay(
+      asked: ReportRange,
+      head: number,
+      account: { readonly book: string; readonly account: string },
+    ) {
       const span = await spanOf(asked, head)
       return { span, days: await sumByDay(pool, rangeOf(span), account) }
     },

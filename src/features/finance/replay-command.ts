@@ -1,7 +1,13 @@
 import type { Command } from 'commander'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
-import { type Format, formatOption, inFormat, ledgerCommand, withExamples } from '../../platform/cli/options.ts'
+import {
+  type Format,
+  formatOption,
+  inFormat,
+  ledgerCommand,
+  withExamples,
+} from '../../platform/cli/options.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'

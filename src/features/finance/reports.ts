@@ -2,9 +2,16 @@ import type pg from 'pg'
 import type { z } from 'zod'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
-import { type ReportRange, type FinanceReader, isRange } from './reader.ts'
-import { AccountBalance, AccountStatement, TrialBalance, examples } from './route-schemas.ts'
-import { accountBalanceJson, spanText, sumsTable, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
+import { type FinanceReader, isRange, type ReportRange } from './reader.ts'
+import { AccountBalance, AccountStatement, examples, TrialBalance } from './route-schemas.ts'
+import {
+  accountBalanceJson,
+  spanText,
+  sumsTable,
+  trialBalanceCsv,
+  trialBalanceJson,
+  trialBalanceText,
+} from './trial-balance.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
 

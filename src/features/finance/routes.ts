@@ -10,10 +10,10 @@ import type { Progress } from '../../platform/projections/progress.ts'
 import { createAccountLookup } from './book-accounts.ts'
 import { entriesOfOrder } from './journal-entries.ts'
 import { createJournalHead } from './journal-sums.ts'
-import { MomentPastHead, createMoments } from './moment.ts'
-import { type ReportRange, createFinanceReader, isReversedRange } from './reader.ts'
+import { createMoments, MomentPastHead } from './moment.ts'
+import { createFinanceReader, isReversedRange, type ReportRange } from './reader.ts'
 import { type Report, reports } from './reports.ts'
-import { OrderEntries, reportRangeQuery, bookQuery, depthQuery, examples } from './route-schemas.ts'
+import { bookQuery, depthQuery, examples, OrderEntries, reportRangeQuery } from './route-schemas.ts'
 
 type ReportRangeQuery = { as_of?: ReportRange['asOf']; from?: ReportRange['from']; to?: ReportRange['to'] }
 

@@ -2,7 +2,14 @@ import { type Command, Option } from 'commander'
 import { type FinanceTokenRefusal, isTokenActive } from '../../domain/finance/tokens.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { expiryOf, financeCommand, groupCommand, instantOption, nameOption, withExamples } from '../../platform/cli/options.ts'
+import {
+  expiryOf,
+  financeCommand,
+  groupCommand,
+  instantOption,
+  nameOption,
+  withExamples,
+} from '../../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { createFinanceTokenService } from './token-service.ts'
 
@@ -59,7 +66,10 @@ const registerIssue = (token: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, options: IssueOptions) => {
         const expiresAtMs = expiryOf(context, options)
-        const issued = await createFinanceTokenService(context).issue({ name: options.name, expiresAtMs }, context)
+        const issued = await createFinanceTokenService(context).issue(
+          { name: options.name, expiresAtMs },
+          context,
+        )
         if (issued.outcome === 'refused') throw refusalOf(issued.refusal, '')
         const { tokenId, token: secret } = issued
         const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
@@ -98,14 +108,16 @@ export const registerFinanceTokens = (program: Command, cli: Cli): void => {
     .action(
       cli.action(async (context) => {
         const nowMs = context.clock()
-        const tokens = [...(await createFinanceTokenService(context).read(context))].map(([tokenId, state]) => ({
-          tokenId,
-          name: state.name,
-          prefix: state.displayPrefix,
-          issuedAt: isoTime(state.issuedAtMs),
-          expiresAt: state.expiresAtMs === null ? null : isoTime(state.expiresAtMs),
-          state: state.revoked ? 'revoked' : isTokenActive(state, nowMs) ? 'works' : 'expired',
-        }))
+        const tokens = [...(await createFinanceTokenService(context).read(context))].map(
+          ([tokenId, state]) => ({
+            tokenId,
+            name: state.name,
+            prefix: state.displayPrefix,
+            issuedAt: isoTime(state.issuedAtMs),
+            expiresAt: state.expiresAtMs === null ? null : isoTime(state.expiresAtMs),
+            state: state.revoked ? 'revoked' : isTokenActive(state, nowMs) ? 'works' : 'expired',
+          }),
+        )
         const text = table(
           tokens,
           [

@@ -1,11 +1,19 @@
 import type pg from 'pg'
-import { type FinanceTokenEvent, type FinanceTokenRefusal, type FinanceTokens, decideTokenIssue, decideTokenRevocation, financeTokenFold, isTokenActive } from '../../domain/finance/tokens.ts'
+import {
+  decideTokenIssue,
+  decideTokenRevocation,
+  type FinanceTokenEvent,
+  type FinanceTokenRefusal,
+  type FinanceTokens,
+  financeTokenFold,
+  isTokenActive,
+} from '../../domain/finance/tokens.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause, RecordedEvent } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import { financeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/handle.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { FinanceCaller, FinanceDirectory } from '../../platform/http/auth.ts'

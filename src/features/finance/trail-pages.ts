@@ -9,10 +9,10 @@ import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../platform/ui/page.ts'
 import type { Role } from '../../platform/ui/session.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
+import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { factsText, orderText } from './explain-command.ts'
-import { type Explanation, type ExplainedEvent, explainEntry, explainResource, orderIn } from './explain.ts'
 import { accountText } from './gateway-names.ts'
-import { type Moments, MomentPastHead, momentForms, parseMoment } from './moment.ts'
+import { MomentPastHead, type Moments, momentForms, parseMoment } from './moment.ts'
 import { resourceIds, resourceKind } from './trail.ts'
 
 type Roles = ReadonlySet<Role>

@@ -3,7 +3,19 @@ import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { holdIdOf } from '../../domain/scrapers/calls.ts'
 import { maxAttempts } from '../../domain/scrapers/decide-call.ts'
 import type { AccountId, NoticeId, OrderId, PlanId, ScrapeId, SubscriptionId } from '../../kernel/ids.ts'
-import { type StreamName, accountStream, depositStream, noticeStream, orderStream, planStream, scrapeStream, stockStream, subscriptionStream, termsStream, webhooksStream } from '../../kernel/streams.ts'
+import {
+  accountStream,
+  depositStream,
+  noticeStream,
+  orderStream,
+  planStream,
+  type StreamName,
+  scrapeStream,
+  stockStream,
+  subscriptionStream,
+  termsStream,
+  webhooksStream,
+} from '../../kernel/streams.ts'
 import { requireReadTable } from '../../platform/cli/options.ts'
 
 /** Where the log tells of a thing. */

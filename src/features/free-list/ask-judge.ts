@@ -2,9 +2,21 @@ import type { Socket } from 'node:net'
 import { type Anonymity, type CheckError, type Protocol, protocols } from '../../domain/free-list/endpoint.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { createDeadlines } from '../../platform/work/deadlines.ts'
-import { type HeaderLine, type JudgeKeys, type JudgeObservation, anonymityOf, worstOf } from './judge.ts'
-import { type CheckOptions, type CheckResult, ProbeFailure, createSockets } from './probe-port.ts'
-import { Intercepted, type JudgeTarget, type Wire, createWire, getPlain, getSecured, judgeRequestHeaders, openByConnect, openBySocks4, openBySocks5, secured } from './proxy-protocols.ts'
+import { anonymityOf, type HeaderLine, type JudgeKeys, type JudgeObservation, worstOf } from './judge.ts'
+import { type CheckOptions, type CheckResult, createSockets, ProbeFailure } from './probe-port.ts'
+import {
+  createWire,
+  getPlain,
+  getSecured,
+  Intercepted,
+  type JudgeTarget,
+  judgeRequestHeaders,
+  openByConnect,
+  openBySocks4,
+  openBySocks5,
+  secured,
+  type Wire,
+} from './proxy-protocols.ts'
 
 /** The judge as it is asked for, and the addresses that it sees this side with when no proxy is between. */
 export type ActiveJudge = { readonly place: JudgeTarget; readonly ownAddresses: ReadonlySet<string> }
@@ -88,7 +100,9 @@ const ask = async (protocol: Protocol, wire: Wire, asked: ProbeTarget): Promise<
 }
 
 const sentBy = (protocol: Protocol, { place }: ActiveJudge): readonly HeaderLine[] =>
-  protocol === 'https' ? judgeRequestHeaders(place, place.tlsPort, 443) : judgeRequestHeaders(place, place.httpPort, 80)
+  protocol === 'https'
+    ? judgeRequestHeaders(place, place.tlsPort, 443)
+    : judgeRequestHeaders(place, place.httpPort, 80)
 
 /** @throws CheckUnavailable */
 const tryOne = async (
@@ -114,7 +128,10 @@ const tryOne = async (
  * Whether TLS through a SOCKS proxy is broken open, where no CONNECT told it. Null when it could not be found out.
  * @throws CheckUnavailable
  */
-const socksIntercepts = async (protocol: 'socks4' | 'socks5', asked: ProbeTarget): Promise<boolean | null> => {
+const socksIntercepts = async (
+  protocol: 'socks4' | 'socks5',
+  asked: ProbeTarget,
+): Promise<boolean | null> => {
   const open = protocol === 'socks5' ? openBySocks5 : openBySocks4
   try {
     const socket = await asked.dial()

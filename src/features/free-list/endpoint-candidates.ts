@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js'
 import { networkInterfaces } from 'node:os'
+import ipaddr from 'ipaddr.js'
 import type pg from 'pg'
 import type { SocketAddress } from '../../domain/free-list/endpoint.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -58,7 +58,10 @@ export type CandidateRules = {
 }
 
 /** Null when it may be dialled. Interfaces are looked at anew: a machine gets addresses while it runs. */
-export const candidateRefusal = ({ ip, port }: SocketAddress, rules: CandidateRules): CandidateRefusal | null => {
+export const candidateRefusal = (
+  { ip, port }: SocketAddress,
+  rules: CandidateRules,
+): CandidateRefusal | null => {
   if (blockedPorts.has(port)) return 'blocked_port'
   if (rules.sandbox) return isSandboxAddress(ip) ? null : 'private_address'
   if (!isAllowedAddress(ip, { allowLoopback: false })) return 'private_address'

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type FreeProxyStatus, applyCheck } from './endpoint-status.ts'
+import { applyCheck, type FreeProxyStatus } from './endpoint-status.ts'
 import type { RecordStore } from './endpoint-store.ts'
 import { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'
 

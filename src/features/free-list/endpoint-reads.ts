@@ -1,5 +1,12 @@
 import type pg from 'pg'
-import { type Anonymity, type CheckError, type Endpoint, type EndpointState, type SocketAddress, protocolsOf } from '../../domain/free-list/endpoint.ts'
+import {
+  type Anonymity,
+  type CheckError,
+  type Endpoint,
+  type EndpointState,
+  protocolsOf,
+  type SocketAddress,
+} from '../../domain/free-list/endpoint.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { medianOf, uptimeOf } from './endpoint-status.ts'
 

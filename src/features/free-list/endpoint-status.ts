@@ -1,4 +1,9 @@
-import { type Anonymity, type CheckError, type EndpointState, bitsOf } from '../../domain/free-list/endpoint.ts'
+import {
+  type Anonymity,
+  bitsOf,
+  type CheckError,
+  type EndpointState,
+} from '../../domain/free-list/endpoint.ts'
 import type { CheckResult } from './probe-port.ts'
 
 const kept = 10

@@ -4,9 +4,9 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
-import { type CandidateRules, addCandidates, candidateRefusal } from './endpoint-candidates.ts'
+import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
 import { parseFeed } from './parse-source.ts'
-import { type Source, type SourceState, createSourceStore } from './sources.ts'
+import { createSourceStore, type Source, type SourceState } from './sources.ts'
 
 /** What tells a later look that nothing changed. */
 export type Validators = { readonly etag: string | null; readonly lastModified: string | null }

@@ -1,11 +1,11 @@
 import { type Anonymity, anonymities, protocols } from '../../domain/free-list/endpoint.ts'
 import { alpha2Of, countryOfAlpha2 } from '../../kernel/countries.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Visit, openPage, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
 import { type Column, filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, timeText } from '../../platform/ui/text.ts'
 import { attribution } from './ip-tables.ts'
-import { type Filter, type ListEntry, type RankFields, compareByRank } from './list-entry.ts'
+import { compareByRank, type Filter, type ListEntry, type RankFields } from './list-entry.ts'
 import type { LiveList } from './live-list.ts'
 
 /** A country for people, by its two letters. */

@@ -1,9 +1,9 @@
+import { isIPv4 } from 'node:net'
 import timeZoneOf from '@photostructure/tz-lookup'
 import ipaddr from 'ipaddr.js'
-import { isIPv4 } from 'node:net'
 import { isAlpha2 } from '../../kernel/countries.ts'
 import type { Network, NetworkNames, Range } from './as-ranges.ts'
-import { type DataFolders, type Family, type Tables, missingNote, openTables } from './ip-tables.ts'
+import { type DataFolders, type Family, missingNote, openTables, type Tables } from './ip-tables.ts'
 
 /** What is known of an address. Null: not known. */
 export type IpFacts = {

@@ -1,8 +1,8 @@
-import ipaddr from 'ipaddr.js'
-import { type CityResponse, Reader } from 'maxmind'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import ipaddr from 'ipaddr.js'
+import { type CityResponse, Reader } from 'maxmind'
 import { type AsRanges, type NetworkNames, readAsRanges4, readAsRanges6 } from './as-ranges.ts'
 
 /** The packages with data about addresses. They weigh 110 MB to fetch, so each may be left out (`npm ci --omit=optional`). */

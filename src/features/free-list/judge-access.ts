@@ -1,6 +1,6 @@
-import ipaddr from 'ipaddr.js'
 import { isIPv4 } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import ipaddr from 'ipaddr.js'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { type ActiveJudge, probeJudgeDirectly } from './ask-judge.ts'

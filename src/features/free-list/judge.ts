@@ -1,12 +1,12 @@
-import ipaddr from 'ipaddr.js'
-import { type KeyObject, createHmac, createPrivateKey, createPublicKey, timingSafeEqual } from 'node:crypto'
-import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import { createHmac, createPrivateKey, createPublicKey, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
-import { type SecureContext, createSecureContext, createServer as createTlsServer } from 'node:tls'
+import { createSecureContext, createServer as createTlsServer, type SecureContext } from 'node:tls'
+import ipaddr from 'ipaddr.js'
 import { type Anonymity, anonymities } from '../../domain/free-list/endpoint.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
-import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 
 /** What the judge and whoever asks it share. All of it comes from the master key: nothing is kept, nothing expires. */
 export type JudgeKeys = {

@@ -3,12 +3,19 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, fields, table } from '../../platform/cli/output.ts'
-import { type CandidateRules, addCandidates, candidateRefusal } from './endpoint-candidates.ts'
+import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
 import { readStats } from './endpoint-reads.ts'
 import { countEndpoints } from './fetch-sources.ts'
 import { type CheckingConfig, isSandboxed } from './open-checking.ts'
 import { parseFeed } from './parse-source.ts'
-import { type FeedFormat, type Source, createSourceStore, feedFormats, isOfSandbox, readSources } from './sources.ts'
+import {
+  createSourceStore,
+  type FeedFormat,
+  feedFormats,
+  isOfSandbox,
+  readSources,
+  type Source,
+} from './sources.ts'
 
 /** What the commands need to know of the settings. */
 export type FreelistSettings<Config> = {

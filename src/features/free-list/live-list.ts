@@ -5,7 +5,15 @@ import { etagOf } from '../../platform/http/answer.ts'
 import type { PrebuiltAnswer } from '../../platform/http/route.ts'
 import type { VersionedAddress } from './endpoint-reads.ts'
 import type { IpData } from './ip-data.ts'
-import { type Filter, type ListEntry, type ListQuery, compareByRank, entryOf, nameOf, matchesFilter } from './list-entry.ts'
+import {
+  compareByRank,
+  entryOf,
+  type Filter,
+  type ListEntry,
+  type ListQuery,
+  matchesFilter,
+  nameOf,
+} from './list-entry.ts'
 
 /** A page of the list that a filter leaves. */
 export type Page = {
@@ -77,7 +85,9 @@ export const snapshotOf = (
   const make = (query: ListQuery): PrebuiltAnswer => {
     const found = page(query, query.limit)
     const lines = query.format === 'txt'
-    const text = lines ? found.entries.map((entry) => `${socketAddressText(entry)}\n`).join('') : jsonOf(found)
+    const text = lines
+      ? found.entries.map((entry) => `${socketAddressText(entry)}\n`).join('')
+      : jsonOf(found)
     return { mediaType: lines ? 'text/plain' : 'application/json', text, etag: etagOf(text) }
   }
 

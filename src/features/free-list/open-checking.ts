@@ -8,10 +8,10 @@ import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import type { PaymentConfig } from '../payments/settings.ts'
 import type { CandidateRules } from './endpoint-candidates.ts'
-import { type JudgeAccess, openJudge } from './judge-access.ts'
 import { judgeKeys } from './judge.ts'
+import { type JudgeAccess, openJudge } from './judge-access.ts'
 import { type Check, CheckUnavailable } from './probe-port.ts'
-import { type Prober, createProber, oneOffCheck } from './prober.ts'
+import { createProber, oneOffCheck, type Prober } from './prober.ts'
 import type { FreelistConfig } from './settings.ts'
 
 export type Checking = {
@@ -21,7 +21,11 @@ export type Checking = {
   readonly rules: CandidateRules
 }
 
-export type CheckingConfig = { readonly freelist: FreelistConfig; readonly payments: Pick<PaymentConfig, 'sandbox'> }; type Parts = {
+export type CheckingConfig = {
+  readonly freelist: FreelistConfig
+  readonly payments: Pick<PaymentConfig, 'sandbox'>
+}
+type Parts = {
   readonly config: CheckingConfig
   readonly keys: Keys
   readonly clock: Clock

@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js'
 import { isIP, isIPv4 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import type { FeedFormat } from './sources.ts'
 

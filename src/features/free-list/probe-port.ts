@@ -1,5 +1,5 @@
-import { type Socket, connect } from 'node:net'
-import type { Anonymity, CheckError, SocketAddress, Protocol } from '../../domain/free-list/endpoint.ts'
+import { connect, type Socket } from 'node:net'
+import type { Anonymity, CheckError, Protocol, SocketAddress } from '../../domain/free-list/endpoint.ts'
 
 /** One protocol did not pass, through the proxy's doing. */
 export class ProbeFailure extends Error {
@@ -68,7 +68,11 @@ export class CheckUnavailable extends Error {
  * endpoint may be dialled at all is to be asked before (`candidateRefusal`).
  * Rejects with the signal's reason, or CheckUnavailable.
  */
-export type Check = (endpoint: SocketAddress, options: CheckOptions, signal: AbortSignal) => Promise<CheckResult>
+export type Check = (
+  endpoint: SocketAddress,
+  options: CheckOptions,
+  signal: AbortSignal,
+) => Promise<CheckResult>
 
 /** The sockets of one check, which end together. */
 export type Sockets = {
@@ -97,7 +101,8 @@ export const createSockets = (count: (change: 1 | -1) => void): Sockets => {
         socket.once('connect', () => resolve(socket))
         // Settles what waits; once it is connected it says nothing any more, and the reader hears of the end itself.
         socket.on('error', (error: NodeJS.ErrnoException) => {
-          if (isLocalFault(error)) reject(new CheckUnavailable(`no connection can be made here: ${error.code}`))
+          if (isLocalFault(error))
+            reject(new CheckUnavailable(`no connection can be made here: ${error.code}`))
           else if (error.code === 'ETIMEDOUT')
             reject(new ProbeFailure('connect_timeout', 'it took no connection in time'))
           else reject(new ProbeFailure('refused', 'it refuses connections, or nothing leads there'))

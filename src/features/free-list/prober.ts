@@ -1,9 +1,9 @@
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { createDeadlines } from '../../platform/work/deadlines.ts'
-import { type ActiveJudge, probeAllProtocols, failedCheckResult } from './ask-judge.ts'
-import type { JudgeAccess } from './judge-access.ts'
+import { type ActiveJudge, failedCheckResult, probeAllProtocols } from './ask-judge.ts'
 import { type JudgeKeys, makeNonce } from './judge.ts'
-import { type Check, CheckUnavailable, ProbeFailure, createSockets } from './probe-port.ts'
+import type { JudgeAccess } from './judge-access.ts'
+import { type Check, CheckUnavailable, createSockets, ProbeFailure } from './probe-port.ts'
 
 /**
  * Checks for people who ask: the judge is asked directly first where it was not yet, and again before a proxy is said not to

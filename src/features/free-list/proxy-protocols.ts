@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
-import { type Socket, isIP } from 'node:net'
-import { type TLSSocket, connect as connectTls } from 'node:tls'
+import { isIP, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { type HeaderLine, type JudgeKeys, type JudgeObservation, readAnswer } from './judge.ts'
 import { type CheckOptions, ProbeFailure } from './probe-port.ts'
 
@@ -150,7 +150,11 @@ const browserLines: readonly HeaderLine[] = [
 ]
 
 /** The header lines of a request to the judge. */
-export const judgeRequestHeaders = ({ host }: JudgeTarget, port: number, implied: number): readonly HeaderLine[] => [
+export const judgeRequestHeaders = (
+  { host }: JudgeTarget,
+  port: number,
+  implied: number,
+): readonly HeaderLine[] => [
   ['Host', port === implied ? hostText(host) : `${hostText(host)}:${port}`],
   ...browserLines,
   ['Connection', 'close'],
@@ -287,5 +291,14 @@ export const secured = (
   })
 
 /** A request over such TLS. */
-export const getSecured = (wire: Wire, judge: JudgeTarget, nonce: string, keys: JudgeKeys): Promise<JudgeObservation> =>
-  askJudge(wire, { target: `/${nonce}`, lines: judgeRequestHeaders(judge, judge.tlsPort, 443), nonce }, keys.answers)
+export const getSecured = (
+  wire: Wire,
+  judge: JudgeTarget,
+  nonce: string,
+  keys: JudgeKeys,
+): Promise<JudgeObservation> =>
+  askJudge(
+    wire,
+    { target: `/${nonce}`, lines: judgeRequestHeaders(judge, judge.tlsPort, 443), nonce },
+    keys.answers,
+  )

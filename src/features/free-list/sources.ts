@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import type pg from 'pg'
 import { z } from 'zod'
 import { isoTime } from '../../kernel/clock.ts'
-import { TargetRefused, parseTarget } from '../../platform/outgoing/target.ts'
+import { parseTarget, TargetRefused } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 
 /** The forms that a feed may have. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { IpData } from '../free-list/ip-data.ts'
 import type { PageRow } from './network-reads.ts'

@@ -1,15 +1,19 @@
 import { isIP } from 'node:net'
-import { type SocketAddress, type Protocol, socketAddressText } from '../../domain/free-list/endpoint.ts'
+import { type Protocol, type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { RateLimiter } from '../../platform/http/rate-limit.ts'
-import { type Resolve, TargetRefused, parseTarget } from '../../platform/outgoing/target.ts'
+import { parseTarget, type Resolve, TargetRefused } from '../../platform/outgoing/target.ts'
 import { createTally } from '../../platform/work/tally.ts'
-import { type CandidateRefusal, type CandidateRules, candidateRefusal } from '../free-list/endpoint-candidates.ts'
-import { type IpData, emptyIpFacts } from '../free-list/ip-data.ts'
+import {
+  type CandidateRefusal,
+  type CandidateRules,
+  candidateRefusal,
+} from '../free-list/endpoint-candidates.ts'
+import { emptyIpFacts, type IpData } from '../free-list/ip-data.ts'
 import { type Check, CheckUnavailable } from '../free-list/probe-port.ts'
-import { type ProxyCheckResult, hostNotFoundResult, toCheckResult } from './check-result.ts'
-import { type WrittenProxy, proxyForms, readProxy } from './proxy-text.ts'
+import { hostNotFoundResult, type ProxyCheckResult, toCheckResult } from './check-result.ts'
+import { proxyForms, readProxy, type WrittenProxy } from './proxy-text.ts'
 
 /** Where a proxy is dialled: an address that was looked at, never a name. Null: its name has no address. */
 export type ResolvedAddress = SocketAddress | null
@@ -131,7 +135,8 @@ export const createCheckProxies = (deps: {
   /** @returns what gives back one seat */
   const admit = ({ caller, proxies: { length } }: CheckOrder): (() => void) => {
     const waitS = limiter?.take(caller, Math.min(length, limiter.burst)) ?? 0
-    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `${length} checks are more than you may have now`, waitS)
+    if (waitS > 0)
+      throw refuseWithRetryAfter('rate_limited', `${length} checks are more than you may have now`, waitS)
     const seats = deps.slots.take(caller, length)
     if (seats === 'of caller')
       throw refuseWithRetryAfter('rate_limited', 'as many checks of yours run as may; await some', 1)
@@ -152,7 +157,12 @@ export const createCheckProxies = (deps: {
       },
       signal,
     )
-    return toCheckResult(shown, found, found.exitIp === null ? emptyIpFacts : await data.of(found.exitIp), checkedAt)
+    return toCheckResult(
+      shown,
+      found,
+      found.exitIp === null ? emptyIpFacts : await data.of(found.exitIp),
+      checkedAt,
+    )
   }
 
   return async (order) => {
@@ -205,7 +215,10 @@ export type CheckSlots = {
   readonly taken: () => number
 }
 
-export const createCheckSlots = (limits: { readonly total: number; readonly perCaller: number }): CheckSlots => {
+export const createCheckSlots = (limits: {
+  readonly total: number
+  readonly perCaller: number
+}): CheckSlots => {
   const byCaller = createTally<string>()
   let taken = 0
   return {

@@ -5,7 +5,14 @@ import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError, errorBody } from '../../platform/http/errors.ts'
 import { integerQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { type CheckProxies, type Finding, type CheckOrder, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
+import {
+  type CheckOrder,
+  type CheckProxies,
+  defaultTimeoutMs,
+  type Finding,
+  maxProxies,
+  timeoutBounds,
+} from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, resultExample, summaryOf } from './check-result.ts'
 import { maxProxyText, proxyForms } from './proxy-text.ts'
 

@@ -1,4 +1,4 @@
-import { type McpHttpHandler, createMcpHandler } from '@modelcontextprotocol/server'
+import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
 import { type ToolCaller, type ToolDeps, toolServer } from './mcp-tools.ts'

@@ -5,11 +5,11 @@ import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
-import { ListEntry, defaultLimit, filterFields, maxLimit } from '../free-list/list-entry.ts'
+import { defaultLimit, filterFields, ListEntry, maxLimit } from '../free-list/list-entry.ts'
 import type { LiveList } from '../free-list/live-list.ts'
 import { type CheckProxies, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
 import { CheckSummary, ProxyCheckResult, summaryOf } from './check-result.ts'
-import { IpLookup, type LookUp, ipField } from './ip-lookup.ts'
+import { IpLookup, ipField, type LookUp } from './ip-lookup.ts'
 import { maxProxyText, proxyForms } from './proxy-text.ts'
 
 /** What the tools work with, the same as the operations over HTTP and under the same limits. */

@@ -1,12 +1,18 @@
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Visit, openPage, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
 import { filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, timeText } from '../../platform/ui/text.ts'
-import { attributionLine, countryText, networkPath, proxyColumns, warning } from '../free-list/free-proxy-pages.ts'
+import {
+  attributionLine,
+  countryText,
+  networkPath,
+  proxyColumns,
+  warning,
+} from '../free-list/free-proxy-pages.ts'
 import type { Network, NetworkRecord } from './network-record.ts'
-import { type Networks, type Rank, asnOf, compareByLiveProxies, maxNetworkRows } from './rank-networks.ts'
+import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
 
 const root = '/networks'
 const pageRows = 100

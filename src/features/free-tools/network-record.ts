@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pageShape } from '../../platform/http/query.ts'
-import { ListEntry, entryExample } from '../free-list/list-entry.ts'
+import { entryExample, ListEntry } from '../free-list/list-entry.ts'
 
 const count = (description: string) => z.int().meta({ description })
 

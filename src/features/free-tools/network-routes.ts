@@ -4,7 +4,7 @@ import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { filterFields } from '../free-list/list-entry.ts'
 import { NetworkPage, NetworkRecord, pageExample, recordExample } from './network-record.ts'
-import { type Networks, asnOf, maxNetworkRows } from './rank-networks.ts'
+import { asnOf, maxNetworkRows, type Networks } from './rank-networks.ts'
 
 const asnParam = z
   .string()

@@ -1,8 +1,14 @@
 import { addressSubject } from '../../platform/http/client-address.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  type Problems,
+  problemsOf,
+  textAreaOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Visit, openPage, refusedView, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { anonymityText, attributionLine, countryText, networkPath } from '../free-list/free-proxy-pages.ts'

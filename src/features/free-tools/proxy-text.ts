@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js'
 import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
 
 /** A proxy as a person writes it down. */

@@ -5,7 +5,7 @@ import type { AnnouncedNetwork, IpData, IpFacts } from '../free-list/ip-data.ts'
 import type { ListEntry } from '../free-list/list-entry.ts'
 import type { LiveList, Snapshot } from '../free-list/live-list.ts'
 import type { CensusReader } from './census.ts'
-import type { UnresponsiveRow, RecordOfRanges } from './network-reads.ts'
+import type { RecordOfRanges, UnresponsiveRow } from './network-reads.ts'
 import type { Network, NetworkRecord } from './network-record.ts'
 
 /** Rows of each list. */

@@ -1,7 +1,7 @@
 import type { FoundPlan } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Generate } from '../../domain/catalog/product.ts'
-import { type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
+import { anyTargeting, type Targeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'

@@ -3,12 +3,27 @@ import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Choice, type Problems, type FormInput, fieldOf, problemsOf, selectOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  type Choice,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  type Problems,
+  problemsOf,
+  selectOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  type PageOutcome,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
-import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, refusedView, show } from '../../platform/ui/page.ts'
 import { countText } from '../../platform/ui/text.ts'
-import { type PlanFinder, backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
+import { backToPlan, createPlanFinder, type PlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
 import { type OwnPlan, planStatus } from '../plans/plan-record.ts'
 import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
 import { type LineInput, linesText } from './line-service.ts'

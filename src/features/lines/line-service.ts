@@ -4,7 +4,15 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Gateway, OwnPlan } from '../plans/plan-record.ts'
 import { createExitAvailability } from './exit-availability.ts'
-import { type JsonLine, type LineFormat, type LineProtocol, generateLines, isLineTemplate, nameBytes, templateMarks } from './generate-lines.ts'
+import {
+  generateLines,
+  isLineTemplate,
+  type JsonLine,
+  type LineFormat,
+  type LineProtocol,
+  nameBytes,
+  templateMarks,
+} from './generate-lines.ts'
 import { type LineSets, maxSets } from './line-sets.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
 

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import type { PlanId } from '../../kernel/ids.ts'

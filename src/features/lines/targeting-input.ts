@@ -1,5 +1,13 @@
 import { z } from 'zod'
-import { type Targeting, isLocation, maxAsn, maxExcluded, slugOf, systems, targetingProblem } from '../../domain/exits/exit-targeting.ts'
+import {
+  isLocation,
+  maxAsn,
+  maxExcluded,
+  slugOf,
+  systems,
+  type Targeting,
+  targetingProblem,
+} from '../../domain/exits/exit-targeting.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { refuse } from '../../platform/http/errors.ts'

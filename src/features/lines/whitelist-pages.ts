@@ -1,16 +1,30 @@
 import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, fieldOf, hiddenOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  hiddenOf,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
 import { backToPlan, createPlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
 import type { OwnPlan } from '../plans/plan-record.ts'
-import { readLocationFields, locationPickers } from './line-pages.ts'
+import { locationPickers, readLocationFields } from './line-pages.ts'
 import { toTargetingInput } from './targeting-input.ts'
-import { type WhitelistEntry, maxWhitelist, networkForm } from './whitelist.ts'
+import { maxWhitelist, networkForm, type WhitelistEntry } from './whitelist.ts'
 
 const maxLabel = 64
 

@@ -6,8 +6,15 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.t
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createOwnPlan, planExample } from '../plans/plan-record.ts'
-import { toTargetingInput, targetingCodes, targetingFields } from './targeting-input.ts'
-import { type AddToWhitelist, type Whitelist, type WhitelistEntry as Entry, maxWhitelist, maxWhitelistedAtOnce, networkForm } from './whitelist.ts'
+import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
+import {
+  type AddToWhitelist,
+  type WhitelistEntry as Entry,
+  maxWhitelist,
+  maxWhitelistedAtOnce,
+  networkForm,
+  type Whitelist,
+} from './whitelist.ts'
 
 const params = z.object({ id: z.string() })
 const examples = { params: { id: planExample.planId } }

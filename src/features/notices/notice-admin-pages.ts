@@ -1,15 +1,31 @@
-import { type NoticeRow, countAudience, noticesAfter } from '../../../projections/notices.ts'
+import { countAudience, type NoticeRow, noticesAfter } from '../../../projections/notices.ts'
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
-import { type Audience, type NoticeKind, audiences, noticeKinds } from '../../domain/notices/events.ts'
+import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/events.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
-import { type NoticeId, deriveId } from '../../kernel/ids.ts'
+import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, selectOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  selectOf,
+  textAreaOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { createNotices } from './notice-service.ts'
 

@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { NoticeRow } from '../../../projections/notices.ts'
-import { type Audience, type NoticeKind, audiences, noticeKinds } from '../../domain/notices/events.ts'
+import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/events.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type NoticeId, deriveId, newId } from '../../kernel/ids.ts'
+import { deriveId, type NoticeId, newId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { readText, requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
-import { type NoticeResult, createNotices } from './notice-service.ts'
+import { createNotices, type NoticeResult } from './notice-service.ts'
 import { noticeFields } from './routes.ts'
 
 type PublishOptions = {

@@ -4,7 +4,14 @@ import { audiencesOf } from '../../domain/notices/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { NoticeId } from '../../kernel/ids.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, goTo, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  type ShownAccount,
+  show,
+} from '../../platform/ui/page.ts'
 import { stateText, timeText } from '../../platform/ui/text.ts'
 import { markNoticeRead } from './read-marks.ts'
 

@@ -1,9 +1,16 @@
-import { type NoticeDraft, type NoticeRefusal, type ShownNotice, decideExpiration, decidePublication, noticeFold } from '../../domain/notices/decide.ts'
+import {
+  decideExpiration,
+  decidePublication,
+  type NoticeDraft,
+  type NoticeRefusal,
+  noticeFold,
+  type ShownNotice,
+} from '../../domain/notices/decide.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { NoticeId } from '../../kernel/ids.ts'
 import { noticeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Result, handle } from '../../platform/commands/handle.ts'
+import { handle, type Result } from '../../platform/commands/handle.ts'
 
 export type NoticeResult = Result<NoticeRefusal, ShownNotice>
 

@@ -1,5 +1,10 @@
 import { z } from 'zod'
-import { type NoticeQueries, type NoticeRow, listAnnouncements, maxAnnouncements } from '../../../projections/notices.ts'
+import {
+  listAnnouncements,
+  maxAnnouncements,
+  type NoticeQueries,
+  type NoticeRow,
+} from '../../../projections/notices.ts'
 import { audiences, audiencesOf, noticeKinds } from '../../domain/notices/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { wordQuery } from '../../platform/http/query.ts'

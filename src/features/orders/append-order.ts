@@ -1,18 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
 import { orderStreams } from '../../domain/orders/allocation-owner.ts'
-import { type OrderDraft, type PlacementAnswer, decidePlacement } from '../../domain/orders/decide-placement.ts'
+import {
+  decidePlacement,
+  type OrderDraft,
+  type PlacementAnswer,
+} from '../../domain/orders/decide-placement.ts'
 import type { Order } from '../../domain/orders/fold.ts'
 import type { CommandDecision, Fold } from '../../kernel/decider.ts'
 import type { Actor, DomainEvent } from '../../kernel/event.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
-import { type OrderId, heldPlanId } from '../../kernel/ids.ts'
+import { heldPlanId, type OrderId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { IdempotentResult } from '../../platform/http/idempotency.ts'
-import { type Payer, actorOfPayer, capCentsOf } from './payer.ts'
+import { actorOfPayer, capCentsOf, type Payer } from './payer.ts'
 
 /** What stands after an order was asked for. */
 export type PlacedOrder = IdempotentResult & {
@@ -99,7 +103,10 @@ export type AppendOrder = (
 const maxHeldPlans = 100_000
 const maxPlansAProduct = 1_000
 
-export const createAppendOrder = (deps: { readonly log: EventLog; readonly runner: CommandRunner }): AppendOrder => {
+export const createAppendOrder = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+}): AppendOrder => {
   const { log, runner } = deps
   // An old key's order is found by the conflict on its stream. Without atomic items the debit, which the wallet forgets
   // after seven days, would have landed a second time by then.

@@ -1,16 +1,33 @@
 import { createAvailableMicros } from '../../../projections/balances.ts'
 import type { CustomerDeps } from '../../app/console-pages.ts'
-import { type StockCount, freeCount, orderableCountries } from '../../domain/catalog/availability.ts'
+import { freeCount, orderableCountries, type StockCount } from '../../domain/catalog/availability.ts'
 import { countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
 import type { Quote } from '../../domain/catalog/pricing.ts'
-import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Choice, type Problems, type FormInput, fieldOf, problemOfRefusal, problemsOf, selectOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
+import {
+  type Choice,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  type Problems,
+  parseWholeCents,
+  problemOfRefusal,
+  problemsOf,
+  selectOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
 import { metaOf } from '../catalog/how-to.ts'
@@ -45,7 +62,11 @@ const oneOf = (choices: readonly string[], text: string, usual = ''): string =>
   choices.includes(text) ? text : choices.includes(usual) ? usual : (choices[0] ?? '')
 
 /** What was asked for, with what is usual in the place of what cannot be chosen; a quantity stays as it was typed. */
-const parseOrderForm = (product: Product, counts: readonly StockCount[], text: (name: string) => string): OrderFormValues => {
+const parseOrderForm = (
+  product: Product,
+  counts: readonly StockCount[],
+  text: (name: string) => string,
+): OrderFormValues => {
   const quantity = text('quantity') === '' ? String(product.minQuantity) : text('quantity')
   if (!isDedicated(product)) return { quantity }
   const stocked = orderableCountries(product, counts)
@@ -86,7 +107,12 @@ const distinct = <Value extends string | number>(values: readonly (Value | null)
 ]
 
 /** The fields that choose what is quoted. */
-const fields = (product: Product, counts: readonly StockCount[], asked: OrderFormValues, problems: Problems): Html => {
+const fields = (
+  product: Product,
+  counts: readonly StockCount[],
+  asked: OrderFormValues,
+  problems: Problems,
+): Html => {
   const quantity = fieldOf(
     {
       name: 'quantity',

@@ -1,16 +1,31 @@
 import type { FoundOrder } from '../../../projections/orders.ts'
 import type { OperatorDeps } from '../../app/console-pages.ts'
-import { type Order, decidedRefundCents } from '../../domain/orders/fold.ts'
+import { decidedRefundCents, type Order } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import type { Role } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
-import { amountText, parseCents, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import { amountText, dollarText, idText, parseCents, timeText } from '../../platform/ui/text.ts'
 import { explainResource } from '../finance/explain.ts'
 import { chainOf, linkedText } from '../finance/trail-pages.ts'
 import { isReference, proposalPath } from '../wallet/wallet-service.ts'

@@ -9,9 +9,23 @@ import { orderStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, show } from '../../platform/ui/page.ts'
-import { type Column, filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { afterOf, afterText, amountText, countText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  type ShownAccount,
+  show,
+} from '../../platform/ui/page.ts'
+import { type Column, filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  amountText,
+  countText,
+  dollarText,
+  idText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import { orderRecord } from './order-record.ts'
 import { orderState } from './order-state.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AwaitedInvoice } from '../../../projections/orders.ts'
 import { cancelReasons } from '../../domain/orders/events.ts'
-import { type Order, type ShownOrder, orderStatuses } from '../../domain/orders/fold.ts'
+import { type Order, orderStatuses, type ShownOrder } from '../../domain/orders/fold.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { customerField, customerIdField } from '../accounts/customer-service.ts'
 import { metaOf } from '../catalog/how-to.ts'

@@ -3,8 +3,15 @@ import type { Order } from '../../domain/orders/fold.ts'
 import { orderedBy } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { RequireOrderable } from '../catalog/quotes.ts'
-import { type KeyedOrderRequest, type AppendOrder, type PlacedOrder, actorOf, keyConflict, answerForExistingOrder } from './append-order.ts'
-import { type CustomerInvoices, type AwaitedOrderStatus, chargeOf } from './customer-invoices.ts'
+import {
+  type AppendOrder,
+  actorOf,
+  answerForExistingOrder,
+  type KeyedOrderRequest,
+  keyConflict,
+  type PlacedOrder,
+} from './append-order.ts'
+import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'
 import { refuseForPlacement } from './order-errors.ts'
 
 /** Orders that are paid on a pay page: one's own on a rail, and customers' that are short of credit. */
@@ -23,7 +30,10 @@ export type PayPages = {
   again(asked: KeyedOrderRequest, order: Order, fresh: () => OrderDraft): Promise<PlacedOrder>
 }
 
-const causeOf = ({ request }: KeyedOrderRequest) => ({ actor: actorOf(request), correlationId: request.requestId })
+const causeOf = ({ request }: KeyedOrderRequest) => ({
+  actor: actorOf(request),
+  correlationId: request.requestId,
+})
 
 export const createPayPages = (deps: {
   readonly customerInvoices: CustomerInvoices
@@ -41,7 +51,12 @@ export const createPayPages = (deps: {
     const payable = chargeOf(method, short) !== null && (await customerInvoices.takes(method, accountId))
     if (!payable) throw refuseForPlacement(refusal)
     const { relate } = asked.request
-    const { order, position, created: _, ...page } = await customerInvoices.invoice(draft, short, causeOf(asked), relate)
+    const {
+      order,
+      position,
+      created: _,
+      ...page
+    } = await customerInvoices.invoice(draft, short, causeOf(asked), relate)
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
     return { ...answerForExistingOrder(asked, order), position }
   }

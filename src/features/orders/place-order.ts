@@ -14,7 +14,14 @@ import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest } from '../../platform/http/route.ts'
 import type { Customers } from '../accounts/customer-service.ts'
 import { createRequireOrderable } from '../catalog/quotes.ts'
-import { type KeyedOrderRequest, type OrderRequest, type PlacedOrder, createAppendOrder, keyConflict, answerForExistingOrder } from './append-order.ts'
+import {
+  answerForExistingOrder,
+  createAppendOrder,
+  type KeyedOrderRequest,
+  keyConflict,
+  type OrderRequest,
+  type PlacedOrder,
+} from './append-order.ts'
 import type { CompleteOrder } from './complete-orders.ts'
 import type { CustomerInvoices } from './customer-invoices.ts'
 import { refuseForPlacement } from './order-errors.ts'
@@ -43,7 +50,10 @@ export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'custom
  * @param prepare what is bought and for how much; it throws the refusals
  * @throws ApiError as `OrderService.submit`
  */
-export type PlaceOrder = (purchase: Purchase, prepare: (buyer: Buyer) => Promise<Prepared>) => Promise<PlacedOrder>
+export type PlaceOrder = (
+  purchase: Purchase,
+  prepare: (buyer: Buyer) => Promise<Prepared>,
+) => Promise<PlacedOrder>
 
 export const createPlaceOrder =
   (deps: {
@@ -82,10 +92,8 @@ export const createPlaceOrder =
     return placed
   }
 
-export type { CompanionAppend } from './append-order.ts'
-export type { OrderRequest } from './append-order.ts'
+export type { CompanionAppend, OrderRequest, PlacedOrder } from './append-order.ts'
 export { OrderRejected } from './append-order.ts'
-export type { PlacedOrder } from './append-order.ts'
 
 export type OrderService = {
   /** Whether an order of the account stands under the key. */
@@ -124,7 +132,11 @@ export const createOrderService = (deps: {
   const requireOrderable = createRequireOrderable(runner)
   const payPages = customerInvoices && createPayPages({ customerInvoices, attempt, requireOrderable, finish })
 
-  const replay = async (asked: KeyedOrderRequest, order: Order, fresh: () => OrderDraft): Promise<PlacedOrder> => {
+  const replay = async (
+    asked: KeyedOrderRequest,
+    order: Order,
+    fresh: () => OrderDraft,
+  ): Promise<PlacedOrder> => {
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
     return order.status === 'awaiting_payment' && payPages
       ? payPages.again(asked, order, fresh)
@@ -183,7 +195,9 @@ export const createOrderService = (deps: {
       (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
 
     payableBy: async (method) =>
-      method === 'wallet' || customerInvoices === null ? ['wallet'] : ['wallet', ...(await customerInvoices.liveRails())],
+      method === 'wallet' || customerInvoices === null
+        ? ['wallet']
+        : ['wallet', ...(await customerInvoices.liveRails())],
 
     submit: async (request) => placedAt(await submit(request)),
   }

@@ -1,10 +1,15 @@
 import { type LiveStock, lineInStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, type RateRequest, orderable, productOfOrder } from '../../domain/catalog/catalog.ts'
-import { type Quote, type ResellerTerms, quantityOf, quote, saleOf } from '../../domain/catalog/pricing.ts'
-import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { type Catalog, orderable, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import { type Quote, quantityOf, quote, type ResellerTerms, saleOf } from '../../domain/catalog/pricing.ts'
+import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { parseMeta, parseTargeting } from '../../domain/catalog/targeting.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
-import { type OrderDetails, type OrderMethod, type Target, orderedBy } from '../../domain/shared/order-terms.ts'
+import {
+  type OrderDetails,
+  type OrderMethod,
+  orderedBy,
+  type Target,
+} from '../../domain/shared/order-terms.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { requireAccepted } from '../catalog/views.ts'

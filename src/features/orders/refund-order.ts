@@ -1,15 +1,25 @@
-import { type ProposedRefund, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type ApprovalAnswer, decideApproval, decideWithApproval, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
+import { approvalLimitsRef, type ProposedRefund, proposalRef } from '../../domain/ledger/approvals.ts'
+import {
+  type ApprovalAnswer,
+  type ApprovalRefusal,
+  decideApproval,
+  decideWithApproval,
+  proposalIdOf,
+} from '../../domain/ledger/decide-approval.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import { orderStreams } from '../../domain/orders/allocation-owner.ts'
 import type { RefundDecided } from '../../domain/orders/events.ts'
-import { type NeedsEvidence, type RefundEvidence, hasUnrefundedAmount } from '../../domain/orders/extended-rentals.ts'
+import {
+  hasUnrefundedAmount,
+  type NeedsEvidence,
+  type RefundEvidence,
+} from '../../domain/orders/extended-rentals.ts'
 import { type Order, orderRef } from '../../domain/orders/fold.ts'
-import { type RefundAnswer, type RefundRequest, decideRefund } from '../../domain/orders/refunds.ts'
+import { decideRefund, type RefundAnswer, type RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { Appends, CommandDecision, Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { type OrderId, type PlanId, type ProxyId, deriveId } from '../../kernel/ids.ts'
+import { deriveId, type OrderId, type PlanId, type ProxyId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
@@ -96,7 +106,12 @@ const refundIn =
   }
 
 /** The request that a proposal was made of. */
-export const refundRequestOf = ({ asked, amountCents, proxyIds, reference }: ProposedRefund): RefundRequest => {
+export const refundRequestOf = ({
+  asked,
+  amountCents,
+  proxyIds,
+  reference,
+}: ProposedRefund): RefundRequest => {
   if (asked === 'whole') return { kind: 'whole', reference }
   if (asked === 'cents') return { kind: 'cents', cents: amountCents, reference }
   return { kind: 'proxies', proxyIds: proxyIds as readonly ProxyId[], reference }

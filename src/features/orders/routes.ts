@@ -20,7 +20,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/customer-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
 import { OrderRecord, orderExample, orderRecord } from './order-record.ts'
-import { type OrderService, createPlaceOrder } from './place-order.ts'
+import { createPlaceOrder, type OrderService } from './place-order.ts'
 import { prepareOrder } from './prepare-order.ts'
 
 /** Fields of a body that are checked as a whole order's are (docs/http-api.md, "Orders"). */

@@ -2,10 +2,15 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Provider } from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
-import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { createBtcpayGateway } from './btcpay.ts'
 import { createNowpaymentsGateway } from './nowpayments.ts'
-import { type GatewayCredentials, type PaymentGateway, type RealCredentials, isSandbox } from './payment-port.ts'
+import {
+  type GatewayCredentials,
+  isSandbox,
+  type PaymentGateway,
+  type RealCredentials,
+} from './payment-port.ts'
 
 /** Its `code` is what a log says of it. */
 class TooManyAtOnce extends Error {

@@ -4,7 +4,13 @@ import { isoTime } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { maxUrlLength } from '../../platform/outgoing/target.ts'
-import { type BtcpayCredentials, type CallbackVerdict, type CreatedInvoice, GatewayUnavailable, type PaymentGateway } from './payment-port.ts'
+import {
+  type BtcpayCredentials,
+  type CallbackVerdict,
+  type CreatedInvoice,
+  GatewayUnavailable,
+  type PaymentGateway,
+} from './payment-port.ts'
 import { isHexHmac, jsonApi, jsonOf, parseDecimalText, productMicros } from './provider-http.ts'
 
 const expirationMinutes = 60

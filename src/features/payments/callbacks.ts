@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'

@@ -1,12 +1,24 @@
 import { LRUCache } from 'lru-cache'
-import { type Provider, type Rail, railNames, resellerRails, routeOf } from '../../domain/payments/payments.ts'
+import {
+  type Provider,
+  type Rail,
+  railNames,
+  resellerRails,
+  routeOf,
+} from '../../domain/payments/payments.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { MasterKey } from '../../platform/vault/keys.ts'
 import { createAdapter } from './adapters.ts'
-import { type GatewayCredentials, type Gateways, type LiveGateway, type PaymentGateway, isSandbox } from './payment-port.ts'
+import {
+  type GatewayCredentials,
+  type Gateways,
+  isSandbox,
+  type LiveGateway,
+  type PaymentGateway,
+} from './payment-port.ts'
 import type { PaymentConfig } from './settings.ts'
 
 /** A gateway as it is set up. Its id changes with the account at the provider: old invoices stay with their own. */

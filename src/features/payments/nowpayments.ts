@@ -3,7 +3,12 @@ import { z } from 'zod'
 import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
-import { type CallbackVerdict, GatewayUnavailable, type NowpaymentsCredentials, type PaymentGateway } from './payment-port.ts'
+import {
+  type CallbackVerdict,
+  GatewayUnavailable,
+  type NowpaymentsCredentials,
+  type PaymentGateway,
+} from './payment-port.ts'
 import { isHexDigest, isHexHmac, jsonApi, jsonOf, parseDecimalText, shareMicros } from './provider-http.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

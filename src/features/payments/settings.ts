@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Provider, providers } from '../../domain/payments/payments.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { weakKey, weakText } from '../../platform/vault/secrets.ts'
-import { type GatewayCredentials, credentialShapes } from './payment-port.ts'
+import { credentialShapes, type GatewayCredentials } from './payment-port.ts'
 
 const text = (expected: string) => z.string({ error: expected })
 const address = (protocols: readonly string[], expected: string) =>

@@ -1,10 +1,21 @@
 import Stripe from 'stripe'
-import { type DisputeReport, type InvoiceReport, type InvoiceStatus, routeOf } from '../../domain/payments/payments.ts'
+import {
+  type DisputeReport,
+  type InvoiceReport,
+  type InvoiceStatus,
+  routeOf,
+} from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
-import { type CallbackVerdict, type FoundDispute, GatewayUnavailable, type PaymentGateway, type StripeCredentials } from './payment-port.ts'
+import {
+  type CallbackVerdict,
+  type FoundDispute,
+  GatewayUnavailable,
+  type PaymentGateway,
+  type StripeCredentials,
+} from './payment-port.ts'
 
 /** Signed callbacks older or newer than this are refused; Stripe's own default. */
 const toleranceS = 300

@@ -5,15 +5,22 @@ import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from '..
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { type PlanState, planFold } from '../../domain/plans/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { decided, applyDecided } from '../../kernel/decider.ts'
+import { applyDecided, decided } from '../../kernel/decider.ts'
 import type { Actor } from '../../kernel/event.ts'
-import { type AccountId, type PlanId, newId } from '../../kernel/ids.ts'
+import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { findRemembered } from '../../kernel/recent-ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
-import { type Poller, createPages, startPoller } from '../../platform/work/worklist.ts'
-import { type Counter, type DueCounter, type Settled, type TrafficBatch, createTrafficCounters, dueCounters } from './traffic-counters.ts'
+import { createPages, type Poller, startPoller } from '../../platform/work/worklist.ts'
+import {
+  type Counter,
+  createTrafficCounters,
+  type DueCounter,
+  dueCounters,
+  type Settled,
+  type TrafficBatch,
+} from './traffic-counters.ts'
 import { createTrafficReports } from './traffic-reports.ts'
 
 /** Gateways renew their leases twice a second, and give back what they hold of a plan whose leases are paused. */

@@ -1,8 +1,14 @@
 import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { LabelDatabase, TrafficDatabase } from '../../../projections/other-tables.ts'
-import { type FoundPlan, type PlanStatus, findPlan, listPlans, planStatuses } from '../../../projections/plans.ts'
-import { type AccountId, type PlanId, newId } from '../../kernel/ids.ts'
+import {
+  type FoundPlan,
+  findPlan,
+  listPlans,
+  type PlanStatus,
+  planStatuses,
+} from '../../../projections/plans.ts'
+import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
@@ -79,7 +85,8 @@ const plans: ListedResource<PlanFacts> = {
 }
 
 /** `plans list|show`; passwords are not shown. */
-export const registerPlanList = (command: Command, cli: Cli): void => registerListCommands(command, cli, plans)
+export const registerPlanList = (command: Command, cli: Cli): void =>
+  registerListCommands(command, cli, plans)
 
 type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
 

@@ -2,16 +2,36 @@ import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projection
 import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { type BadgeTone, afterOf, afterText, bytesText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  type BadgeTone,
+  bytesText,
+  countText,
+  idText,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { type OwnPlan, createOwnPlan, planStatus } from './plan-record.ts'
+import { createOwnPlan, type OwnPlan, planStatus } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
-const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = { active: 'good', depleted: 'bad', expired: 'off' }
+const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
+  active: 'good',
+  depleted: 'bad',
+  expired: 'off',
+}
 
 export const planState = (status: PlanStatus, low: boolean): Html =>
   status === 'active' && low ? stateText('low', 'warn') : stateText(status, planBadges[status])

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { type FoundPlan, type PlanQueries, type PlanStatus, findPlan, planStatuses } from '../../../projections/plans.ts'
+import {
+  type FoundPlan,
+  findPlan,
+  type PlanQueries,
+  type PlanStatus,
+  planStatuses,
+} from '../../../projections/plans.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'

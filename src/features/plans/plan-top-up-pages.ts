@@ -3,10 +3,25 @@ import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { type Problems, type FormInput, fieldOf, problemOfRefusal, problemsOf, emptyFormInput, parseWholeCents } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  type Problems,
+  parseWholeCents,
+  problemOfRefusal,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import { requireHolderNamed } from '../accounts/customer-service.ts'
 import { createQuotes } from '../catalog/quotes.ts'

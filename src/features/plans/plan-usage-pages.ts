@@ -4,7 +4,7 @@ import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { plotOf } from '../../platform/ui/plot.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, timeText } from '../../platform/ui/text.ts'
-import { type Bucket, type UsageBucket, readUsage } from './traffic-usage.ts'
+import { type Bucket, readUsage, type UsageBucket } from './traffic-usage.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

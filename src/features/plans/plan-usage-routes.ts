@@ -8,7 +8,7 @@ import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createOwnPlan } from './plan-record.ts'
-import { type Bucket, type Range, buckets, readUsage, setCountsHosts } from './traffic-usage.ts'
+import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './traffic-usage.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

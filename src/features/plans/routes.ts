@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type FoundPlan, type PlanQueries, listPlans, planStatuses } from '../../../projections/plans.ts'
+import { type FoundPlan, listPlans, type PlanQueries, planStatuses } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
 import { decideRotation } from '../../domain/plans/decide.ts'
@@ -20,10 +20,10 @@ import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
-import { type OrderService, createPlaceOrder } from '../orders/place-order.ts'
+import { createPlaceOrder, type OrderService } from '../orders/place-order.ts'
 import { prepareTopUp } from '../orders/prepare-order.ts'
 import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
-import { type Gateway, PlanRecord, createOwnPlan, planExample, planRecord } from './plan-record.ts'
+import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Gives a plan that exists another password: the next generation of its credential, and when that began. */
 export const rotatePlanPassword = async (

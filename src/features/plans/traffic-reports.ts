@@ -4,7 +4,7 @@ import { type Alarms, alarmsOf } from '../../domain/plans/decide.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
-import type { TrafficBatch, createTrafficCounters } from './traffic-counters.ts'
+import type { createTrafficCounters, TrafficBatch } from './traffic-counters.ts'
 
 /**
  * A plan as its read model has it, for a process that counts its traffic and does not read the log. Null: no such plan.

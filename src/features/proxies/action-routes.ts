@@ -11,7 +11,7 @@ import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyChecks } from './check-proxy.ts'
 import { createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample } from './proxy-record.ts'
-import { type ReplaceAddress, maxComment } from './replace-address.ts'
+import { maxComment, type ReplaceAddress } from './replace-address.ts'
 import { type RotationState, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
 
 const CheckRecord = z

@@ -1,17 +1,32 @@
-import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
 import { type Catalog, periodsOf } from '../../domain/catalog/catalog.ts'
 import { isDedicated } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, choicesOf, hiddenOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  hiddenOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { payerOf } from '../orders/payer.ts'
-import { type RentalExtension, type RentalSelection, maxExtended } from './extend-rentals.ts'
+import { maxExtended, type RentalExtension, type RentalSelection } from './extend-rentals.ts'
 
 export const root = '/console/addresses'
 
@@ -92,7 +107,10 @@ ${tableOf({
   }
 
   /** Each period that the rentals may be kept for, with its price now. */
-  const offersOf = async (visit: AccountVisit, { rows: [row], selection }: Target): Promise<readonly Offer[]> => {
+  const offersOf = async (
+    visit: AccountVisit,
+    { rows: [row], selection }: Target,
+  ): Promise<readonly Offer[]> => {
     const product = row && deps.catalog.current().resolve(row.product_id)
     if (!row || !product || !isDedicated(product)) return []
     const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)

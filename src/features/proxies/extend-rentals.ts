@@ -1,4 +1,4 @@
-import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
 import { maxDaysAhead } from '../../domain/stock/decide.ts'
@@ -8,8 +8,8 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
 import type { PlacedOrder } from '../orders/append-order.ts'
-import { type OrderService, type Purchase, createPlaceOrder } from '../orders/place-order.ts'
-import { type Buyer, type Prepared, type RentalsToExtend, prepareExtension } from '../orders/prepare-order.ts'
+import { createPlaceOrder, type OrderService, type Purchase } from '../orders/place-order.ts'
+import { type Buyer, type Prepared, prepareExtension, type RentalsToExtend } from '../orders/prepare-order.ts'
 import { proxyStatus } from './proxy-record.ts'
 
 /** Rentals that one extension names at most. */

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { type FoundProxy, type ProxyQueries, findProxies } from '../../../projections/proxies.ts'
+import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'

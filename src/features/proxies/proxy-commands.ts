@@ -1,7 +1,13 @@
 import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { LabelDatabase } from '../../../projections/other-tables.ts'
-import { type FoundProxy, type ProxyStatus, findProxies, listProxies, proxyStatuses } from '../../../projections/proxies.ts'
+import {
+  type FoundProxy,
+  findProxies,
+  listProxies,
+  type ProxyStatus,
+  proxyStatuses,
+} from '../../../projections/proxies.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'

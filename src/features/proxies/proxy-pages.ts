@@ -1,5 +1,10 @@
 import type pg from 'pg'
-import { type ProxyQueries, type ProxyStatus, proxiesAfter, proxyStatuses } from '../../../projections/proxies.ts'
+import {
+  type ProxyQueries,
+  type ProxyStatus,
+  proxiesAfter,
+  proxyStatuses,
+} from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type ReplaceReason, replaceReasons } from '../../domain/stock/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -10,11 +15,27 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  textAreaOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
-import { filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
@@ -23,7 +44,7 @@ import { extendPages, root } from './extend-pages.ts'
 import type { RentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, type ProxyRecord, proxyLine } from './proxy-record.ts'
-import { type ReplaceAddress, maxComment, readReplacements } from './replace-address.ts'
+import { maxComment, type ReplaceAddress, readReplacements } from './replace-address.ts'
 import { rotateNow } from './rotate-password.ts'
 
 /** What the pages of dedicated addresses read from and act through: what their operations of the API do. */
@@ -265,7 +286,8 @@ ${await history(proxy)}`,
   const check = async (visit: AccountVisit) => {
     const { accountId } = visit.account
     const waitS = deps.checks.take(accountId)
-    if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'at most five checks a minute; wait a little', waitS)
+    if (waitS > 0)
+      throw refuseWithRetryAfter('rate_limited', 'at most five checks a minute; wait a little', waitS)
     const checked = await deps.checks.check(wholeAccount(accountId), visit.params.id ?? '', null)
     return show(await oneView(visit, { checked }))
   }

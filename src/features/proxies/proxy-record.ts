@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type FoundProxy, type ProxyStatus, expiringMs, proxyStatuses } from '../../../projections/proxies.ts'
+import { expiringMs, type FoundProxy, type ProxyStatus, proxyStatuses } from '../../../projections/proxies.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { customerField, customerIdField } from '../accounts/customer-service.ts'

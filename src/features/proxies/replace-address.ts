@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { FoundProxy, ProxyQueries } from '../../../projections/proxies.ts'
-import { type ReplacementRefusal, decideReplacement } from '../../domain/stock/decide.ts'
+import { decideReplacement, type ReplacementRefusal } from '../../domain/stock/decide.ts'
 import type { ReplaceReason } from '../../domain/stock/events.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'

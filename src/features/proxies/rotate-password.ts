@@ -51,5 +51,6 @@ export const rotateNow = async (
   if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
   if (row.over) throw refuse('rental_ended', `the rental of ${proxyId} has ended: it rotates no more`)
   const waitMs = await rotateExit(pool, proxyId, nowMs)
-  if (waitMs > 0) throw refuseWithRetryAfter('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
+  if (waitMs > 0)
+    throw refuseWithRetryAfter('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
 }

@@ -1,12 +1,20 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type ProxyQueries, listProxies, proxyStatuses } from '../../../projections/proxies.ts'
+import { listProxies, type ProxyQueries, proxyStatuses } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
-import { countryQuery, inRange, instantQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import {
+  countryQuery,
+  inRange,
+  instantQuery,
+  pageShape,
+  pagingCodes,
+  pagingQuery,
+  wordQuery,
+} from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -14,7 +22,7 @@ import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
 import type { OrderService } from '../orders/place-order.ts'
 import { chargeErrors, guardField } from '../orders/routes.ts'
-import { type RentalExtension, maxExtended } from './extend-rentals.ts'
+import { maxExtended, type RentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
 
@@ -231,7 +239,12 @@ export const proxyRoutes = (deps: {
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
         const selection = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
-        const placed = await extending.extend({ ...request, path: extendPath }, selection, body.period_days, after)
+        const placed = await extending.extend(
+          { ...request, path: extendPath },
+          selection,
+          body.period_days,
+          after,
+        )
         return idempotentAnswer(
           placed,
           orderRecord({ ...placed.order, customer: customerRef }, caller.reseller),

@@ -310,7 +310,10 @@ export const createComparison = async (client: pg.ClientBase) => {
     },
 
     /** What is to be posted and what of it the books have, as of a position that the journal has passed. */
-    async postable({ book, account }: Pick<ComparisonScope, 'book' | 'account'>, head: number): Promise<Postable> {
+    async postable(
+      { book, account }: Pick<ComparisonScope, 'book' | 'account'>,
+      head: number,
+    ): Promise<Postable> {
       type Row = {
         lines: number
         fee: string

@@ -1,5 +1,5 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
 import { createReadStream } from 'node:fs'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
 import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
@@ -15,9 +15,17 @@ import { isReversedRange } from '../finance/reader.ts'
 import { btcpay } from './btcpay-statement.ts'
 import { type Separator, separators } from './csv-cells.ts'
 import { nowpayments } from './nowpayments-statement.ts'
+import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
-import { type PostLines, type StatementFile, StatementRefused, postLines, reconcile } from './reconcile.ts'
-import { type ColumnRole, type LineKind, type StatementFormat, columnRoles, declaredFormat, lineKinds, missingOf } from './statement-format.ts'
+import {
+  type ColumnRole,
+  columnRoles,
+  declaredFormat,
+  type LineKind,
+  lineKinds,
+  missingOf,
+  type StatementFormat,
+} from './statement-format.ts'
 import { stripe } from './stripe-statement.ts'
 
 const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]

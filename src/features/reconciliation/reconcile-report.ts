@@ -2,7 +2,13 @@ import { pluralize } from '../../kernel/formats.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { table } from '../../platform/cli/output.ts'
-import { type ClassSum, type Difference, type DifferenceClass, type OwnLine, differenceClasses } from './compare.ts'
+import {
+  type ClassSum,
+  type Difference,
+  type DifferenceClass,
+  differenceClasses,
+  type OwnLine,
+} from './compare.ts'
 import type { Reconciliation } from './reconcile.ts'
 
 /** What a reconciliation was asked of, and the account's own figures over the same time. */

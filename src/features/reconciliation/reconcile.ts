@@ -1,11 +1,26 @@
 import type pg from 'pg'
-import { type StatementAnswer, type StatementBooking, decideStatement, statementFold, streamOfLine } from '../../domain/ledger/statement-lines.ts'
+import {
+  decideStatement,
+  type StatementAnswer,
+  type StatementBooking,
+  statementFold,
+  streamOfLine,
+} from '../../domain/ledger/statement-lines.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
 import { openSession } from '../../platform/postgres/postgres-session.ts'
-import { type ComparisonScope, type ClassSum, type Difference, type DifferenceClass, type OwnLine, type Postable, createComparison, differenceClasses } from './compare.ts'
-import { FileProblem, cellsOf, csvRecords, headingKey } from './csv-cells.ts'
+import {
+  type ClassSum,
+  type ComparisonScope,
+  createComparison,
+  type Difference,
+  type DifferenceClass,
+  differenceClasses,
+  type OwnLine,
+  type Postable,
+} from './compare.ts'
+import { cellsOf, csvRecords, FileProblem, headingKey } from './csv-cells.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
 /** How many lines were booked now, were booked before, or stand in the books with other amounts and were left. */
@@ -128,7 +143,11 @@ export type Reconciliation = {
 }
 
 /** `most` of each class of differences, and of fees and payouts, are listed; all are counted. */
-export type ReconcileOptions = { readonly gateway: string; readonly most: number; readonly post: PostLines | null }
+export type ReconcileOptions = {
+  readonly gateway: string
+  readonly most: number
+  readonly post: PostLines | null
+}
 
 /** Posts lines, and gives the position up to which the journal has them. */
 export type PostLines = (

@@ -9,7 +9,13 @@ import { createAccounts } from '../accounts/account-service.ts'
 import { createCustomers } from '../accounts/customer-service.ts'
 import { type CustomerRecord, findCustomer, listCustomers } from '../accounts/customer-vault.ts'
 import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
-import { approvalNeeded, parseGatewayName, parseReference, refusalOf, parseSignedCents } from '../wallet/wallet-commands.ts'
+import {
+  approvalNeeded,
+  parseGatewayName,
+  parseReference,
+  parseSignedCents,
+  refusalOf,
+} from '../wallet/wallet-commands.ts'
 import { createWallets, maxCents } from '../wallet/wallet-service.ts'
 
 /** The account, which must be a reseller: no other has customers. @throws CliMisuse */

@@ -3,12 +3,25 @@ import type { ResellerPagesDeps } from '../../app/console-pages.ts'
 import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  type ShownAccount,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, amountText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
-import { type CustomerRecord, changeCustomer, customersAfter, findCustomer } from '../accounts/customer-vault.ts'
+import {
+  type CustomerRecord,
+  changeCustomer,
+  customersAfter,
+  findCustomer,
+} from '../accounts/customer-vault.ts'
 import { orderColumns } from '../orders/order-pages.ts'
 import { chatForm, customerRecords, maxLabelLength } from './customer-record.ts'
 

@@ -11,8 +11,19 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.t
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Customers } from '../accounts/customer-service.ts'
-import { type CustomerRecord, changeCustomer, findCustomer, listCustomers } from '../accounts/customer-vault.ts'
-import { ResellerCustomer, chatForm, customerExample, customerRecords, maxLabelLength } from './customer-record.ts'
+import {
+  type CustomerRecord,
+  changeCustomer,
+  findCustomer,
+  listCustomers,
+} from '../accounts/customer-vault.ts'
+import {
+  chatForm,
+  customerExample,
+  customerRecords,
+  maxLabelLength,
+  ResellerCustomer,
+} from './customer-record.ts'
 
 const params = z.object({ id: z.string() })
 const examples = { params: { id: customerExample.customerId } }

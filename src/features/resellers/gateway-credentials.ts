@@ -2,9 +2,9 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
-import { type BotRef, type GatewayRef, type Terms, emptyTerms } from '../../domain/resellers/fold.ts'
+import { type BotRef, emptyTerms, type GatewayRef, type Terms } from '../../domain/resellers/fold.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
-import { type Vault, commitmentOf } from '../../platform/vault/seal.ts'
+import { commitmentOf, type Vault } from '../../platform/vault/seal.ts'
 import type { ResellerGateways, StoredGateway } from '../payments/gateways.ts'
 import { type GatewayCredentials, gatewayCredentials } from '../payments/payment-port.ts'
 
@@ -22,9 +22,9 @@ const address = z
     },
     { error: 'must be an https address without a user name' },
   )
+
 export type { GatewayCredentials } from '../payments/payment-port.ts'
-export { gatewayCredentials } from '../payments/payment-port.ts'
-export { realCredentials } from '../payments/payment-port.ts'
+export { gatewayCredentials, realCredentials } from '../payments/payment-port.ts'
 
 export const botCredentials = z.strictObject({
   provider: z.literal('telegram'),

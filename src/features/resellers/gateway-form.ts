@@ -1,7 +1,7 @@
 import type { Provider } from '../../domain/payments/payments.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Field, type Problems, type FormInput, choicesOf, fieldOf } from '../../platform/ui/form.ts'
+import { choicesOf, type Field, type FormInput, fieldOf, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
 

@@ -2,13 +2,18 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
 import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
-import { type ResellerTerms, type TermsOf, defaultResellerTerms, retailKey } from '../../domain/catalog/pricing.ts'
-import { type Terms, emptyTerms } from '../../domain/resellers/fold.ts'
+import {
+  defaultResellerTerms,
+  type ResellerTerms,
+  retailKey,
+  type TermsOf,
+} from '../../domain/catalog/pricing.ts'
+import { emptyTerms, type Terms } from '../../domain/resellers/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { type Core, type Projecting, waitForReadTables } from '../../platform/feature/core.ts'
-import { type LiveRows, createLiveRows } from '../../platform/projections/live.ts'
+import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
-import { type LiveCatalog, createLiveCatalog } from '../catalog/live-catalog.ts'
+import { createLiveCatalog, type LiveCatalog } from '../catalog/live-catalog.ts'
 
 /** All resellers' terms in memory: neither a quote nor an order waits for a query. */
 export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & {

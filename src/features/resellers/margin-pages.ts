@@ -1,10 +1,22 @@
-import { type Margin, type MarginRow, type Period as Span, listMargins } from '../../../projections/margins.ts'
+import {
+  listMargins,
+  type Margin,
+  type MarginRow,
+  type Period as Span,
+} from '../../../projections/margins.ts'
 import type { ResellerPagesDeps } from '../../app/console-pages.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type Period, endOfPeriodMs, nextPeriod, parsePeriod, periodBefore, periodOf } from '../../kernel/months.ts'
+import {
+  endOfPeriodMs,
+  nextPeriod,
+  type Period,
+  parsePeriod,
+  periodBefore,
+  periodOf,
+} from '../../kernel/months.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
 import { plotOf } from '../../platform/ui/plot.ts'
 import { type Column, tableOf } from '../../platform/ui/table.ts'
 import { amountText, countText, dollarText } from '../../platform/ui/text.ts'

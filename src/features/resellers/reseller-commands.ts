@@ -6,11 +6,16 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
-import { botCredentials, createResellerCredentials, credentialFields, providersOf } from './gateway-credentials.ts'
+import {
+  botCredentials,
+  createResellerCredentials,
+  credentialFields,
+  providersOf,
+} from './gateway-credentials.ts'
+import { createResellers, type Resellers } from './terms.ts'
 import * as input from './terms-input.ts'
 import { readCredentials } from './terms-input.ts'
 import { changeOutput, refusalOf, termsJson, termsText } from './terms-output.ts'
-import { type Resellers, createResellers } from './terms.ts'
 
 type Gateway = {
   readonly account: AccountId
@@ -151,9 +156,17 @@ const registerSet = (reseller: Command, cli: Cli): void => {
     .description('change what a reseller pays, asks and shows; what is left out stays')
     .requiredOption('--account <id>', 'the reseller')
     .option('--discount <percent>', 'off the list price, 0 to 99.99, e.g. 12.5', input.parseDiscount)
-    .option('--markup <multiple>', 'customers pay this multiple of the list price, e.g. 1.30', input.parseMarkup)
+    .option(
+      '--markup <multiple>',
+      'customers pay this multiple of the list price, e.g. 1.30',
+      input.parseMarkup,
+    )
     .option('--no-markup', 'customers pay the list price where no retail price stands')
-    .option('--sellable <products>', 'the products that customers may order, commas between', input.parseNames)
+    .option(
+      '--sellable <products>',
+      'the products that customers may order, commas between',
+      input.parseNames,
+    )
     .addOption(new Option('--sell-all', 'customers may order every product').conflicts('sellable'))
     .option(
       '--merchant-name <text>',

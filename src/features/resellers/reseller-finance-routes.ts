@@ -1,12 +1,20 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Period, listMargins } from '../../../projections/margins.ts'
+import { listMargins, type Period } from '../../../projections/margins.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { inRange, instantQuery, integerQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import {
+  inRange,
+  instantQuery,
+  integerQuery,
+  pageShape,
+  pagingCodes,
+  pagingQuery,
+  wordQuery,
+} from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
-import { MarginList, Statement, lineExample, marginExample } from './customer-record.ts'
+import { lineExample, MarginList, marginExample, Statement } from './customer-record.ts'
 import { resellerOnly } from './customer-routes.ts'
 import { maxStatementLines, readStatement, statementCsv } from './reseller-statement.ts'
 

@@ -1,19 +1,37 @@
 import { listDeposits } from '../../../projections/deposits.ts'
 import type { ResellerPagesDeps } from '../../app/console-pages.ts'
-import { type Provider, type ResellerRail, floorCents, resellerRails } from '../../domain/payments/payments.ts'
+import {
+  floorCents,
+  type Provider,
+  type ResellerRail,
+  resellerRails,
+} from '../../domain/payments/payments.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
 import { requestFingerprint } from '../../kernel/digest.ts'
 import { depositIdOf } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { toSentence } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
 import { providersOf } from './gateway-credentials.ts'
-import { parseGatewayForm, gatewayFields, invoiceRefusal, providerForms } from './gateway-form.ts'
+import { gatewayFields, invoiceRefusal, parseGatewayForm, providerForms } from './gateway-form.ts'
 
 const root = '/console/reseller/gateways'
 /** The reseller's own id of the customer that test invoices are for. */

@@ -3,9 +3,23 @@ import { resellerRails } from '../../domain/payments/payments.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, idText, stateText } from '../../platform/ui/text.ts'
 import { readTerms } from './gateway-credentials.ts'

@@ -5,12 +5,18 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  type PageOutcome,
+  show,
+} from '../../platform/ui/page.ts'
 import { pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { amountText, timeText } from '../../platform/ui/text.ts'
 import { customerIn } from './customer-pages.ts'
 import { cardsOf, monthIn, monthLinks, spanOfMonth } from './margin-pages.ts'
-import { type StatementLine, maxStatementLines, readStatement, statementCsv } from './reseller-statement.ts'
+import { maxStatementLines, readStatement, type StatementLine, statementCsv } from './reseller-statement.ts'
 
 const path = '/console/reseller/statement'
 const dayMs = 86_400_000

@@ -1,6 +1,6 @@
-import { InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
+import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from '../../domain/resellers/decide.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
@@ -69,7 +69,8 @@ export const parseNames = (text: string): readonly string[] => {
 }
 
 /** Alpha-3 codes with commas between. */
-export const parseCountries = (text: string): readonly string[] => parseNames(text).map((code) => code.toUpperCase())
+export const parseCountries = (text: string): readonly string[] =>
+  parseNames(text).map((code) => code.toUpperCase())
 
 /** Whole days with commas between. */
 export const parsePeriods = (text: string): readonly number[] => {

@@ -4,11 +4,19 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import { progressBar } from '../../platform/ui/long-runs.ts'
-import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { type BadgeTone, afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  type BadgeTone,
+  countText,
+  idText,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import type { BatchItems, ShownItem } from './batch-items.ts'
-import { type ScrapeBatches, type ShownBatch, itemRequestId } from './batch-service.ts'
+import { itemRequestId, type ScrapeBatches, type ShownBatch } from './batch-service.ts'
 
 export type ScrapeBatchDeps = {
   readonly batches: Pick<ScrapeBatches, 'find' | 'result'>

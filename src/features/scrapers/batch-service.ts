@@ -3,13 +3,19 @@ import { decideAccept, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { type AccountId, type KeyId, type ScrapeBatchId, scrapeBatchIdOf, scrapeIdOf } from '../../kernel/ids.ts'
+import {
+  type AccountId,
+  type KeyId,
+  type ScrapeBatchId,
+  scrapeBatchIdOf,
+  scrapeIdOf,
+} from '../../kernel/ids.ts'
 import { canonical } from '../../kernel/json-text.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { type BatchItems, type BatchRow, type ShownItem, acceptedOf } from './batch-items.ts'
+import { acceptedOf, type BatchItems, type BatchRow, type ShownItem } from './batch-items.ts'
 import { inputOf } from './scrape.ts'
 import type { Results } from './stored-results.ts'
 

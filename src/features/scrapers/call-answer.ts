@@ -80,7 +80,11 @@ export const refusalOf = (
     case 'scraper_unavailable':
       return failure(outcome, 'nobody serves this scraper at the moment', retryAfterS)
     case 'overloaded':
-      return refuseWithRetryAfter('overloaded', 'too many calls of this platform are under way', retryAfterS ?? 1)
+      return refuseWithRetryAfter(
+        'overloaded',
+        'too many calls of this platform are under way',
+        retryAfterS ?? 1,
+      )
     default: {
       const unknown: never = outcome
       throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)

@@ -2,10 +2,17 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { ledgerRef } from '../../domain/ledger/fold.ts'
 import { scrapeRef } from '../../domain/scrapers/calls.ts'
-import { type AttemptEnd, type FinishAnswer, type ScrapeDraft, type StartAnswer, decideFinish, decideStart } from '../../domain/scrapers/decide-call.ts'
+import {
+  type AttemptEnd,
+  decideFinish,
+  decideStart,
+  type FinishAnswer,
+  type ScrapeDraft,
+  type StartAnswer,
+} from '../../domain/scrapers/decide-call.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
-import { type AccountId, type ScrapeId, newId } from '../../kernel/ids.ts'
+import { type AccountId, newId, type ScrapeId } from '../../kernel/ids.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
 import type { Results } from './stored-results.ts'
@@ -32,7 +39,10 @@ export type ScrapeCommands = {
 const sweeper: Actor = { kind: 'system', name: 'scrapes' }
 
 /** An ending without a result. */
-export const endWithoutResult = (outcome: AttemptEnd['outcome'], creditsCharged: number | null = null): AttemptEnd => ({
+export const endWithoutResult = (
+  outcome: AttemptEnd['outcome'],
+  creditsCharged: number | null = null,
+): AttemptEnd => ({
   outcome,
   body: null,
   cached: false,
@@ -69,7 +79,10 @@ export const createScrapeCommands = (deps: {
     finish,
     settle: async (lapsed) => {
       const kept = await results.of(lapsed.scrapeId, lapsed.attempt)
-      return finish(lapsed, kept ?? endWithoutResult('interrupted'), { actor: sweeper, correlationId: newId('run') })
+      return finish(lapsed, kept ?? endWithoutResult('interrupted'), {
+        actor: sweeper,
+        correlationId: newId('run'),
+      })
     },
   }
 }

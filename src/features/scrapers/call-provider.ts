@@ -195,7 +195,11 @@ const success = (row: ScraperRow, input: ScrapeInput, body: unknown): Read => {
  * What an answer of the protocol means (docs/scrapers.md, "What is billed"). Not one word of it gets into the outcome but
  * the data.
  */
-export const classify = (row: ScraperRow, input: ScrapeInput, { status, text }: ProviderResponse): ResponseVerdict => {
+export const classify = (
+  row: ScraperRow,
+  input: ScrapeInput,
+  { status, text }: ProviderResponse,
+): ResponseVerdict => {
   const body = parsed(text)
   const fields = isObject(body) ? body : {}
   const { outcome, trouble } =
@@ -248,7 +252,11 @@ const broken = (fault: string): Attempt => ({
 
 /** Sends one request of a row; never rejects. */
 export const attempt = async (
-  { row, input, asked }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: ProviderRequest },
+  {
+    row,
+    input,
+    asked,
+  }: { readonly row: ScraperRow; readonly input: ScrapeInput; readonly asked: ProviderRequest },
   to: {
     readonly send: Send
     readonly baseUrl: string
@@ -282,7 +290,11 @@ const longestWaitMs = 2_000
  * provider may hide a charge, so a row that can cost more than one credit is not tried again after it.
  * @param random from 0 to 1
  */
-export const secondAttemptDelayMs = (row: ScraperRow, first: Attempt, random: () => number): number | null => {
+export const secondAttemptDelayMs = (
+  row: ScraperRow,
+  first: Attempt,
+  random: () => number,
+): number | null => {
   const jitter = 250 + random() * 500
   if (first.trouble === 'unsent') return jitter
   if (first.trouble !== 'refused') return null
@@ -337,7 +349,11 @@ export const parametersOf = (row: ScraperRow, input: ScrapeInput): Readonly<Reco
 }
 
 /** The request that fetches the row, from the provider's cache where an age is given and the row allows it. */
-export const buildProviderRequest = (row: ScraperRow, input: ScrapeInput, maxAgeDays?: CacheDays): ProviderRequest => {
+export const buildProviderRequest = (
+  row: ScraperRow,
+  input: ScrapeInput,
+  maxAgeDays?: CacheDays,
+): ProviderRequest => {
   const parameters = {
     ...parametersOf(row, input),
     ...(maxAgeDays !== undefined && row.source.isCacheable && { cache_max_age: `${maxAgeDays}d` }),

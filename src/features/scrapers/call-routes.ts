@@ -1,15 +1,15 @@
 import { z } from 'zod'
+import { exampleBody, rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { scrapers } from '../../domain/scrapers/scraper-table.ts'
-import { type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { wordQuery } from '../../platform/http/query.ts'
-import { type Route, accountOnly, route } from '../../platform/http/route.ts'
+import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import { billingHeaders, withHeaders } from './call-answer.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { CacheDays } from './provider-port.ts'
-import { type Scrapes, inputOf, requireScraper } from './scrape.ts'
+import { inputOf, requireScraper, type Scrapes } from './scrape.ts'
 import { bodySchema, dataSchema } from './scraper-schemas.ts'
 
 export const ScrapeAnswer = z

@@ -2,12 +2,12 @@ import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { CloseStack } from '../../kernel/resource-scope.ts'
 import type { Core } from '../../platform/feature/core.ts'
 import { type BatchItems, createBatchItems } from './batch-items.ts'
-import { type ScrapeBatches, createScrapeBatches } from './batch-service.ts'
-import { type TakeScrape, createScrapeRate } from './call-rate.ts'
+import { createScrapeBatches, type ScrapeBatches } from './batch-service.ts'
+import { createScrapeRate, type TakeScrape } from './call-rate.ts'
 import type { ScraperHealth } from './provider-health.ts'
 import type { Scraping } from './provider-port.ts'
-import { type Scrapes, createScrapes } from './scrape.ts'
-import { type Results, createResults } from './stored-results.ts'
+import { createScrapes, type Scrapes } from './scrape.ts'
+import { createResults, type Results } from './stored-results.ts'
 
 /** The scrapers, as this process has them. */
 export type Scrapers = {

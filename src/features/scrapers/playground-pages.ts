@@ -1,18 +1,40 @@
 import { acceptedOf } from '../../domain/scrapers/check-input.ts'
+import {
+  exampleBody,
+  type Input,
+  type InputValue,
+  rowName,
+  type ScraperRow,
+} from '../../domain/scrapers/scraper.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
-import { type Input, type InputValue, type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { toSentence } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, hiddenOf, keyField, problemsOf, selectOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  hiddenOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  selectOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, show } from '../../platform/ui/page.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  type PageOutcome,
+  show,
+} from '../../platform/ui/page.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { Health, ScraperHealth } from './provider-health.ts'
-import { type Scraping, cacheDays } from './provider-port.ts'
-import { type Scrapes, inputOf } from './scrape.ts'
+import { cacheDays, type Scraping } from './provider-port.ts'
+import { inputOf, type Scrapes } from './scrape.ts'
 
 /** The name of the form's field for an input: none of them is one of the frame's own. */
 export const fieldName = ({ name }: Pick<Input, 'name'>): string => `in-${name}`
@@ -211,7 +233,12 @@ ${cacheField(row, typed)}
     return html`<form method="post" action="${pathOf(row)}" class="inline">${keyField(visit.formKey)}${hiddenInputs(row, body, { [row.paging.input]: nextCursor })}${cache === '' ? nothing : hiddenOf('cache', cache)}<button name="do" value="call">Next page for $${dollarsOfMicros(row.priceMicros)}</button></form>`
   }
 
-  const call = async (visit: AccountVisit, row: ScraperRow, typed: FormInput, body: Body): Promise<PageOutcome> => {
+  const call = async (
+    visit: AccountVisit,
+    row: ScraperRow,
+    typed: FormInput,
+    body: Body,
+  ): Promise<PageOutcome> => {
     const { accountId } = visit.account
     const { actor } = visit.cause
     const price = dollarsOfMicros(row.priceMicros)
@@ -241,7 +268,12 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
     return show(await view(visit, typed, {}, result, body))
   }
 
-  const check = async (visit: AccountVisit, row: ScraperRow, typed: FormInput, body: Body): Promise<PageOutcome> => {
+  const check = async (
+    visit: AccountVisit,
+    row: ScraperRow,
+    typed: FormInput,
+    body: Body,
+  ): Promise<PageOutcome> => {
     const input = inputOf(row, body)
     const result = html`<p class="said" role="status">The fields are accepted, and nothing was charged. A call would ask this and cost $${dollarsOfMicros(row.priceMicros)}:</p>
 <pre class="result" tabindex="0">${JSON.stringify(input, null, 2)}</pre>`

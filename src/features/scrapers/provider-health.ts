@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
-import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { startPoller } from '../../platform/work/worklist.ts'
 import type { ScrapeOutcome, ScrapeResult } from './provider-port.ts'
 

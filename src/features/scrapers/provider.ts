@@ -1,10 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
+import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Outgoing } from '../../platform/outgoing/send.ts'
-import { type Attempt, buildProviderRequest, attempt, failure, secondAttemptDelayMs } from './call-provider.ts'
-import { type Breaker, type ReportCallOutcome, createAccountGate, createBreaker } from './concurrency-limits.ts'
+import {
+  type Attempt,
+  attempt,
+  buildProviderRequest,
+  failure,
+  secondAttemptDelayMs,
+} from './call-provider.ts'
+import {
+  type Breaker,
+  createAccountGate,
+  createBreaker,
+  type ReportCallOutcome,
+} from './concurrency-limits.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { CacheDays, ProviderName, ScrapeFailure, ScrapeInput } from './provider-port.ts'
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { books } from '../../../projections/groups.ts'
-import { type ScrapeCost, readPlatformCosts } from '../../../projections/scrape-usage.ts'
+import { readPlatformCosts, type ScrapeCost } from '../../../projections/scrape-usage.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { dayQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'

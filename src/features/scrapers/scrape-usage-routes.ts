@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { type Days, type ScrapeUsage, readScrapeUsage } from '../../../projections/scrape-usage.ts'
+import { type Days, readScrapeUsage, type ScrapeUsage } from '../../../projections/scrape-usage.ts'
 import { csv } from '../../kernel/csv.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { dayQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
-import { type Route, accountOnly, route } from '../../platform/http/route.ts'
+import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const count = z.int().min(0)

@@ -1,15 +1,21 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Scrape, type ScrapeFinished, type ScrapeState, isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
-import { type InputRefusal, checkInput } from '../../domain/scrapers/check-input.ts'
+import {
+  isResult,
+  type Scrape,
+  type ScrapeFinished,
+  type ScrapeState,
+  scrapeRef,
+} from '../../domain/scrapers/calls.ts'
+import { checkInput, type InputRefusal } from '../../domain/scrapers/check-input.ts'
 import { type AttemptEnd, maxAttempts } from '../../domain/scrapers/decide-call.ts'
 import { decidePrices, scraperPrices, scraperPricesRef } from '../../domain/scrapers/prices.ts'
-import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
-import { type AccountId, type KeyId, type ScrapeId, newId, scrapeIdOf } from '../../kernel/ids.ts'
+import { type AccountId, type KeyId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
 import { canonical } from '../../kernel/json-text.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
@@ -18,9 +24,15 @@ import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
-import { type FinishedCall, type ScrapeReply, answerOf, refusalOf } from './call-answer.ts'
+import { answerOf, type FinishedCall, refusalOf, type ScrapeReply } from './call-answer.ts'
 import { createScrapeCommands, endWithoutResult } from './call-commands.ts'
-import { type CallSlot, type CacheDays, type ScrapeInput, type Scraping, isScrapeFailure } from './provider-port.ts'
+import {
+  type CacheDays,
+  type CallSlot,
+  isScrapeFailure,
+  type ScrapeInput,
+  type Scraping,
+} from './provider-port.ts'
 import type { Results } from './stored-results.ts'
 
 /** Who asks: a key of the account, or a person in a session of the console, who names no key. */
@@ -267,7 +279,8 @@ export const createScrapes = (deps: {
   const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: CallSlot } => {
     const input = inputOf(row, body)
     const place = scraping.admit(row)
-    if (isScrapeFailure(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
+    if (isScrapeFailure(place))
+      throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
     return { input, place }
   }
 

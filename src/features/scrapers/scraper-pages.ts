@@ -1,15 +1,19 @@
 import type pg from 'pg'
-import { type ScrapeUsageSum as ScrapeUsageRow, type UsageDimension, readScrapeUsage } from '../../../projections/scrape-usage.ts'
-import { platforms, scrapers } from '../../domain/scrapers/scraper-table.ts'
+import {
+  readScrapeUsage,
+  type ScrapeUsageSum as ScrapeUsageRow,
+  type UsageDimension,
+} from '../../../projections/scrape-usage.ts'
 import { rowName } from '../../domain/scrapers/scraper.ts'
+import { platforms, scrapers } from '../../domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, show } from '../../platform/ui/page.ts'
+import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
 import { filtersOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, microsText, timeText } from '../../platform/ui/text.ts'
 import { type ScrapeBatchDeps, scrapeBatchPages } from './batch-pages.ts'
-import { type PlaygroundDeps, healthText, playgroundPages, scraperState } from './playground-pages.ts'
+import { healthText, type PlaygroundDeps, playgroundPages, scraperState } from './playground-pages.ts'
 
 export type ScrapeUsageDeps = {
   readonly pool: pg.Pool

@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { acceptedOf, maxLengthOf } from '../../domain/scrapers/check-input.ts'
-import { type AnswerField, type FieldType, type Input, type ScraperRow, exampleBody, rowName } from '../../domain/scrapers/scraper.ts'
+import {
+  type AnswerField,
+  exampleBody,
+  type FieldType,
+  type Input,
+  rowName,
+  type ScraperRow,
+} from '../../domain/scrapers/scraper.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { Health } from './provider-health.ts'
 import type { ScraperState } from './provider-port.ts'

@@ -2,9 +2,9 @@ import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { type Attempt, failure, mayTryAnotherProvider } from './call-provider.ts'
 import { type ConcurrencyLimits, createConcurrencySlots } from './concurrency-limits.ts'
+import type { Entry, Provider } from './provider.ts'
 import type { ScraperMetrics } from './provider-metrics.ts'
 import type { ScrapeFailure, ScrapeOutcome, ScrapeResult, Scraping } from './provider-port.ts'
-import type { Entry, Provider } from './provider.ts'
 
 /** Two hundred calls to one slow platform still leave places for all others. */
 export const defaultConcurrencyLimits: ConcurrencyLimits = { perPlatform: 250, total: 1_000 }
@@ -83,7 +83,9 @@ export const createScraping = ({
           for (;;) {
             const made: Attempt = await now.entry.fetch(input, options)
             const next =
-              mayTryAnotherProvider(made) && !within.aborted && others.length > 0 ? enterOne(row, others) : null
+              mayTryAnotherProvider(made) && !within.aborted && others.length > 0
+                ? enterOne(row, others)
+                : null
             if (next === null || 'kind' in next) {
               if (now.provider !== candidates[0]) metrics.tookOver(now.provider.name)
               const cost = {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { platforms, scraperOf } from '../../domain/scrapers/scraper-table.ts'
-import { type ScraperRow, rowName } from '../../domain/scrapers/scraper.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { parseDollarsToMicros } from '../../kernel/money.ts'
 import { parseTarget } from '../../platform/outgoing/target.ts'

@@ -1,12 +1,19 @@
 import { isStaff } from '../../domain/staff/decide.ts'
 import { consolePath } from '../../platform/ui/cookies.ts'
-import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import { codeIn, shownCode } from '../../platform/vault/secrets.ts'
 import { passkeyButton } from './passkey-pages.ts'
-import { type SignInDeps, confirmationMail, sessionCookie, signInDelayS } from './sign-in.ts'
+import { confirmationMail, type SignInDeps, sessionCookie, signInDelayS } from './sign-in.ts'
 
 type ConfirmationRequest = { readonly act: string; readonly to: string }
 
@@ -29,7 +36,12 @@ export const confirmPages = (deps: SignInDeps): readonly ConsolePage[] => {
   const takesCodes = ({ visitor }: PersonVisit): boolean =>
     mailer !== null && !isStaff(visitor.session.subjectId) && visitor.name !== ''
 
-  const view = async (visit: PersonVisit, typed: FormInput, problems: Problems, sent = false): Promise<View> => {
+  const view = async (
+    visit: PersonVisit,
+    typed: FormInput,
+    problems: Problems,
+    sent = false,
+  ): Promise<View> => {
     const { subjectId } = visit.visitor.session
     const asked = parseConfirmationRequest(visit, typed)
     const hidden = html`<input type="hidden" name="act" value="${asked.act}"><input type="hidden" name="to" value="${asked.to}">`
@@ -56,7 +68,11 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
     }
   }
 
-  const confirmed = async (visit: PersonVisit, { act, to }: ConfirmationRequest, method: 'passkey' | 'code') => {
+  const confirmed = async (
+    visit: PersonVisit,
+    { act, to }: ConfirmationRequest,
+    method: 'passkey' | 'code',
+  ) => {
     const { subjectId, sessionId } = visit.visitor.session
     await people.confirmed({ subjectId, sessionId, act, method }, visit.cause)
     const renewed = await sessions.renew(sessionId, { act })

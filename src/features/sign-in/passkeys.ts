@@ -1,10 +1,16 @@
-import type { AuthenticationResponseJSON, AuthenticatorTransport, PublicKeyCredentialCreationOptionsJSON, PublicKeyCredentialRequestOptionsJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
-import { type KeyObject, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
+import type {
+  AuthenticationResponseJSON,
+  AuthenticatorTransport,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from '@simplewebauthn/server'
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { SingleUse } from '../../platform/ui/page-access.ts'
-import { type MasterKey, deriveKey } from '../../platform/vault/keys.ts'
+import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 
 export type Passkey = {
   readonly passkeyId: string

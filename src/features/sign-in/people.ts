@@ -1,12 +1,31 @@
 import type pg from 'pg'
-import { type PersonDecision, type PersonRefusal, decideConfirmation, decideGrant, decideLink, decidePasskey, decidePasskeyRemoval, decideRoleRevocation, decideSessionEnd, decideSignIn, decideView, decideWorkRetry } from '../../domain/staff/decide.ts'
-import type { AccountViewed, ActConfirmed, SessionEnded, StaffRole, WorkRetryAsked } from '../../domain/staff/events.ts'
+import {
+  decideConfirmation,
+  decideGrant,
+  decideLink,
+  decidePasskey,
+  decidePasskeyRemoval,
+  decideRoleRevocation,
+  decideSessionEnd,
+  decideSignIn,
+  decideView,
+  decideWorkRetry,
+  type PersonDecision,
+  type PersonRefusal,
+} from '../../domain/staff/decide.ts'
+import type {
+  AccountViewed,
+  ActConfirmed,
+  SessionEnded,
+  StaffRole,
+  WorkRetryAsked,
+} from '../../domain/staff/events.ts'
 import { type PersonState, personRef } from '../../domain/staff/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Result, handle, readState } from '../../platform/commands/handle.ts'
+import { handle, type Result, readState } from '../../platform/commands/handle.ts'
 
 export type PersonResult = Result<PersonRefusal>
 

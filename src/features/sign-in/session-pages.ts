@@ -1,11 +1,19 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { consolePath, dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, type Visit, goTo, openPage, personPage, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  openPage,
+  type PersonVisit,
+  personPage,
+  show,
+  type Visit,
+} from '../../platform/ui/page.ts'
 import type { Session } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, textInZone, timeText, zoneOf, zones } from '../../platform/ui/text.ts'
-import { type SignInDeps, endSession } from './sign-in.ts'
+import { endSession, type SignInDeps } from './sign-in.ts'
 
 const yearS = 365 * 86_400
 

@@ -1,14 +1,14 @@
 import { isEmail } from '../../kernel/formats.ts'
 import { consolePath, setCookie } from '../../platform/ui/cookies.ts'
-import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type Visit, goTo, openPage, refusedView, show } from '../../platform/ui/page.ts'
+import { type ConsolePage, goTo, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
 import { codeIn, newSecret } from '../../platform/vault/secrets.ts'
 import { codeText, passkeyButton } from './passkey-pages.ts'
 import { linkUrl } from './printed-link.ts'
+import { type SignInDeps, signIn, signInDelayS, signInMail } from './sign-in.ts'
 import { linkMs } from './sign-in-links.ts'
-import { type SignInDeps, signIn, signInMail, signInDelayS } from './sign-in.ts'
 
 const waitText = (seconds: number): string =>
   `That was tried too often. Wait ${Math.ceil(seconds)} seconds and try again.`

@@ -7,8 +7,8 @@ import { groupCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createAccounts } from '../accounts/account-service.ts'
 import { accountOfEmail } from '../accounts/account-vault.ts'
-import { type StaffMember, claimStaff, createPeople, findStaff, listStaff } from './people.ts'
-import { readConsoleAddress, printLink } from './printed-link.ts'
+import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from './people.ts'
+import { printLink, readConsoleAddress } from './printed-link.ts'
 import { createLinks } from './sign-in-links.ts'
 
 /** A sign-in link as a command prints it. */

@@ -1,8 +1,15 @@
 import type { AccountId } from '../../kernel/ids.ts'
-import { type Problems, type FormInput, fieldOf, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show } from '../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
 import type { Sessions } from '../../platform/ui/session.ts'
 import type { People } from './people.ts'
 

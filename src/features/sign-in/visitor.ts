@@ -6,7 +6,7 @@ import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'
 import { type Role, type Session, sessionCause } from '../../platform/ui/session.ts'
 import type { Accounts } from '../accounts/account-service.ts'
 import { emailOf } from '../accounts/account-vault.ts'
-import { type People, findStaff } from './people.ts'
+import { findStaff, type People } from './people.ts'
 
 const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
   reseller ? ['customer', 'reseller'] : ['customer']

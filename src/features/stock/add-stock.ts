@@ -1,6 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { AddressStocked, AddressesStocked, EndpointsChanged, StockEvent, StockedAddress } from '../../domain/stock/events.ts'
-import { type AddressState, type StockState, addressFold, stockFold } from '../../domain/stock/fold.ts'
+import type {
+  AddressesStocked,
+  AddressStocked,
+  EndpointsChanged,
+  StockEvent,
+  StockedAddress,
+} from '../../domain/stock/events.ts'
+import { type AddressState, addressFold, type StockState, stockFold } from '../../domain/stock/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { CommandDecision, StreamRef } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'

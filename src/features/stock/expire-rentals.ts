@@ -8,7 +8,7 @@ import { newId } from '../../kernel/ids.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
-import { type Poller, type WorklistFactory, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { type Poller, startWorklists, type WorklistFactory, worklist } from '../../platform/work/worklist.ts'
 
 type Due = { product_id: string; country: string; proxy_ids: string[] }
 

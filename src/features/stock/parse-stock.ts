@@ -1,9 +1,15 @@
 import { isIPv6 } from 'node:net'
 import { z } from 'zod'
-import type { Problem } from '../../domain/catalog/catalog-rules.ts'
 import { countriesOf, ratesIn } from '../../domain/catalog/catalog.ts'
-import { type DedicatedProduct, type Product, isDedicated } from '../../domain/catalog/product.ts'
-import { endpointHost, endpointPort, endpointProtocols, endpointSecret, shownAt } from '../../domain/shared/endpoint-fields.ts'
+import type { Problem } from '../../domain/catalog/catalog-rules.ts'
+import { type DedicatedProduct, isDedicated, type Product } from '../../domain/catalog/product.ts'
+import {
+  endpointHost,
+  endpointPort,
+  endpointProtocols,
+  endpointSecret,
+  shownAt,
+} from '../../domain/shared/endpoint-fields.ts'
 import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
 import { canonicalIp } from '../../kernel/ip-address.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'

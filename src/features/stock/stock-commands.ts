@@ -6,9 +6,9 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createCatalogService } from '../catalog/import-catalog.ts'
-import { type StockingReport, addAddresses } from './add-stock.ts'
+import { addAddresses, type StockingReport } from './add-stock.ts'
 import { type ParsedStock, parseStocking } from './parse-stock.ts'
-import { type PoolCount, countStock } from './stock-counts.ts'
+import { countStock, type PoolCount } from './stock-counts.ts'
 import { createStockLogins } from './stock-logins.ts'
 
 type AddOptions = {

@@ -1,12 +1,21 @@
 import type { OperatorDeps } from '../../app/console-pages.ts'
 import { problemText } from '../../domain/catalog/catalog-rules.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, selectOf, textAreaOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  selectOf,
+  textAreaOf,
+} from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, refusedView, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText } from '../../platform/ui/text.ts'
-import { type StockingReport, addAddresses } from './add-stock.ts'
+import { addAddresses, type StockingReport } from './add-stock.ts'
 import { type ParsedStock, parseStocking } from './parse-stock.ts'
 import { type PoolKey, poolsAfter } from './stock-counts.ts'
 

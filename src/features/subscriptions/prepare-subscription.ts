@@ -1,9 +1,9 @@
 import type { LiveStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, type RateRequest, productOfOrder } from '../../domain/catalog/catalog.ts'
-import { type TermsOf, quantityOf } from '../../domain/catalog/pricing.ts'
-import { type Product, isDedicated } from '../../domain/catalog/product.ts'
+import { type Catalog, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import { quantityOf, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { parseMeta } from '../../domain/catalog/targeting.ts'
-import { type Interval, type Period, intervalDays } from '../../domain/shared/billing-interval.ts'
+import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { requireAccepted } from '../catalog/views.ts'
@@ -45,7 +45,11 @@ const otherPeriod = (interval: Interval) =>
   )
 
 /** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */
-const wantedOf = (product: Product, interval: Interval, meta: SubscriptionInput['meta']): RateRequest | null => {
+const wantedOf = (
+  product: Product,
+  interval: Interval,
+  meta: SubscriptionInput['meta'],
+): RateRequest | null => {
   const parsed = parseMeta(product, meta)
   if (parsed.ok || parsed.refusal.code !== 'invalid_period') return requireAccepted(parsed)
   const days = intervalDays[interval]

@@ -6,10 +6,23 @@ import { graceMs } from '../../domain/shared/billing-interval.ts'
 import { stillRunning } from '../../domain/stock/decide.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from '../../domain/subscriptions/decide.ts'
-import { type Subscription, maxOrdersOfPeriod, orderIdOfPeriod, subscriptionRef, subscriptionsActor } from '../../domain/subscriptions/fold.ts'
+import {
+  maxOrdersOfPeriod,
+  orderIdOfPeriod,
+  type Subscription,
+  subscriptionRef,
+  subscriptionsActor,
+} from '../../domain/subscriptions/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { decided } from '../../kernel/decider.ts'
-import { type AccountId, type KeyId, type OrderId, type ProxyId, type SubscriptionId, newId } from '../../kernel/ids.ts'
+import {
+  type AccountId,
+  type KeyId,
+  newId,
+  type OrderId,
+  type ProxyId,
+  type SubscriptionId,
+} from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'

@@ -5,14 +5,20 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Core } from '../../platform/feature/core.ts'
-import { type Poller, type WorklistFactory, handlerGraceMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import {
+  handlerGraceMs,
+  type Poller,
+  startWorklists,
+  type WorklistFactory,
+  worklist,
+} from '../../platform/work/worklist.ts'
 import { createCompletion } from '../orders/complete-orders.ts'
 import { createOrderService } from '../orders/place-order.ts'
 import { readOrder } from '../orders/refund-order.ts'
 import { createMeter } from '../plans/meter-traffic.ts'
 import type { LivePrices } from '../resellers/live-prices.ts'
-import { type Renewals, createRenewals } from './renew.ts'
-import { type Subscriptions, createSubscriptions } from './subscription-service.ts'
+import { createRenewals, type Renewals } from './renew.ts'
+import { createSubscriptions, type Subscriptions } from './subscription-service.ts'
 
 const maxARun = 200
 

@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { type SubscriptionQueries, type SubscriptionView, findSubscription, listSubscriptions, refusedReasonOf, subscriptionStatuses } from '../../../projections/subscriptions.ts'
+import {
+  findSubscription,
+  listSubscriptions,
+  refusedReasonOf,
+  type SubscriptionQueries,
+  type SubscriptionView,
+  subscriptionStatuses,
+} from '../../../projections/subscriptions.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { intervals } from '../../domain/shared/billing-interval.ts'
 import type { Clock } from '../../kernel/clock.ts'

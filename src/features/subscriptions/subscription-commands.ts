@@ -1,7 +1,12 @@
 import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { RenewalDatabase } from '../../../projections/other-tables.ts'
-import { type SubscriptionStatus, findSubscription, listSubscriptions, subscriptionStatuses } from '../../../projections/subscriptions.ts'
+import {
+  findSubscription,
+  listSubscriptions,
+  type SubscriptionStatus,
+  subscriptionStatuses,
+} from '../../../projections/subscriptions.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'

@@ -1,4 +1,10 @@
-import { type SubscriptionQueries, type SubscriptionStatus, findSubscription, subscriptionStatuses, subscriptionsAfter } from '../../../projections/subscriptions.ts'
+import {
+  findSubscription,
+  type SubscriptionQueries,
+  type SubscriptionStatus,
+  subscriptionStatuses,
+  subscriptionsAfter,
+} from '../../../projections/subscriptions.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
@@ -7,9 +13,17 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, accountPage, goTo, show } from '../../platform/ui/page.ts'
-import { filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
-import { afterOf, afterText, amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
+import { type AccountVisit, accountPage, type ConsolePage, goTo, show } from '../../platform/ui/page.ts'
+import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  afterOf,
+  afterText,
+  amountText,
+  dollarText,
+  idText,
+  stateText,
+  timeText,
+} from '../../platform/ui/text.ts'
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 import type { Subscriptions } from './subscription-service.ts'
 

@@ -1,5 +1,9 @@
 import { z } from 'zod'
-import { type SubscriptionStatus, type SubscriptionView, subscriptionStatuses } from '../../../projections/subscriptions.ts'
+import {
+  type SubscriptionStatus,
+  type SubscriptionView,
+  subscriptionStatuses,
+} from '../../../projections/subscriptions.ts'
 import { graceMs, intervals } from '../../domain/shared/billing-interval.ts'
 import type { Subscription } from '../../domain/subscriptions/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'

@@ -1,9 +1,24 @@
 import type { Order } from '../../domain/orders/fold.ts'
 import { decideCancellation, decidePaid } from '../../domain/subscriptions/decide.ts'
-import { type Subscription, type SubscriptionState, orderIdOfPeriod, subscriptionAfter, subscriptionIdOf, subscriptionRef, subscriptionsActor } from '../../domain/subscriptions/fold.ts'
+import {
+  orderIdOfPeriod,
+  type Subscription,
+  type SubscriptionState,
+  subscriptionAfter,
+  subscriptionIdOf,
+  subscriptionRef,
+  subscriptionsActor,
+} from '../../domain/subscriptions/fold.ts'
 import { decided, refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { type AccountId, type OrderId, type PlanId, type SubscriptionId, deriveId, newId } from '../../kernel/ids.ts'
+import {
+  type AccountId,
+  deriveId,
+  newId,
+  type OrderId,
+  type PlanId,
+  type SubscriptionId,
+} from '../../kernel/ids.ts'
 import { orderStream, subscriptionStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/handle.ts'
@@ -14,7 +29,7 @@ import type { CompanionAppend } from '../orders/append-order.ts'
 import type { Payer } from '../orders/payer.ts'
 import type { OrderService } from '../orders/place-order.ts'
 import { refundOrder } from '../orders/refund-order.ts'
-import { type PriceSources, type SubscriptionInput, prepareFirstPeriod } from './prepare-subscription.ts'
+import { type PriceSources, prepareFirstPeriod, type SubscriptionInput } from './prepare-subscription.ts'
 
 /** `position`: of the subscription's last event. */
 export type Started = IdempotentResult & { readonly subscription: Subscription }

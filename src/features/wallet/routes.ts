@@ -4,9 +4,9 @@ import { createAvailableMicros, listTransactions } from '../../../projections/ba
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
-import { type Route, accountOnly, route } from '../../platform/http/route.ts'
+import { accountOnly, type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { Transaction, publicTransaction } from './transaction-record.ts'
+import { publicTransaction, Transaction } from './transaction-record.ts'
 
 const Wallet = z
   .object({

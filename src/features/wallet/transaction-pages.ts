@@ -5,8 +5,14 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type CsvValue, csvRow } from '../../kernel/csv.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type ShownAccount, accountPage, show } from '../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  type ShownAccount,
+  show,
+} from '../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { dollarText, idText, microsText, timeText } from '../../platform/ui/text.ts'
 import { publicTransaction } from './transaction-record.ts'
 

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ApprovalRefusal, ApprovalAnswer } from '../../domain/ledger/decide-approval.ts'
+import type { ApprovalAnswer, ApprovalRefusal } from '../../domain/ledger/decide-approval.ts'
 import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
 import { type AdjustmentReason, adjustmentReasons } from '../../domain/ledger/manual-movements.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -7,7 +7,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
-import { type ManualMovementAnswer, createWallets, isReference, maxCents } from './wallet-service.ts'
+import { createWallets, isReference, type ManualMovementAnswer, maxCents } from './wallet-service.ts'
 
 /** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
 const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
@@ -154,7 +154,11 @@ export const registerWallet = (program: Command, cli: Cli): void => {
       parseReference,
     )
     .option('--reason <reason>', reasons.join(', '), oneReason, 'correction')
-    .option('--gateway <name>', 'the gateway that a chargeback takes the money from, e.g. stripe', parseGatewayName)
+    .option(
+      '--gateway <name>',
+      'the gateway that a chargeback takes the money from, e.g. stripe',
+      parseGatewayName,
+    )
     .hook('preAction', (command) => {
       const { reason, gateway } = command.opts<{ reason: AdjustmentReason; gateway?: string }>()
       if ((reason === 'chargeback') !== (gateway !== undefined))

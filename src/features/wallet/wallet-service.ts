@@ -1,11 +1,23 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountRef } from '../../domain/accounts/fold.ts'
-import { type Proposal, approvalLimitsRef, proposalRef } from '../../domain/ledger/approvals.ts'
-import { type ApprovalRefusal, type ApprovalAnswer, decideApproval, decideWithApproval, proposalIdOf } from '../../domain/ledger/decide-approval.ts'
-import { type ManualAnswer, decideManual, manualStream } from '../../domain/ledger/decide-manual.ts'
-import { type LedgerState, customerPurse, ledgerRef } from '../../domain/ledger/fold.ts'
-import { type AdjustmentReason, type CustomerAdjustmentReason, type ManualMovement, type ManualMovementRecorded, manualFold } from '../../domain/ledger/manual-movements.ts'
+import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
+import {
+  type ApprovalAnswer,
+  type ApprovalRefusal,
+  decideApproval,
+  decideWithApproval,
+  proposalIdOf,
+} from '../../domain/ledger/decide-approval.ts'
+import { decideManual, type ManualAnswer, manualStream } from '../../domain/ledger/decide-manual.ts'
+import { customerPurse, type LedgerState, ledgerRef } from '../../domain/ledger/fold.ts'
+import {
+  type AdjustmentReason,
+  type CustomerAdjustmentReason,
+  type ManualMovement,
+  type ManualMovementRecorded,
+  manualFold,
+} from '../../domain/ledger/manual-movements.ts'
 import type { Purse } from '../../domain/ledger/purse.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Appends, Refused } from '../../kernel/decider.ts'
@@ -14,7 +26,7 @@ import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
-import { type Poller, handlerGraceMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { handlerGraceMs, type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
 
 /** Where one proposal is shown. */
 export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`

@@ -1,8 +1,13 @@
-import { type DeliveryOutcome, type FinishedStatus, finishedStatus, outcomeTypes } from '../../domain/webhooks/events.ts'
+import {
+  type DeliveryOutcome,
+  type FinishedStatus,
+  finishedStatus,
+  outcomeTypes,
+} from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Actor, DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { newEventId } from '../../kernel/ids.ts'
-import { type StreamName, deliveryStream } from '../../kernel/streams.ts'
+import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
 import { encode } from '../../platform/eventstore/codec.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
 

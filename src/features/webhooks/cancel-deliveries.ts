@@ -4,10 +4,10 @@ import type { WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
 import type { DeliveryCanceled } from '../../domain/webhooks/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { type NoticeId, deriveId } from '../../kernel/ids.ts'
+import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type DeliveryRef, type EventAppend, recordedOutcomes, appendEvents } from './append-outcomes.ts'
+import { appendEvents, type DeliveryRef, type EventAppend, recordedOutcomes } from './append-outcomes.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
 
 const hourMs = 60 * 60 * 1000

@@ -1,5 +1,5 @@
 import type { DeliveryOutcome } from '../../domain/webhooks/events.ts'
-import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import type { Destination, DueDelivery } from './delivery-queue.ts'
 import type { DeliveryResult } from './settle-delivery.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
@@ -165,7 +165,10 @@ export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null):
     : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
 
 /** Since when every attempt failed, where that is reason to stop sending (see `disableAfterMs`); null: it is not. */
-export const failingTooLongSince = ({ failures, failingSince }: EndpointHealth, nowMs: number): string | null =>
+export const failingTooLongSince = (
+  { failures, failingSince }: EndpointHealth,
+  nowMs: number,
+): string | null =>
   failures >= hopelessFailures && failingSince !== null && nowMs - Date.parse(failingSince) >= disableAfterMs
     ? failingSince
     : null

@@ -3,11 +3,21 @@ import type { Logger } from 'pino'
 import type { DisablingReason } from '../../domain/webhooks/events.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { OwnerLease, QueueLimits, RunningQueue } from '../../platform/work/queue.ts'
-import { type EndpointHealth, endpointHealthAfter, canceledResult, createAttempt, endpointPauseMs, failingTooLongSince, isVerifiedUrl, postponedResult, initialEndpointHealth } from './deliver.ts'
-import { type DueDelivery, type Endpoint, createDestinations, deliveryQueue } from './delivery-queue.ts'
-import { type DeliveryResult, createSettle } from './settle-delivery.ts'
+import type { Workers } from '../../platform/work/queue-workers.ts'
+import {
+  canceledResult,
+  createAttempt,
+  type EndpointHealth,
+  endpointHealthAfter,
+  endpointPauseMs,
+  failingTooLongSince,
+  initialEndpointHealth,
+  isVerifiedUrl,
+  postponedResult,
+} from './deliver.ts'
+import { createDestinations, type DueDelivery, deliveryQueue, type Endpoint } from './delivery-queue.ts'
+import { createSettle, type DeliveryResult } from './settle-delivery.ts'
 import type { Sender } from './webhook-sender.ts'
 import type { WebhookValues } from './webhook-vault.ts'
 

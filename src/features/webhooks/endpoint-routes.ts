@@ -5,12 +5,24 @@ import { isoTime } from '../../kernel/clock.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
-import { causeOf, common, eventsField, onEndpoint, endpointOwnerOf, subscriptionOf, urlField } from './route-fields.ts'
-import { NewWebhook, RotatedSecret, WebhookRecord, secretExample, webhookExample } from './webhook-record.ts'
+import {
+  causeOf,
+  common,
+  endpointOwnerOf,
+  eventsField,
+  onEndpoint,
+  subscriptionOf,
+  urlField,
+} from './route-fields.ts'
+import { NewWebhook, RotatedSecret, secretExample, WebhookRecord, webhookExample } from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 
 /** Webhook endpoints: docs/http-api.md, "Webhooks and notices". */
-export const endpointRoutes = ({ webhookService }: { readonly webhookService: WebhookService }): readonly Route[] => {
+export const endpointRoutes = ({
+  webhookService,
+}: {
+  readonly webhookService: WebhookService
+}): readonly Route[] => {
   return [
     route({
       ...common,
@@ -165,7 +177,11 @@ export const endpointRoutes = ({ webhookService }: { readonly webhookService: We
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId, after }) => {
-        const rotated = await webhookService.rotateSecret(endpointOwnerOf(caller, id), causeOf({ caller, requestId }), after)
+        const rotated = await webhookService.rotateSecret(
+          endpointOwnerOf(caller, id),
+          causeOf({ caller, requestId }),
+          after,
+        )
         const { secret, previousUntilMs, position } = rotated
         return {
           status: 200,

@@ -1,12 +1,29 @@
-import { type EndpointDecision, type EndpointRefusal, decideChange, decideDisabling, decideEnqueue, decideRedelivery, decideRegistration, decideRemoval, decideRotation, previousSecretMs } from '../../domain/webhooks/decide.ts'
+import {
+  decideChange,
+  decideDisabling,
+  decideEnqueue,
+  decideRedelivery,
+  decideRegistration,
+  decideRemoval,
+  decideRotation,
+  type EndpointDecision,
+  type EndpointRefusal,
+  previousSecretMs,
+} from '../../domain/webhooks/decide.ts'
 import type { DeliveryEvent, DisablingReason, Subscription } from '../../domain/webhooks/events.ts'
-import { type DeliveryState, type EndpointStatus, type EndpointsState, deliveryFold, endpointsFold } from '../../domain/webhooks/fold.ts'
+import {
+  type DeliveryState,
+  deliveryFold,
+  type EndpointStatus,
+  type EndpointsState,
+  endpointsFold,
+} from '../../domain/webhooks/fold.ts'
 import { decided, refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { deliveryStream, webhooksStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { type Result, handle } from '../../platform/commands/handle.ts'
+import { handle, type Result } from '../../platform/commands/handle.ts'
 import { deliveryIdOf } from './enqueue-deliveries.ts'
 import { newSecret } from './webhook-signature.ts'
 import type { StoredValue, WebhookValues } from './webhook-vault.ts'

@@ -28,7 +28,10 @@ export const readEnqueueProgress = async (db: Db): Promise<EnqueueProgress> => {
   return { dueAfter, announced: { position, endpoint } }
 }
 
-export const saveAnnouncementProgress = async (db: Db, { position, endpoint }: AnnouncementProgress): Promise<void> => {
+export const saveAnnouncementProgress = async (
+  db: Db,
+  { position, endpoint }: AnnouncementProgress,
+): Promise<void> => {
   await db.query({
     name: 'webhooks-announced',
     text: `insert into work.webhook_enqueuing as e (lineage, due_after, announced_position, announced_endpoint)

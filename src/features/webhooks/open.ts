@@ -4,7 +4,7 @@ import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Core, Projecting } from '../../platform/feature/core.ts'
-import { type TargetRules, createResolve } from '../../platform/outgoing/target.ts'
+import { createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { type Poller, startPoller } from '../../platform/work/worklist.ts'
@@ -14,7 +14,7 @@ import { createWebhooks } from './endpoint-service.ts'
 import { onWebhooks, startEnqueuer } from './enqueue-worker.ts'
 import { createWebhookMetrics } from './metrics.ts'
 import { createSender } from './webhook-sender.ts'
-import { createWebhookValues, eraseSuperseded, deleteOldDeliveries } from './webhook-vault.ts'
+import { createWebhookValues, deleteOldDeliveries, eraseSuperseded } from './webhook-vault.ts'
 
 const retentionEveryMs = 60_000
 

@@ -8,7 +8,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { type EventAppend, appendEvents } from './append-outcomes.ts'
+import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
 
 /**

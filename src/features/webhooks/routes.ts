@@ -1,13 +1,29 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { listDeliveries } from '../../../projections/webhooks.ts'
-import { inRange, instantQuery, pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
+import {
+  inRange,
+  instantQuery,
+  pageShape,
+  pagingCodes,
+  pagingQuery,
+  wordQuery,
+} from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import { maxRedelivered } from './redeliver.ts'
-import { causeOf, common, onEndpoint, endpointOwnerOf } from './route-fields.ts'
-import { DeliveryRecord, Queued, RedeliveredMany, deliveryExample, deliveryRecord, deliveryStatuses, queuedExample, webhookExample } from './webhook-record.ts'
+import { causeOf, common, endpointOwnerOf, onEndpoint } from './route-fields.ts'
+import {
+  DeliveryRecord,
+  deliveryExample,
+  deliveryRecord,
+  deliveryStatuses,
+  Queued,
+  queuedExample,
+  RedeliveredMany,
+  webhookExample,
+} from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
@@ -33,7 +49,10 @@ export const deliveryRoutes = ({
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
-        const { deliveryId, position } = await webhookService.ping(endpointOwnerOf(caller, id), causeOf({ caller, requestId }))
+        const { deliveryId, position } = await webhookService.ping(
+          endpointOwnerOf(caller, id),
+          causeOf({ caller, requestId }),
+        )
         return { status: 202, body: { id, deliveryId }, position }
       },
     }),
@@ -109,7 +128,12 @@ export const deliveryRoutes = ({
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query: { since }, requestId, after }) => {
         const cause = causeOf({ caller, requestId })
-        const sent = await webhookService.redeliverSince(endpointOwnerOf(caller, id), inRange(since), cause, after)
+        const sent = await webhookService.redeliverSince(
+          endpointOwnerOf(caller, id),
+          inRange(since),
+          cause,
+          after,
+        )
         return { status: 202, body: { id, ...sent } }
       },
     }),

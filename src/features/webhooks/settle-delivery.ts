@@ -4,7 +4,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/array-parameters.ts'
-import { recordedOutcomes, appendEvents } from './append-outcomes.ts'
+import { appendEvents, recordedOutcomes } from './append-outcomes.ts'
 import type { DueDelivery } from './delivery-queue.ts'
 import type { Attempted } from './webhook-sender.ts'
 
@@ -23,7 +23,9 @@ export type DeliveryResult = {
  * Killed in between, the delivery is sent once more, and its second outcome finds the first one in the log.
  */
 export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly log: EventLog }) => {
-  const writeOutcomes = async (results: readonly DeliveryResult[]): Promise<ReadonlyMap<string, FinishedStatus>> => {
+  const writeOutcomes = async (
+    results: readonly DeliveryResult[],
+  ): Promise<ReadonlyMap<string, FinishedStatus>> => {
     const finished = results.flatMap(({ delivery, next, atMs }) =>
       'outcome' in next ? [{ delivery, outcome: next.outcome, atMs }] : [],
     )

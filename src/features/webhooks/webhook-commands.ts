@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import { type WebhookEndpointRow, findEndpoint, listEndpoints } from '../../../projections/webhooks.ts'
+import { findEndpoint, listEndpoints, type WebhookEndpointRow } from '../../../projections/webhooks.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'

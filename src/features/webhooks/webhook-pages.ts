@@ -5,13 +5,34 @@ import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange } from '../../platform/http/query.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { type Problems, type FormInput, choicesOf, fieldOf, keyField, problemsOf, emptyFormInput } from '../../platform/ui/form.ts'
+import {
+  choicesOf,
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
-import { type AccountVisit, type ConsolePage, type PageOutcome, accountPage, goTo, refusedView, show } from '../../platform/ui/page.ts'
-import { filtersOf, pageRows, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
+import {
+  type AccountVisit,
+  accountPage,
+  type ConsolePage,
+  goTo,
+  type PageOutcome,
+  refusedView,
+  show,
+} from '../../platform/ui/page.ts'
+import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, countText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { eventsField, subscriptionOf } from './route-fields.ts'
-import { type DeliveryRecord, type WebhookRecord, deliveryRecord, deliveryStatuses } from './webhook-record.ts'
+import {
+  type DeliveryRecord,
+  deliveryRecord,
+  deliveryStatuses,
+  type WebhookRecord,
+} from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 
 /** What the pages of webhooks read from and act through: what their operations of the API do. */
@@ -57,7 +78,11 @@ const instantOf = (text: string): number | undefined => {
   return Number.isNaN(ms) ? undefined : inRange(ms)
 }
 
-const endpointFields = (typed: FormInput, problems: Problems, has: Pick<WebhookRecord, 'url' | 'events'>): Html =>
+const endpointFields = (
+  typed: FormInput,
+  problems: Problems,
+  has: Pick<WebhookRecord, 'url' | 'events'>,
+): Html =>
   html`${fieldOf(
     {
       name: 'url',
@@ -152,7 +177,11 @@ ${endpointFields(typed, problems, { url: '', events: [...defaultEvents] })}
     if (read.events === undefined || Object.keys(problems).length > 0)
       return refusedView(newView(visit, typed, problems))
     try {
-      const made = await webhookService.register(visit.account.accountId, { url, events: read.events }, visit.cause)
+      const made = await webhookService.register(
+        visit.account.accountId,
+        { url, events: read.events },
+        visit.cause,
+      )
       return secretView(
         'Your endpoint',
         pathOf(made.endpointId),
@@ -365,7 +394,12 @@ ${fieldOf(
     return actOn(
       visit,
       async () => {
-        const { count, more } = await webhookService.redeliverSince(placeOf(visit), sinceMs, visit.cause, null)
+        const { count, more } = await webhookService.redeliverSince(
+          placeOf(visit),
+          sinceMs,
+          visit.cause,
+          null,
+        )
         const sent =
           count === 0
             ? 'Nothing was to be sent again.'

@@ -2,7 +2,12 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { webhookDeliveries } from '../../../projections/groups.ts'
-import { type WebhookEndpointRow, findDelivery, findEndpoint, listEndpoints } from '../../../projections/webhooks.ts'
+import {
+  findDelivery,
+  findEndpoint,
+  listEndpoints,
+  type WebhookEndpointRow,
+} from '../../../projections/webhooks.ts'
 import type { Subscription } from '../../domain/webhooks/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
@@ -14,7 +19,7 @@ import { TargetRefused } from '../../platform/outgoing/target.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { createAllowance } from './allowance.ts'
-import type { EndpointUpdate, EndpointOwner, Webhooks } from './endpoint-service.ts'
+import type { EndpointOwner, EndpointUpdate, Webhooks } from './endpoint-service.ts'
 import { createRedeliverSince, deliverNow } from './redeliver.ts'
 import { done, notFound } from './route-fields.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
-import { type Vault, commitmentOf } from '../../platform/vault/seal.ts'
+import { commitmentOf, type Vault } from '../../platform/vault/seal.ts'
 
 /** How long deliveries and their attempts can be read and sent again. */
 export const retentionMs = 30 * 24 * 60 * 60 * 1000

@@ -1,5 +1,5 @@
 import type { OnReadOpts, Socket } from 'node:net'
-import { type OnFault, asError } from '../refusals.ts'
+import { asError, type OnFault } from '../refusals.ts'
 
 /** Idle tunnels are many, so they hold little; a fat flow asks for more with its first reads. */
 const firstBytes = 4_096
@@ -262,7 +262,10 @@ export const reset = (socket: Socket): void => {
 }
 
 /** The wire of a socket that we open: it reads into memory of its own that is used again. */
-export const dialBufferedSocket = (connect: (onread: OnReadOpts) => Socket, onFault: OnFault): BufferedSocket => {
+export const dialBufferedSocket = (
+  connect: (onread: OnReadOpts) => Socket,
+  onFault: OnFault,
+): BufferedSocket => {
   const reading = new BufferedReader(true, onFault)
   const memory = createReadBuffer(reading)
   const socket = connect({

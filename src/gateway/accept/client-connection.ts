@@ -3,9 +3,9 @@ import type { Failure } from '../../domain/exits/connection-failures.ts'
 import { peerAddress, unmapped } from '../../platform/http/client-address.ts'
 import { newRequestId } from '../../platform/http/headers.ts'
 import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
-import type { Admission, Denied, ConnectionAttempt, Protocol } from '../gateway-ports.ts'
-import { type OnFault, gatewayUnavailable } from '../refusals.ts'
-import { type BufferedSocket, acceptBufferedSocket, reset } from './buffered-socket.ts'
+import type { Admission, ConnectionAttempt, Denied, Protocol } from '../gateway-ports.ts'
+import { gatewayUnavailable, type OnFault } from '../refusals.ts'
+import { acceptBufferedSocket, type BufferedSocket, reset } from './buffered-socket.ts'
 import type { GatewayContext } from './gateway-context.ts'
 
 /** One connection of a client, whatever it speaks. */

@@ -1,21 +1,32 @@
 import { once } from 'node:events'
-import { type AddressInfo, type Server, type Socket, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { addressSubject, peerAddress } from '../../platform/http/client-address.ts'
 import { createDeadlines } from '../../platform/work/deadlines.ts'
 import { createDial } from '../dial/dial.ts'
-import { type Access, type Exits, type GatewayLogger, type ProxyMetrics, noMetrics } from '../gateway-ports.ts'
+import {
+  type Access,
+  type Exits,
+  type GatewayLogger,
+  noMetrics,
+  type ProxyMetrics,
+} from '../gateway-ports.ts'
 import { serveHttp } from '../http/http-session.ts'
 import { answerAndEnd } from '../http/own-answer.ts'
-import { createOnFault, atCapacity } from '../refusals.ts'
+import { atCapacity, createOnFault } from '../refusals.ts'
 import { createAbortHandlers } from '../relay/cuts.ts'
 import { serveSocks } from '../socks/socks-session.ts'
-import { type Lookup, askDns, cachedResolve } from '../targets/resolve.ts'
-import { type TargetPolicy, createTargetRules, ownAddresses, defaultTargetPolicy } from '../targets/targets.ts'
+import { askDns, cachedResolve, type Lookup } from '../targets/resolve.ts'
+import {
+  createTargetRules,
+  defaultTargetPolicy,
+  ownAddresses,
+  type TargetPolicy,
+} from '../targets/targets.ts'
 import { discardHandler } from './buffered-socket.ts'
 import { type Client, type ClientConnection, createClient } from './client-connection.ts'
-import { type GatewayContext, type GatewayLimits, defaultLimits } from './gateway-context.ts'
+import { defaultLimits, type GatewayContext, type GatewayLimits } from './gateway-context.ts'
 
 const socks5 = 0x05
 /** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */

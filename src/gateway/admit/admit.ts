@@ -1,18 +1,28 @@
 import type { Logger } from 'pino'
-import { type Line, type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
+import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
 import { baseOf, parseUsername } from '../../domain/exits/username.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Throttle } from '../authenticate/credential-cache.ts'
-import { accountBlocked, databaseUnavailable, credentialRotated, noCredentials, planEnded, rentalEnded, tokenRefused, tooManyConnections, wrongCredentials } from '../authenticate/denials.ts'
+import {
+  accountBlocked,
+  credentialRotated,
+  databaseUnavailable,
+  noCredentials,
+  planEnded,
+  rentalEnded,
+  tokenRefused,
+  tooManyConnections,
+  wrongCredentials,
+} from '../authenticate/denials.ts'
 import { type Logins, type Passwords, rotationGraceMs } from '../authenticate/login-directory.ts'
 import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 import type { Rental, Rentals } from '../authenticate/rentals.ts'
 import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
-import type { Access, Admission, Denied, Exit, ConnectionAttempt, Spending } from '../gateway-ports.ts'
+import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
 import type { Budgets } from './budgets.ts'
-import { type Tunnel, createOpenTunnels, createTunnel } from './open-tunnels.ts'
+import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
 import type { SessionCap, SessionCaps } from './session-caps.ts'
 
@@ -135,7 +145,10 @@ export const startAccess = (
     return generation === null ? wrong(source) : { plan, generation, targeting: null }
   }
 
-  const lineOf = async (attempt: ConnectionAttempt, { plan, targeting: listed }: Found): Promise<Line | Denied> => {
+  const lineOf = async (
+    attempt: ConnectionAttempt,
+    { plan, targeting: listed }: Found,
+  ): Promise<Line | Denied> => {
     const base = credentials.of(plan.planId, 0).username
     if (listed !== null) {
       const line: Line = { base, targeting: listed, session: null, limitMegabytes: null, set: null }
@@ -192,7 +205,10 @@ export const startAccess = (
     }
   }
 
-  const admitToPlan = async (attempt: ConnectionAttempt, named: PlanId | null): Promise<Admission | Denied> => {
+  const admitToPlan = async (
+    attempt: ConnectionAttempt,
+    named: PlanId | null,
+  ): Promise<Admission | Denied> => {
     const found = await planOf(attempt, named)
     if (denied(found)) return found
     const { plan, generation } = found

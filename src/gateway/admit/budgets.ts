@@ -3,7 +3,7 @@ import type { TrafficReports } from '../../features/plans/traffic-reports.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
-import { PlanBudget, type BudgetTerms } from './budget.ts'
+import { type BudgetTerms, PlanBudget } from './budget.ts'
 import type { Leases } from './leases.ts'
 
 /** What this gateway process sells of every plan that it serves. */

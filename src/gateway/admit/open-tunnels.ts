@@ -101,7 +101,8 @@ export const createOpenTunnels = (): OpenTunnels => {
       if (open?.size === 0) plans.delete(planId)
     },
     terminate: (planId, which, denied) => {
-      for (const [tunnel, generation] of plans.get(planId) ?? []) if (which(generation)) tunnel.terminate(denied)
+      for (const [tunnel, generation] of plans.get(planId) ?? [])
+        if (which(generation)) tunnel.terminate(denied)
     },
     report: (usage) => {
       for (const [planId, open] of plans)

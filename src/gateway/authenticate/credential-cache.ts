@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'

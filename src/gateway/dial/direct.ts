@@ -3,8 +3,18 @@ import type { Denied, Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { Target, TargetRules } from '../targets/targets.ts'
-import { type Dialled, exitFailure, targetFailure, dnsTimeout, hostNotFound, isLocalFault, targetFault, targetTimeout, targetUnreachable } from './dial-result.ts'
-import { RaceTimeout, interleaveFamilies, raceTo } from './race.ts'
+import {
+  type Dialled,
+  dnsTimeout,
+  exitFailure,
+  hostNotFound,
+  isLocalFault,
+  targetFailure,
+  targetFault,
+  targetTimeout,
+  targetUnreachable,
+} from './dial-result.ts'
+import { interleaveFamilies, RaceTimeout, raceTo } from './race.ts'
 
 export type DirectParts = { readonly resolve: Resolve; readonly rules: TargetRules }
 
@@ -69,7 +79,8 @@ export const dialDirect = async (
     return { denied: false, wire }
   } catch (error) {
     if (error instanceof RaceTimeout) return targetFailure(targetTimeout())
-    if (isLocalFault(error as NodeJS.ErrnoException)) return exitFailure('The exit has no address to connect from.')
+    if (isLocalFault(error as NodeJS.ErrnoException))
+      return exitFailure('The exit has no address to connect from.')
     return targetFailure(targetFault(error as NodeJS.ErrnoException))
   }
 }

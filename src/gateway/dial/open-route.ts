@@ -2,7 +2,7 @@ import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
 import type { GatewayContext } from '../accept/gateway-context.ts'
 import type { Admission, Denied, Exit, Route } from '../gateway-ports.ts'
-import { sessionFailed, gatewayUnavailable } from '../refusals.ts'
+import { gatewayUnavailable, sessionFailed } from '../refusals.ts'
 import type { Target } from '../targets/targets.ts'
 import type { Dialled } from './dial-result.ts'
 

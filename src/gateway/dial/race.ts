@@ -1,4 +1,4 @@
-import { type OnReadOpts, type Socket, connect, isIPv6 } from 'node:net'
+import { connect, isIPv6, type OnReadOpts, type Socket } from 'node:net'
 import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-socket.ts'
 import type { OnFault } from '../refusals.ts'
 

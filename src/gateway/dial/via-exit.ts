@@ -1,10 +1,18 @@
-import ipaddr from 'ipaddr.js'
 import { createHash, randomBytes } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
 import type { BufferedSocket } from '../accept/buffered-socket.ts'
-import { targetBlocked, socksReplies } from '../refusals.ts'
+import { socksReplies, targetBlocked } from '../refusals.ts'
 import { encodeTarget, targetLength, version } from '../socks/socks-messages.ts'
-import { type Target, hostText } from '../targets/targets.ts'
-import { type Dialled, type NotConnected, exitFailure, targetFailure, targetRefused, targetTimeout, targetUnreachable } from './dial-result.ts'
+import { hostText, type Target } from '../targets/targets.ts'
+import {
+  type Dialled,
+  exitFailure,
+  type NotConnected,
+  targetFailure,
+  targetRefused,
+  targetTimeout,
+  targetUnreachable,
+} from './dial-result.ts'
 import type { Endpoint } from './exit-connection.ts'
 import { RaceCanceled, RaceTimeout } from './race.ts'
 
@@ -34,7 +42,11 @@ type Waiting = {
 const endOfHead = Buffer.from('\r\n\r\n')
 
 /** @throws from its questions RaceTimeout, RaceCanceled, HandshakeEnded, and what the socket says */
-export const createHandshakeReader = (wire: BufferedSocket, timeoutMs: number, signal: AbortSignal): HandshakeReader => {
+export const createHandshakeReader = (
+  wire: BufferedSocket,
+  timeoutMs: number,
+  signal: AbortSignal,
+): HandshakeReader => {
   let bytes: Buffer = Buffer.alloc(0)
   let waiting: Waiting | null = null
   let fault: Error | null = null
@@ -92,7 +104,8 @@ export const createHandshakeReader = (wire: BufferedSocket, timeoutMs: number, s
     head: (maxBytes) =>
       ask(() => {
         const at = bytes.indexOf(endOfHead)
-        if (at === -1 && bytes.length > maxBytes) throw new HandshakeEnded('the answer of the exit is too long')
+        if (at === -1 && bytes.length > maxBytes)
+          throw new HandshakeEnded('the answer of the exit is too long')
         return at === -1 ? null : at + endOfHead.length
       }),
     done: () => {
@@ -117,7 +130,8 @@ const credentials = ({ username, password }: Endpoint): string =>
 /** What another proxy's answer to CONNECT means. */
 const refusal = (status: number): Dialled => {
   if (status === 407 || status === 401) return exitFailure('The exit did not accept its own credentials.')
-  if (status === 403 || status === 464) return targetFailure(targetBlocked('The exit does not let this target through.'))
+  if (status === 403 || status === 464)
+    return targetFailure(targetBlocked('The exit does not let this target through.'))
   if (status === 504 || status === 408) return targetFailure(targetTimeout())
   return targetFailure(targetUnreachable())
 }
@@ -181,7 +195,9 @@ const logIn = async (
   if (name.length > 255 || word.length > 255)
     return exitFailure('The credentials of the exit are too long for SOCKS5.')
   wire.socket.write(Buffer.concat([Buffer.of(1, name.length), name, Buffer.of(word.length), word]))
-  return (await handshake.exactly(2))[1] === 0 ? null : exitFailure('The exit did not accept its own credentials.')
+  return (await handshake.exactly(2))[1] === 0
+    ? null
+    : exitFailure('The exit did not accept its own credentials.')
 }
 
 export type SocksCommand = 'connect' | 'associate'

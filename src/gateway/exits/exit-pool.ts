@@ -1,11 +1,24 @@
-import { LRUCache } from 'lru-cache'
 import { createHash } from 'node:crypto'
-import { type Line, type Targeting, anyTargeting } from '../../domain/exits/exit-targeting.ts'
+import { LRUCache } from 'lru-cache'
+import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
 import { writeTargeting } from '../../domain/exits/username.ts'
-import { type Candidate, type ConnectionNeeds, countryOnly, matchesTargeting, hash32, mix32 } from '../../features/exits/candidates.ts'
+import {
+  type Candidate,
+  type ConnectionNeeds,
+  countryOnly,
+  hash32,
+  matchesTargeting,
+  mix32,
+} from '../../features/exits/candidates.ts'
 import { type ExitHealth, isLocal } from '../../features/exits/exit-health.ts'
 import type { LiveExits } from '../../features/exits/live-exits.ts'
-import { type SessionPin, type ProposedPin, type SessionRef, type StickySessions, sessionRef } from '../../features/exits/sticky-sessions.ts'
+import {
+  type ProposedPin,
+  type SessionPin,
+  type SessionRef,
+  type StickySessions,
+  sessionRef,
+} from '../../features/exits/sticky-sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Denied, Exit, Exits, Route } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'

@@ -1,13 +1,19 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Candidate } from '../../features/exits/candidates.ts'
-import { type ExitHealth, type HealthChange, type HealthTable, type MachineHealth, isLocal } from '../../features/exits/exit-health.ts'
+import {
+  type ExitHealth,
+  type HealthChange,
+  type HealthTable,
+  isLocal,
+  type MachineHealth,
+} from '../../features/exits/exit-health.ts'
 import type { LiveExits } from '../../features/exits/live-exits.ts'
 import { type probe, probeKey } from '../../features/exits/probe-exit.ts'
 import { deleteExpiredSessions } from '../../features/exits/sticky-sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { lockKeys } from '../../platform/postgres/locks.ts'
-import { type Session, openSession } from '../../platform/postgres/postgres-session.ts'
+import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
 import { type Poller, startPoller } from '../../platform/work/worklist.ts'
 
 const everyMs = 2_000

@@ -3,13 +3,13 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { createExitHealth, createHealthTable, createMachineHealth } from '../../features/exits/exit-health.ts'
 import { createExitLogins } from '../../features/exits/exit-logins.ts'
-import { type LiveExits, createLiveExits } from '../../features/exits/live-exits.ts'
+import { createLiveExits, type LiveExits } from '../../features/exits/live-exits.ts'
 import { probe } from '../../features/exits/probe-exit.ts'
 import { createStickySessions } from '../../features/exits/sticky-sessions.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
-import { type ExitPool, createExitPool } from './exit-pool.ts'
+import { createExitPool, type ExitPool } from './exit-pool.ts'
 import { type ProbeExit, startProbes } from './exit-probes.ts'
 
 export type ExitParts = {
@@ -57,7 +57,15 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   const health = createExitHealth({ table, onError })
   const sticky = createStickySessions({ pool, clock, onError })
   const logins = createExitLogins({ pool, vault })
-  const live = createLiveExits({ pool, logins, health, sticky, sandbox, lookEveryMs: probeIntervalMs, logger })
+  const live = createLiveExits({
+    pool,
+    logins,
+    health,
+    sticky,
+    sandbox,
+    lookEveryMs: probeIntervalMs,
+    logger,
+  })
   await live.start()
   if (parts.allowLoopback && live.hasOwn()) {
     await live.stop()

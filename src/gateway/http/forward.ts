@@ -5,10 +5,10 @@ import type { Denied } from '../gateway-ports.ts'
 import { gatewayUnavailable } from '../refusals.ts'
 import { chargeBytes, reserveBytes } from '../relay/pump.ts'
 import { tunnelOf } from '../relay/tunnel.ts'
-import { type ExchangeEnd, type Exchange, runExchange } from './http-exchange.ts'
-import { type OwnAnswer, answerAndEnd } from './own-answer.ts'
-import { type ForwardRequest, credentialsOf } from './parse-request.ts'
-import { type UpstreamSession, type UpstreamConnection, createUpstreamSession } from './upstream-session.ts'
+import { type Exchange, type ExchangeEnd, runExchange } from './http-exchange.ts'
+import { answerAndEnd, type OwnAnswer } from './own-answer.ts'
+import { credentialsOf, type ForwardRequest } from './parse-request.ts'
+import { createUpstreamSession, type UpstreamConnection, type UpstreamSession } from './upstream-session.ts'
 
 /** Forwards the plain HTTP requests of one client connection, one after another. */
 export type Forwarding = {
@@ -52,7 +52,11 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     down.end()
   }
   /** A part of the answer has gone out. */
-  const breakOff = (upstreamConnection: UpstreamConnection, { status, error }: OwnAnswer, unclear: boolean): void => {
+  const breakOff = (
+    upstreamConnection: UpstreamConnection,
+    { status, error }: OwnAnswer,
+    unclear: boolean,
+  ): void => {
     client.refused(status, error)
     upstreamConnection.down.stop()
     upstreamSession?.dropRoad()
@@ -70,7 +74,9 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     const former = upstreamSession!
     upstreamSession = null
     former.handOverRoad()
-    tunnelOf(context, client, upstreamConnection.wire, former.admission, 'http', (error) => former.close(error))
+    tunnelOf(context, client, upstreamConnection.wire, former.admission, 'http', (error) =>
+      former.close(error),
+    )
   }
   /** A client that sends requests and does not read the answers is not read from either. */
   const whenRead = ({ down }: UpstreamConnection, next: () => void): void => {
@@ -156,7 +162,9 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     closeLane(null)
     const admission = await client.admit('http', credentialsOf(authorization))
     if (admission.denied) return admission
-    upstreamSession = createUpstreamSession(context, client, admission, { authorization, target }, (why) => running?.fail(why))
+    upstreamSession = createUpstreamSession(context, client, admission, { authorization, target }, (why) =>
+      running?.fail(why),
+    )
     return null
   }
   const prepare = async (request: ForwardRequest, paid: boolean): Promise<UpstreamConnection | Denied> => {
@@ -188,8 +196,13 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     )
   return {
     forward: (request, next) => {
-      const upstreamConnection = upstreamSession?.serves(request.authorization, request.target) ? upstreamSession.connection() : null
-      if (upstreamConnection === null || !reserveBytes(upstreamSession!.admission.spending, request.length, 'up'))
+      const upstreamConnection = upstreamSession?.serves(request.authorization, request.target)
+        ? upstreamSession.connection()
+        : null
+      if (
+        upstreamConnection === null ||
+        !reserveBytes(upstreamSession!.admission.spending, request.length, 'up')
+      )
         return containBuild(request, next, false)
       metrics.countBytes('up', request.length)
       send(request, upstreamConnection, next)

@@ -1,8 +1,8 @@
-import type { ConnectionHandler, BufferedSocket } from '../accept/buffered-socket.ts'
+import type { BufferedSocket, ConnectionHandler } from '../accept/buffered-socket.ts'
 import { targetClosed } from '../dial/dial-result.ts'
 import type { Pump } from '../relay/pump.ts'
 import { type BodyReader, type Framing, framingOf, readerOf } from './body.ts'
-import { BadMessage, type Connection, type Head, connectionOf, createHeadCollector } from './message-head.ts'
+import { BadMessage, type Connection, connectionOf, createHeadCollector, type Head } from './message-head.ts'
 import type { OwnAnswer } from './own-answer.ts'
 import type { ForwardRequest } from './parse-request.ts'
 
@@ -103,7 +103,8 @@ const joinedBytes = 16_384
 
 /** One request, whose head has gone out, and its answer. */
 export const runExchange = (parts: ExchangeParts): Exchange => {
-  const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } = parts
+  const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } =
+    parts
   const body = readerOf(request.framing)
   const heads = createHeadCollector(responseHeadBytes)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null

@@ -1,12 +1,12 @@
 import type { Client } from '../accept/client-connection.ts'
 import type { GatewayContext } from '../accept/gateway-context.ts'
-import { openRoute, formatRouteHeaders } from '../dial/open-route.ts'
+import { formatRouteHeaders, openRoute } from '../dial/open-route.ts'
 import { targetBlocked } from '../refusals.ts'
 import { tunnelOf } from '../relay/tunnel.ts'
-import { type Forwarding, createForwarding } from './forward.ts'
-import { BadMessage, type Head, createHeadCollector } from './message-head.ts'
-import { type OwnAnswer, answerAndEnd } from './own-answer.ts'
-import { type ConnectRequest, SchemeRefused, credentialsOf, parseRequest } from './parse-request.ts'
+import { createForwarding, type Forwarding } from './forward.ts'
+import { BadMessage, createHeadCollector, type Head } from './message-head.ts'
+import { answerAndEnd, type OwnAnswer } from './own-answer.ts'
+import { type ConnectRequest, credentialsOf, parseRequest, SchemeRefused } from './parse-request.ts'
 
 /** CONNECT: admits, connects, answers, and passes on bytes. */
 export const serveConnect = async (
@@ -23,7 +23,10 @@ export const serveConnect = async (
     admission.close({ error: opened.error, host: target.host })
     return answerAndEnd(client, opened, limits.lingerMs)
   }
-  client.wire.socket.write(`HTTP/1.1 200 Connection established\r\n${formatRouteHeaders(opened)}\r\n`, 'latin1')
+  client.wire.socket.write(
+    `HTTP/1.1 200 Connection established\r\n${formatRouteHeaders(opened)}\r\n`,
+    'latin1',
+  )
   tunnelOf(context, client, opened.wire, admission, 'connect', (error) =>
     admission.close({ error, host: target.host }),
   )

@@ -1,6 +1,6 @@
-import { type Target, hostText, parseAuthority } from '../targets/targets.ts'
+import { hostText, parseAuthority, type Target } from '../targets/targets.ts'
 import { type Framing, framingOf } from './body.ts'
-import { BadMessage, type Head, connectionOf, singleHeader } from './message-head.ts'
+import { BadMessage, connectionOf, type Head, singleHeader } from './message-head.ts'
 
 type Common = {
   readonly target: Target

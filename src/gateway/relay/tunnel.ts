@@ -1,6 +1,6 @@
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { ConnectionDeadline } from '../../platform/work/deadlines.ts'
-import { type ConnectionHandler, type BufferedSocket, reset } from '../accept/buffered-socket.ts'
+import { type BufferedSocket, type ConnectionHandler, reset } from '../accept/buffered-socket.ts'
 import type { Client } from '../accept/client-connection.ts'
 import type { GatewayContext } from '../accept/gateway-context.ts'
 import type { Admission, Protocol, Spending } from '../gateway-ports.ts'

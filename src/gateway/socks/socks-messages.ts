@@ -1,5 +1,5 @@
-import ipaddr from 'ipaddr.js'
 import { isIPv4 } from 'node:net'
+import ipaddr from 'ipaddr.js'
 import { type Target, targetOf } from '../targets/targets.ts'
 
 export const version = 5

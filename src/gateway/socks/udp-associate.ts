@@ -7,19 +7,36 @@ import type { GatewayContext } from '../accept/gateway-context.ts'
 import { routeOf, sessionOf } from '../dial/open-route.ts'
 import { addressOfPrefix } from '../dial/via-exit.ts'
 import type { Admission, Denied, Route } from '../gateway-ports.ts'
-import { refuse, sessionFailed, socksReplies, gatewayUnavailable } from '../refusals.ts'
+import { gatewayUnavailable, refuse, sessionFailed, socksReplies } from '../refusals.ts'
 import { reserveBytes } from '../relay/pump.ts'
 import { decodeTarget, encodeTarget, socksReply } from './socks-messages.ts'
-import { type OnDatagram, type DatagramCharge, type UdpUpstream, type UdpUpstreamRequest, bindUdp, directUdpUpstream, sendDatagram, socksUdpUpstream } from './udp-upstreams.ts'
+import {
+  bindUdp,
+  type DatagramCharge,
+  directUdpUpstream,
+  type OnDatagram,
+  sendDatagram,
+  socksUdpUpstream,
+  type UdpUpstream,
+  type UdpUpstreamRequest,
+} from './udp-upstreams.ts'
 
 /** @throws when the exit does not relay UDP */
-export const openUdpUpstream = async (context: GatewayContext, request: UdpUpstreamRequest): Promise<UdpUpstream> => {
+export const openUdpUpstream = async (
+  context: GatewayContext,
+  request: UdpUpstreamRequest,
+): Promise<UdpUpstream> => {
   const { via, sandbox } = request.exit
   switch (via.kind) {
     case 'direct':
       return directUdpUpstream(context, via.localAddress, sandbox, request.onDatagram)
     case 'prefix':
-      return directUdpUpstream(context, addressOfPrefix(via.prefix, request.session), sandbox, request.onDatagram)
+      return directUdpUpstream(
+        context,
+        addressOfPrefix(via.prefix, request.session),
+        sandbox,
+        request.onDatagram,
+      )
     case 'socks5':
       return socksUdpUpstream(context, via, request)
     case 'http':

@@ -1,4 +1,4 @@
-import { type Socket as UdpSocket, createSocket } from 'node:dgram'
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { isIPv4, isIPv6 } from 'node:net'
 import { unmapped } from '../../platform/http/client-address.ts'

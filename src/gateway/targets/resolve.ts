@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { Resolver } from 'node:dns/promises'
+import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 
 /**

@@ -58,7 +58,10 @@ export type TargetPolicy = {
 /** Mail that others would get as ours, and what Windows shares: the reasons why networks lose their addresses. */
 const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
 
-export const defaultTargetPolicy: TargetPolicy = { blockedPorts: new Set(usualPorts), blockedHosts: new Set() }
+export const defaultTargetPolicy: TargetPolicy = {
+  blockedPorts: new Set(usualPorts),
+  blockedHosts: new Set(),
+}
 
 const file = z.strictObject({
   blockedPorts: z.array(z.int().min(1).max(65_535)).default([...usualPorts]),
@@ -157,7 +160,8 @@ export const createTargetRules = (
     return isBlockedHost(host, policy) ? targetBlocked('This host is blocked by the usage policy.') : null
   },
   refusedAddress: (address, port, loopback) => {
-    if (isBlockedHost(plain(address), policy)) return targetBlocked('This host is blocked by the usage policy.')
+    if (isBlockedHost(plain(address), policy))
+      return targetBlocked('This host is blocked by the usage policy.')
     const mayLoop = loopback || allowLoopback
     if (!isAllowedAddress(address, { allowLoopback: mayLoop }))
       return targetBlocked('The target has a private, local or reserved address.')

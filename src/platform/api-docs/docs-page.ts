@@ -4,7 +4,7 @@ import { type Page, pageOf } from '../ui/bare-page.ts'
 import { type Html, html, nothing } from '../ui/html.ts'
 import { script, style } from './docs-assets.ts'
 import type { OpenApiDocument } from './openapi-document.ts'
-import { type Follow, type Operation, badge, operationView, startView } from './operation-view.ts'
+import { badge, type Follow, type Operation, operationView, startView } from './operation-view.ts'
 import { fieldsView, jsonView, markdown } from './schema-view.ts'
 
 type Item = { readonly post: Operation }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Route } from '../http/route.ts'
 import { type Page, pageOf, pageRoute } from '../ui/bare-page.ts'
-import { type Html, escapeHtml, html } from '../ui/html.ts'
+import { escapeHtml, type Html, html } from '../ui/html.ts'
 import { style } from './docs-assets.ts'
 
 /** Where a link to another page of `docs/` leads, by its name without `.md`; null: it is not served. */

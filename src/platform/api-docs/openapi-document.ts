@@ -1,7 +1,12 @@
 import { setImmediate } from 'node:timers/promises'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { ResponseDeclaration, Responses, Route } from '../http/route.ts'
-import { type Components, createComponents, operationParameters, usedParameters } from './openapi-components.ts'
+import {
+  type Components,
+  createComponents,
+  operationParameters,
+  usedParameters,
+} from './openapi-components.ts'
 import { errorResponses, errorSchema, sharedResponses } from './openapi-errors.ts'
 import { type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
 

@@ -5,7 +5,7 @@ import { type Route, route } from '../http/route.ts'
 import { pageRoute } from '../ui/bare-page.ts'
 import { docsPage } from './docs-page.ts'
 import { guideRoutes, readGuides } from './guides.ts'
-import { type OpenApiDocument, buildOpenApiDocumentInSteps } from './openapi-document.ts'
+import { buildOpenApiDocumentInSteps, type OpenApiDocument } from './openapi-document.ts'
 import type { WebhookDeclaration } from './openapi-webhooks.ts'
 
 /** `GET /openapi.json`: the interface description of the given routes. */

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../http/json-schema.ts'
-import { type Html, escapeHtml, html, nothing } from '../ui/html.ts'
+import { escapeHtml, type Html, html, nothing } from '../ui/html.ts'
 
 /** The closing quote is always there; a search that need not find it never goes back to look for another beginning. */
 const token = /("(?:[^"\\]|\\.)*"?)(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g

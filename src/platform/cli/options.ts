@@ -1,5 +1,5 @@
-import { type Command, Help, type HelpConfiguration, InvalidArgumentError, Option } from 'commander'
 import { readFile } from 'node:fs/promises'
+import { type Command, Help, type HelpConfiguration, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type Clock, isTime } from '../../kernel/clock.ts'

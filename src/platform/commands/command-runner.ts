@@ -3,9 +3,16 @@ import { withTimeout } from '../eventstore/errors.ts'
 import type { CommandRunner } from './command.ts'
 import { type ContendedGroup, createContention, readyCommandsOf } from './contention.ts'
 import { createSlots } from './fold-cache.ts'
-import { type LoadFailure, createLoader } from './loader.ts'
-import { type AnyCommand, type PendingCommand, type StreamUse, createAnswers, isBusy, needsRead } from './pending-command.ts'
-import { createAdmission, createBatchWindow, createQueue, createExclusivity } from './queueing.ts'
+import { createLoader, type LoadFailure } from './loader.ts'
+import {
+  type AnyCommand,
+  createAnswers,
+  isBusy,
+  needsRead,
+  type PendingCommand,
+  type StreamUse,
+} from './pending-command.ts'
+import { createAdmission, createBatchWindow, createExclusivity, createQueue } from './queueing.ts'
 import { type CommandRunnerDeps, defaultLimits } from './runner-ports.ts'
 import { createBatchProcessor, createSafeSettle, createSend, createSettle } from './send-batch.ts'
 import { createSnapshotter, createSweeper } from './snapshots.ts'
@@ -90,12 +97,26 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     answers,
     nextTick,
   )
-  const flight = createBatchProcessor({ ...deps, limits, answers, queue, send, settle, nextTick, monotonicMs })
+  const flight = createBatchProcessor({
+    ...deps,
+    limits,
+    answers,
+    queue,
+    send,
+    settle,
+    nextTick,
+    monotonicMs,
+  })
   const batchWindow = createBatchWindow({ limits, monotonicMs, onOver: () => pump() })
   const sweeper = createSweeper({ limits, queue, answers, monotonicMs })
 
   const isIdle = (): boolean =>
-    answers.open() + batchesInFlight + contention.contendedGroups() + unknownOutcomes.frozen() + snapshotter.underWay() === 0
+    answers.open() +
+      batchesInFlight +
+      contention.contendedGroups() +
+      unknownOutcomes.frozen() +
+      snapshotter.underWay() ===
+    0
   const noteIdle = (): void => {
     if (whenIdle && isIdle()) whenIdle()
   }
@@ -129,10 +150,14 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
   }
 
   /** Reads, decides and writes under the lane's locks. Nobody else here decides on its streams from the read on. */
-  const flyLane = async (contendedGroup: ContendedGroup, pendings: readonly PendingCommand[]): Promise<void> => {
+  const flyLane = async (
+    contendedGroup: ContendedGroup,
+    pendings: readonly PendingCommand[],
+  ): Promise<void> => {
     contendedGroup.state = 'running'
     const held = new Set(pendings.flatMap(({ uses }) => uses.map(({ slot }) => slot)))
-    const mustRead = (pending: PendingCommand, use: StreamUse): boolean => !use.assumeAbsent || needsRead(pending, use)
+    const mustRead = (pending: PendingCommand, use: StreamUse): boolean =>
+      !use.assumeAbsent || needsRead(pending, use)
     const toRead = pendings.flatMap((pending) => pending.uses.filter((use) => mustRead(pending, use)))
     for (const slot of held) slot.busy = true
     const failures = await loader.read([...new Set(toRead.map(({ slot }) => slot))])
@@ -146,7 +171,12 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
 
   const runLanes = (): void => {
     for (const contendedGroup of contention.held()) {
-      const { ready, waiting } = readyCommandsOf(contention, contendedGroup, queue.waiting(), limits.batchCommands)
+      const { ready, waiting } = readyCommandsOf(
+        contention,
+        contendedGroup,
+        queue.waiting(),
+        limits.batchCommands,
+      )
       const exclusivity = createExclusivity()
       const turn = queue.take(limits.batchCommands, (pending) => ready.has(pending) && exclusivity(pending))
       if (turn.length > 0) void flyLane(contendedGroup, turn)

@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { type PendingCommand, isBusy, isBlocked } from './pending-command.ts'
+import { isBlocked, isBusy, type PendingCommand } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits, StreamLease } from './runner-ports.ts'
 
 /** Contended streams whose commands are decided together, under the streams' locks when those are free in time. */
@@ -88,7 +88,12 @@ export const createContention = (deps: ContentionDeps): Contention => {
         if (contendedGroups.size >= limits.contendedLanes) return
         const streams = contendedOf(pending)
         if (streams.length === 0 || isBlocked(pending)) continue
-        if (streams.some((stream) => contendedGroups.values().some((contendedGroup) => contendedGroup.streams.has(stream)))) continue
+        if (
+          streams.some((stream) =>
+            contendedGroups.values().some((contendedGroup) => contendedGroup.streams.has(stream)),
+          )
+        )
+          continue
         const contendedGroup: ContendedGroup = { streams: new Set(streams), state: 'acquiring', lease: null }
         contendedGroups.add(contendedGroup)
         void acquire(contendedGroup)
@@ -97,12 +102,19 @@ export const createContention = (deps: ContentionDeps): Contention => {
     held: () => [...contendedGroups].filter(({ state }) => state === 'held'),
     serves(contendedGroup, pending) {
       const streams = contendedOf(pending)
-      return streams.length > 0 && !isBlocked(pending) && streams.every((stream) => contendedGroup.streams.has(stream))
+      return (
+        streams.length > 0 &&
+        !isBlocked(pending) &&
+        streams.every((stream) => contendedGroup.streams.has(stream))
+      )
     },
     end(contendedGroup) {
       contendedGroups.delete(contendedGroup)
       contendedGroup.lease?.release().catch((err: unknown) => {
-        logger.warn({ err, streams: [...contendedGroup.streams] }, 'a stream lock was lost before its release')
+        logger.warn(
+          { err, streams: [...contendedGroup.streams] },
+          'a stream lock was lost before its release',
+        )
       })
     },
     contendedGroups: () => contendedGroups.size,

@@ -4,10 +4,10 @@ import { isStorableJson } from '../../kernel/json-text.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-checks.ts'
 import { AppendRejected } from '../eventstore/errors.ts'
-import { type Append, type NewEvent, maxAppendBytes } from '../eventstore/port.ts'
+import { type Append, maxAppendBytes, type NewEvent } from '../eventstore/port.ts'
 import { CommandOverload } from './command.ts'
-import { type FoldPoint, type Slot, advance } from './fold-cache.ts'
-import { type PendingCommand, asError, pointOf } from './pending-command.ts'
+import { advance, type FoldPoint, type Slot } from './fold-cache.ts'
+import { asError, type PendingCommand, pointOf } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits } from './runner-ports.ts'
 
 /** A decision as it is written, and what its streams will be. */
@@ -202,7 +202,10 @@ type BatchDeps = DecideDeps & { readonly limits: Pick<RunnerLimits, 'batchBytes'
 
 type PlacedCommand = { readonly group: number; readonly member: DecidedCommand; readonly decided: Decided }
 
-const formItems = (placed: readonly PlacedCommand[], rootOf: (group: number) => number): readonly BatchItem[] => {
+const formItems = (
+  placed: readonly PlacedCommand[],
+  rootOf: (group: number) => number,
+): readonly BatchItem[] => {
   const items = new Map<number, BatchItem>()
   for (const { group, member, decided } of placed) {
     const root = rootOf(group)

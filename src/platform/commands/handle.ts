@@ -1,4 +1,12 @@
-import type { DecideContext, Decided, Decision, Refused, StatesOf, StreamRef, StreamRefs } from '../../kernel/decider.ts'
+import type {
+  DecideContext,
+  Decided,
+  Decision,
+  Refused,
+  StatesOf,
+  StreamRef,
+  StreamRefs,
+} from '../../kernel/decider.ts'
 import type { Cause, DomainEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { decode } from '../eventstore/codec.ts'
@@ -78,7 +86,13 @@ export const handle = async <
   const { decision, atMs } = answer
   if (decision.outcome === 'refused') return decision as unknown as HandleResult<Made>
   const { outcome: _, events, ...made } = decision
-  return { ...made, outcome: 'done', changed: events.length > 0, position, atMs } as unknown as HandleResult<Made>
+  return {
+    ...made,
+    outcome: 'done',
+    changed: events.length > 0,
+    position,
+    atMs,
+  } as unknown as HandleResult<Made>
 }
 
 /** The state of a stream as the log has it now. Rejects as the command runner does. */

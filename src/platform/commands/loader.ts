@@ -1,7 +1,7 @@
 import type { StreamName } from '../../kernel/streams.ts'
 import { withTimeout } from '../eventstore/errors.ts'
 import type { StoredEvent } from '../eventstore/port.ts'
-import { type FoldPoint, type Slot, emptyPoint, advance } from './fold-cache.ts'
+import { advance, emptyPoint, type FoldPoint, type Slot } from './fold-cache.ts'
 import { asError } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits, Snapshot } from './runner-ports.ts'
 

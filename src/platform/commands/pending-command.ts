@@ -1,6 +1,6 @@
 import type { StreamRefs } from '../../kernel/decider.ts'
 import { type Command, type CommandOutcome, CommandOverload } from './command.ts'
-import { type FoldPoint, type Slot, type Slots, emptyPoint } from './fold-cache.ts'
+import { emptyPoint, type FoldPoint, type Slot, type Slots } from './fold-cache.ts'
 import type { OverloadReason, RunnerMetrics } from './runner-ports.ts'
 
 /** Answers commands, each once, and lets go of their streams. */

@@ -1,7 +1,13 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CommandOutcome } from './command.ts'
 import type { Slot, Slots } from './fold-cache.ts'
-import { type Answers, type AnyCommand, type PendingCommand, type StreamUse, overloadOf } from './pending-command.ts'
+import {
+  type Answers,
+  type AnyCommand,
+  overloadOf,
+  type PendingCommand,
+  type StreamUse,
+} from './pending-command.ts'
 import type { RunnerLimits, RunnerMetrics } from './runner-ports.ts'
 
 type AdmissionDeps = {

@@ -4,9 +4,15 @@ import { AppendRejected, withTimeout } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'
 import { type BatchItem, type DecidedCommand, decideBatch } from './decide-batch.ts'
 import type { Slot } from './fold-cache.ts'
-import { type Answers, type PendingCommand, asError } from './pending-command.ts'
+import { type Answers, asError, type PendingCommand } from './pending-command.ts'
 import type { Queue } from './queueing.ts'
-import type { CommandRunnerDeps, CrashHooks, RunnerLimits, RunnerLogger, RunnerMetrics } from './runner-ports.ts'
+import type {
+  CommandRunnerDeps,
+  CrashHooks,
+  RunnerLimits,
+  RunnerLogger,
+  RunnerMetrics,
+} from './runner-ports.ts'
 
 export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
 

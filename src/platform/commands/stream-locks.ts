@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../../kernel/streams.ts'
-import { withAnswerTimeout, connect } from '../eventstore/postgres/connection.ts'
+import { connect, withAnswerTimeout } from '../eventstore/postgres/connection.ts'
 import type { StreamLease, StreamLocks } from './runner-ports.ts'
 
 export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }

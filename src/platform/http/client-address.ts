@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, type Socket, isIP, isIPv4, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv4, isIPv6, type Socket } from 'node:net'
 
 /** Says whether an address is one of a set of addresses and networks. */
 export type AddressSet = (address: string) => boolean

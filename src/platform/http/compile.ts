@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
-import { type CompiledRoute, type HttpRequest, clientGoneSignal } from './exchange.ts'
+import { type CompiledRoute, clientGoneSignal, type HttpRequest } from './exchange.ts'
 import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './headers.ts'
-import { type Checked, type ShapeCheck, isLate, shapeCheck, withExpectedShape } from './request-shape.ts'
+import { type Checked, isLate, type ShapeCheck, shapeCheck, withExpectedShape } from './request-shape.ts'
 import type { Answer, Route } from './route.ts'
 
 type Checks = {

@@ -3,8 +3,7 @@ import { isDatabaseOutage } from '../postgres/errors.ts'
 import { type ErrorCode, type ErrorExtra, errorEntry } from './error-table.ts'
 import { jsonText } from './json-bytes.ts'
 
-export type { ErrorCode } from './error-table.ts'
-export type { ErrorExtra } from './error-table.ts'
+export type { ErrorCode, ErrorExtra } from './error-table.ts'
 
 /** A refusal on its way to the client: thrown by handlers and by the framework, answered by `src/platform/http/server.ts`. */
 export class ApiError extends Error {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import pino from 'pino'
 import type { DestinationStream, Logger, LoggerOptions } from 'pino'
+import pino from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 
 /** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */

@@ -1,7 +1,7 @@
-import type { FastifyInstance } from 'fastify'
-import { type RequestListener, type Server, createServer } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { type TrustedProxies, addressSubject, peerAddress } from './client-address.ts'
+import type { FastifyInstance } from 'fastify'
+import { addressSubject, peerAddress, type TrustedProxies } from './client-address.ts'
 import type { HangUp, PendingResponses } from './close-connection.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 

@@ -1,6 +1,6 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { type Tally, createTally } from '../work/tally.ts'
+import { createTally, type Tally } from '../work/tally.ts'
 import { addressSubject } from './client-address.ts'
 import { type ApiError, refuseWithRetryAfter } from './errors.ts'
 import type { Exchange } from './exchange.ts'
@@ -61,7 +61,11 @@ const tooMany = (exchange: Exchange, count: number): ApiError =>
       )
 
 const tooSlow = (): ApiError =>
-  refuseWithRetryAfter('overloaded', 'the body was on its way for too long while the service had others to read', 1)
+  refuseWithRetryAfter(
+    'overloaded',
+    'the body was on its way for too long while the service had others to read',
+    1,
+  )
 
 /**
  * One body too many ends the one that has been on its way for longest. So slow bodies, from however many accounts and
@@ -150,7 +154,11 @@ export type InFlight = {
 
 type RequestSlots = { readonly atOnce: ConcurrencyLimit; taken: number; readonly byAddress: Tally<string> }
 
-const createRequestSlots = (atOnce: ConcurrencyLimit): RequestSlots => ({ atOnce, taken: 0, byAddress: createTally() })
+const createRequestSlots = (atOnce: ConcurrencyLimit): RequestSlots => ({
+  atOnce,
+  taken: 0,
+  byAddress: createTally(),
+})
 
 export type InFlightLimits = {
   /** Places of all routes that have none of their own; one address may take them all. */

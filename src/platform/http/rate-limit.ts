@@ -2,7 +2,14 @@ import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import { type Caller, type Directory, type FinanceCaller, type FinanceDirectory, authenticate, authenticateFinance } from './auth.ts'
+import {
+  authenticate,
+  authenticateFinance,
+  type Caller,
+  type Directory,
+  type FinanceCaller,
+  type FinanceDirectory,
+} from './auth.ts'
 import { addressSubject } from './client-address.ts'
 import { refuse, refuseWithRetryAfter } from './errors.ts'
 import type { HttpRequest } from './exchange.ts'
@@ -20,7 +27,8 @@ export const admitAddress = (limits: Limits, address: string): void => {
 const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: string): Promise<void> => {
   if (route.limit?.per !== per) return
   const waitS = await route.limit.take(subject)
-  if (waitS > 0) throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
+  if (waitS > 0)
+    throw refuseWithRetryAfter('rate_limited', `too many requests of ${route.operationId}`, waitS)
 }
 
 const admitScope = ({ access }: Route, caller: Caller): void => {

@@ -1,5 +1,5 @@
-import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, refuse } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { unsupportedMediaType } from './faults.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
 import { securityHeaders } from './answer.ts'
-import { type TrustedProxies, addressSubject, clientAddress } from './client-address.ts'
+import { addressSubject, clientAddress, type TrustedProxies } from './client-address.ts'
 import { newRequestId, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import type { Connections } from './node-server.ts'

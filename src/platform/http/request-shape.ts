@@ -172,7 +172,8 @@ type Words = { readonly codes: FieldCodes; readonly schema: JsonSchema; readonly
 
 const unknownField = (issue: { keys: string[]; path: PropertyKey[] }, words: Words): Finding => {
   const accepted = Object.keys(
-    objectOf(resolveReference(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema).properties ?? {},
+    objectOf(resolveReference(schemaAt(words.schema, issue.path) ?? {}, words.schema), words.schema)
+      .properties ?? {},
   )
   const named = issue.keys.map((key) => JSON.stringify(fieldName([...issue.path, key]))).join(', ')
   const list = accepted.length === 0 ? 'none' : accepted.join(', ')

@@ -1,12 +1,12 @@
-import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import { trimEnd } from '../../kernel/formats.ts'
-import { type RefusalPage, baseHeaders, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
+import { baseHeaders, type RefusalPage, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
-import { type TrustedProxies, clientAddress, noTrustedProxies } from './client-address.ts'
+import { clientAddress, noTrustedProxies, type TrustedProxies } from './client-address.ts'
 import { createHangUp, createPendingResponses } from './close-connection.ts'
 import { compileRoute } from './compile.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
@@ -14,9 +14,23 @@ import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange
 import { answerBrokenRequest, refusalOf } from './faults.ts'
 import { checkSentOnce, newRequestId, requestIdAsKey, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
-import { type ConnectionLimits, type Times, createConnections, createNodeServer, defaultConnectionLimits, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
-import { type PendingBodyLimits, createPendingBodies, createEventLoopDelayMeter, createInFlight, defaultPendingBodyLimits } from './overload.ts'
-import { type Limits, admit, admitAddress, admitFinance } from './rate-limit.ts'
+import {
+  type ConnectionLimits,
+  createConnections,
+  createNodeServer,
+  defaultConnectionLimits,
+  defaultTimes,
+  hangUpIdleOnClose,
+  type Times,
+} from './node-server.ts'
+import {
+  createEventLoopDelayMeter,
+  createInFlight,
+  createPendingBodies,
+  defaultPendingBodyLimits,
+  type PendingBodyLimits,
+} from './overload.ts'
+import { admit, admitAddress, admitFinance, type Limits } from './rate-limit.ts'
 import { readBodies } from './read-body.ts'
 import { servePrebuiltAnswers } from './ready-answers.ts'
 import type { Route } from './route.ts'

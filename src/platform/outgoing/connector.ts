@@ -1,6 +1,12 @@
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
-import { type Resolve, TargetRefused, type TargetRules, allowedAddresses, isAllowedAddress } from './target.ts'
+import {
+  allowedAddresses,
+  isAllowedAddress,
+  type Resolve,
+  TargetRefused,
+  type TargetRules,
+} from './target.ts'
 
 export type ConnectorOptions = {
   readonly resolve: Resolve

@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomically } from './file-sink.ts'
-import { type Store, StoreFailed, maxFileBytes } from './object-store.ts'
+import { maxFileBytes, type Store, StoreFailed } from './object-store.ts'
 
 const codeOf = (error: unknown): string => {
   const { code, cause } = error as { code?: string; cause?: { code?: string } }

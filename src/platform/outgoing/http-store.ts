@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { type Store, StoreFailed } from './object-store.ts'
 import type { Outgoing } from './send.ts'
-import { TargetRefused, faultKind } from './target.ts'
+import { faultKind, TargetRefused } from './target.ts'
 
 export type HttpStoreOptions = {
   readonly outgoing: Outgoing

@@ -2,7 +2,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import { folderStore } from './folder-store.ts'
 import { httpStore, signedHeaders } from './http-store.ts'
-import { type Store, type StoreLocation, maxFileBytes } from './object-store.ts'
+import { maxFileBytes, type Store, type StoreLocation } from './object-store.ts'
 import type { Outgoing, SendLimits } from './send.ts'
 
 /** What opens places that ask who comes. */

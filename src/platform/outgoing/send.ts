@@ -1,6 +1,6 @@
-import { Agent, type Response, fetch } from 'undici'
+import { Agent, fetch, type Response } from 'undici'
 import { guardedConnector } from './connector.ts'
-import { type Resolve, type TargetRules, createResolve, parseTarget } from './target.ts'
+import { createResolve, parseTarget, type Resolve, type TargetRules } from './target.ts'
 
 /** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
 export type Send = (

@@ -1,7 +1,7 @@
-import ipaddr from 'ipaddr.js'
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import ipaddr from 'ipaddr.js'
 
 const wordOf = (value: unknown): string | null =>
   typeof value === 'string' && /^\w{1,60}$/.test(value) ? value : null

@@ -1,4 +1,4 @@
-import { type ChildProcess, type SpawnOptions, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'

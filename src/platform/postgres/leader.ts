@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { tryLock } from './locks.ts'
-import { type Session, setIdleTimeouts, openSession } from './postgres-session.ts'
+import { openSession, type Session, setIdleTimeouts } from './postgres-session.ts'
 
 export type SessionLoop = {
   readonly pool: pg.Pool

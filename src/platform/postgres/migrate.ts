@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
-import { type TakeOptions, lockKeys, takeLock } from './locks.ts'
+import { lockKeys, type TakeOptions, takeLock } from './locks.ts'
 import { allowSilence } from './postgres-session.ts'
 import { transact } from './transaction.ts'
 
@@ -186,7 +186,9 @@ export const migrate = async (
     await client.query("set lock_timeout = '60s'")
     await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
     await makeRecord(client)
-    const { rows } = await client.query<AppliedMigration>('select name, checksum from public.farebox_migration')
+    const { rows } = await client.query<AppliedMigration>(
+      'select name, checksum from public.farebox_migration',
+    )
     refuseMismatch(rows, migrations)
     const landed = new Set(rows.map(({ name }) => name))
     const missing = Object.keys(migrations)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { StartRefused, isDatabaseOutage } from './errors.ts'
+import { isDatabaseOutage, StartRefused } from './errors.ts'
 
 /** Where the settings point to is no Farebox. The message says what to do. */
 export class FareboxNotInstalled extends Error {

@@ -69,7 +69,11 @@ export const ensureCheckpoint = async (db: Queries, group: string, logId: string
  * The work tables of a group are filled by this version from now on. An owner of an older one, which would pass over what it
  * does not know, loses the group with the epoch.
  */
-export const claimWorkTables = async (db: Queries, group: string, { name, version }: WorkFold): Promise<void> => {
+export const claimWorkTables = async (
+  db: Queries,
+  group: string,
+  { name, version }: WorkFold,
+): Promise<void> => {
   await db.query(
     `update engine.checkpoints set epoch = epoch + 1,
        definitions = definitions || jsonb_build_object($2::text, jsonb_build_object('version', $3::integer))

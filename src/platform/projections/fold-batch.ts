@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type YieldToCommands, noYield, yieldEvery } from '../commands/background-scheduler.ts'
-import { type Row, keyOf, keyText } from './definition.ts'
-import { type Dispatch, type ReadModel, type Rows, type Table, createDispatch } from './read-model.ts'
+import { noYield, type YieldToCommands, yieldEvery } from '../commands/background-scheduler.ts'
+import { keyOf, keyText, type Row } from './definition.ts'
+import { createDispatch, type Dispatch, type ReadModel, type Rows, type Table } from './read-model.ts'
 import type { RowCache, TableCache } from './row-cache.ts'
 import { keyProblem, rowProblem } from './row-problem.ts'
 
@@ -303,7 +303,10 @@ export const startFold = ({ models, cache, load, onPoison, alone }: FoldOptions)
     return null
   }
 
-  const take = async (events: readonly RecordedEvent[], yieldToCommands: YieldToCommands = noYield): Promise<void> => {
+  const take = async (
+    events: readonly RecordedEvent[],
+    yieldToCommands: YieldToCommands = noYield,
+  ): Promise<void> => {
     const rest = yieldEvery(turnSteps, yieldToCommands)
     let named: Named | null = null
     for (const [index, event] of events.entries()) {

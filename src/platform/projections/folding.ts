@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Session } from '../postgres/postgres-session.ts'
-import { type PoisonEvent, foldBatch } from './fold-batch.ts'
+import { foldBatch, type PoisonEvent } from './fold-batch.ts'
 import type { ReadModel } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
 import { createBatchWriter } from './write-batch.ts'

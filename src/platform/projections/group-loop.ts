@@ -9,7 +9,7 @@ import { compareDefinitions } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import { PoisonEvent } from './fold-batch.ts'
 import { listenForHints, stopListening } from './group-signals.ts'
-import { type LeaderContext, foldAsLeader } from './leadership.ts'
+import { foldAsLeader, type LeaderContext } from './leadership.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
 

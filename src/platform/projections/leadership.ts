@@ -1,11 +1,11 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type YieldToCommands, maxYieldMs, yieldWhileOnTime } from '../commands/background-scheduler.ts'
+import { maxYieldMs, type YieldToCommands, yieldWhileOnTime } from '../commands/background-scheduler.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
-import { startEpoch, readEpoch, refuseForeignLog } from './checkpoint.ts'
+import { readEpoch, refuseForeignLog, startEpoch } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { type Fold, PoisonEvent, type TableChange, startFold } from './fold-batch.ts'
+import { type Fold, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import { type Gate, sendHint } from './group-signals.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
@@ -144,7 +144,10 @@ export const foldAsLeader = async (
   /** When the last event that was folded was recorded: those after it are not older. */
   let foldedMs = Number.NEGATIVE_INFINITY
 
-  const yieldWhileCatchingUp = yieldWhileOnTime(context.yieldToCommands, () => context.clock() < foldedMs + batchWindowMs + maxYieldMs)
+  const yieldWhileCatchingUp = yieldWhileOnTime(
+    context.yieldToCommands,
+    () => context.clock() < foldedMs + batchWindowMs + maxYieldMs,
+  )
 
   /** What the batch at hand has for the group's work tables. */
   let forWork: RecordedEvent[] = []

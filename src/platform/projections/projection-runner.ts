@@ -2,15 +2,21 @@ import { setMaxListeners } from 'node:events'
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type YieldToCommands, noYield } from '../commands/background-scheduler.ts'
+import { noYield, type YieldToCommands } from '../commands/background-scheduler.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { sessionAnswerMs } from '../postgres/postgres-session.ts'
-import { ProjectionsRefused, claimWorkTables, ensureCheckpoint, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
+import {
+  claimWorkTables,
+  ensureCheckpoint,
+  ProjectionsRefused,
+  readCheckpoint,
+  refuseForeignLog,
+} from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
 import { createGate } from './group-signals.ts'
 import type { BatchDone, BatchPoint } from './leadership.ts'
-import { type Progress, createProgress } from './progress.ts'
+import { createProgress, type Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
 
 export type GroupHealth = {

@@ -2,11 +2,25 @@ import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { tryLock } from '../postgres/locks.ts'
-import { type Session, openSession } from '../postgres/postgres-session.ts'
-import { type Checkpoint, ProjectionsRefused, ensureCheckpoint, isOfAnotherLog, readCheckpoint, tablesExist } from './checkpoint.ts'
+import { openSession, type Session } from '../postgres/postgres-session.ts'
+import {
+  type Checkpoint,
+  ensureCheckpoint,
+  isOfAnotherLog,
+  ProjectionsRefused,
+  readCheckpoint,
+  tablesExist,
+} from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
-import { type Difference, type Replay, type RebuiltCheckpoint, compareTables, createReplay, swapTables } from './rebuild-tables.ts'
+import {
+  compareTables,
+  createReplay,
+  type Difference,
+  type RebuiltCheckpoint,
+  type Replay,
+  swapTables,
+} from './rebuild-tables.ts'
 
 export type RebuildPhase = 'fold' | 'index' | 'catch up' | 'compare' | 'switch'
 

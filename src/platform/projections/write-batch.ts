@@ -2,10 +2,19 @@ import ipaddr from 'ipaddr.js'
 import type pg from 'pg'
 import { writeInt8 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { booleanArray, int4Array, int8Array, textArray, timestamptzArray, writeBoolean, writeInt4, writeTimestamptz } from '../postgres/array-parameters.ts'
-import { type CopyColumn, type Format, copyRows } from '../postgres/copy-rows.ts'
-import { type Step, type Value, runPipeline, statementNamesOf } from '../postgres/pipeline.ts'
-import { type Row, columnList, columnNames, qualified } from './definition.ts'
+import {
+  booleanArray,
+  int4Array,
+  int8Array,
+  textArray,
+  timestamptzArray,
+  writeBoolean,
+  writeInt4,
+  writeTimestamptz,
+} from '../postgres/array-parameters.ts'
+import { type CopyColumn, copyRows, type Format } from '../postgres/copy-rows.ts'
+import { runPipeline, type Step, statementNamesOf, type Value } from '../postgres/pipeline.ts'
+import { columnList, columnNames, qualified, type Row } from './definition.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, ColumnType, Table, WorkFold } from './read-model.ts'
 

@@ -6,7 +6,7 @@ import { consolePath } from './cookies.ts'
 import type { FormInput } from './form.ts'
 import type { NavGroup } from './frame.ts'
 import { html } from './html.ts'
-import { type ConsolePage, type PageOutcome, type Visit, type Visitor, goTo } from './page.ts'
+import { type ConsolePage, goTo, type PageOutcome, type Visit, type Visitor } from './page.ts'
 
 const dayMs = 86_400_000
 
@@ -110,7 +110,13 @@ export type SingleUse = {
   spend(what: string, ms: number): Promise<boolean>
 }
 
-export const createSingleUse = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): SingleUse => ({
+export const createSingleUse = ({
+  pool,
+  clock,
+}: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): SingleUse => ({
   spend: async (what, ms) => {
     const nowMs = clock()
     const hash = sha256(what)

@@ -3,14 +3,30 @@ import type { Clock } from '../../kernel/clock.ts'
 import { ApiError } from '../http/errors.ts'
 import { type ApiRequest, type Route, route } from '../http/route.ts'
 import { newSecret } from '../vault/secrets.ts'
-import { type PageAnswer, standalonePage, assetRoute, notFound, pageHeaders, pageResponses, frameContext } from './answer-page.ts'
+import {
+  assetRoute,
+  frameContext,
+  notFound,
+  type PageAnswer,
+  pageHeaders,
+  pageResponses,
+  standalonePage,
+} from './answer-page.ts'
 import type { Assets } from './assets.ts'
-import { dropCookie, flashCookie, flashOf, isOwnForm, requestOriginOf, readCookies } from './cookies.ts'
+import { dropCookie, flashCookie, flashOf, isOwnForm, readCookies, requestOriginOf } from './cookies.ts'
 import { parseFormInput } from './form.ts'
-import { type Theme, type View, framed } from './frame.ts'
+import { framed, type Theme, type View } from './frame.ts'
 import { html } from './html.ts'
-import { type SingleUse, checkFormAccess, isViewing, navigationOf, checkPageAccess } from './page-access.ts'
-import { type AccountVisit, type ConsolePage, type PageOutcome, type PersonVisit, type Visit, type Visitor, displayNameOf } from './page.ts'
+import {
+  type AccountVisit,
+  type ConsolePage,
+  displayNameOf,
+  type PageOutcome,
+  type PersonVisit,
+  type Visit,
+  type Visitor,
+} from './page.ts'
+import { checkFormAccess, checkPageAccess, isViewing, navigationOf, type SingleUse } from './page-access.ts'
 import { type Session, type Sessions, sessionCause } from './session.ts'
 import { zoneOf } from './text.ts'
 

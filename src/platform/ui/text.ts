@@ -4,7 +4,8 @@ import { type Html, html } from './html.ts'
 export type BadgeTone = 'good' | 'warn' | 'bad' | 'off'
 
 /** A state by its word and a shape of its own; colour only helps. */
-export const stateText = (word: string, look: BadgeTone): Html => html`<span class="state ${look}">${word}</span>`
+export const stateText = (word: string, look: BadgeTone): Html =>
+  html`<span class="state ${look}">${word}</span>`
 
 /** Where a page of a list begins: the time and id of the row before it, as they stand in a link. */
 export const afterText = (at: string, id: string): string => `${at}_${id}`

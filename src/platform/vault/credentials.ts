@@ -1,6 +1,6 @@
-import { type KeyObject, hash } from 'node:crypto'
+import { hash, type KeyObject } from 'node:crypto'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
-import { type MasterKey, deriveKey } from './keys.ts'
+import { deriveKey, type MasterKey } from './keys.ts'
 
 /** What a customer's proxy client sends. `username` is the base that targeting is appended to. */
 export type Credential = { readonly username: string; readonly password: string }

@@ -1,4 +1,4 @@
-import { type KeyObject, createHash, createSecretKey, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { sha256 } from '../../kernel/digest.ts'
-import { type MasterKey, deriveKey } from './keys.ts'
+import { deriveKey, type MasterKey } from './keys.ts'
 
 /** What an event commits to: a value that stands in the vault, under an id, of somebody. No text has a space. */
 export type CommitmentSubject = {

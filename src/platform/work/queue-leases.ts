@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { type Session, openSession } from '../postgres/postgres-session.ts'
-import { type QueueItem, type QueueTable, ownerOf } from './queue-table.ts'
+import { openSession, type Session } from '../postgres/postgres-session.ts'
+import { ownerOf, type QueueItem, type QueueTable } from './queue-table.ts'
 
 /** An owner that is this worker's until it is released or the worker ends. */
 export type ClaimedOwner = {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
-import { type QueueTable, deadCondition, keyOf } from './queue-table.ts'
+import { deadCondition, keyOf, type QueueTable } from './queue-table.ts'
 
 /** How a queue stands. */
 export type Depth = {

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type Membership, joinWorkers, sweepLeases } from './queue-leases.ts'
-import type { QueueItem, WorkMetrics } from './queue-table.ts'
 import { type QueueWork, type RunningQueue, runQueue } from './queue.ts'
+import { joinWorkers, type Membership, sweepLeases } from './queue-leases.ts'
+import type { QueueItem, WorkMetrics } from './queue-table.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
 
 /** What works off queues in one process: one connection that claims for all of them, and sweeps leases of the dead. */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Clock, type MonotonicClock, isoTime } from '../../kernel/clock.ts'
-import { type ClaimedOwner, type Db, type Membership, createLeases } from './queue-leases.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
+import { type ClaimedOwner, createLeases, type Db, type Membership } from './queue-leases.ts'
 import { createBatcher, createSlots } from './queue-slots.ts'
-import { type QueueItem, type QueueTable, type WorkMetrics, keyOf } from './queue-table.ts'
+import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queue-table.ts'
 
 /** An owner whose items this process works on. */
 export type OwnerLease<Memory, Context> = {

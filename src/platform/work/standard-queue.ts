@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { type QueueItem, type QueueTable, keyOf } from './queue-table.ts'
 import type { QueueLimits, QueueWork, Settled } from './queue.ts'
+import { keyOf, type QueueItem, type QueueTable } from './queue-table.ts'
 
 /** What became of an item that was worked on. The texts stand in its `result`, so they name nothing secret or personal. */
 export type Outcome =

@@ -1,12 +1,17 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { type IncomingMessage, type ServerResponse, createServer as createHttpServer, request } from 'node:http'
-import { type Socket, isIPv4 } from 'node:net'
-import { TLSSocket, createSecureContext } from 'node:tls'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http'
+import { isIPv4, type Socket } from 'node:net'
+import { createSecureContext, TLSSocket } from 'node:tls'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import type { ExitDial } from '../exit-dial.ts'
 import { forwardedHeaders, tunnel } from '../exit-proxy.ts'
-import { hostOf, nullTarget, createChunkReader, reply } from '../exit-socks.ts'
+import { createChunkReader, hostOf, nullTarget, reply } from '../exit-socks.ts'
 import { type PlannedProxy, tamperingFaults } from './plan.ts'
 
 const everyMs = 300

@@ -1,7 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type pg from 'pg'
-import { type SandboxRecords, answer } from '../sandbox-store.ts'
+import { answer, type SandboxRecords } from '../sandbox-store.ts'
 import { planProxies } from './plan.ts'
 import { type RunningProxy, startFreeProxies } from './run-proxies.ts'
 

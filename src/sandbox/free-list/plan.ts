@@ -108,7 +108,9 @@ const truthOf = (
     case 'locked':
       return dead('auth_required')
     default:
-      return tamperingFaults.has(fault) && protocols.includes('https') ? dead('tls_error', true) : dead('bad_response')
+      return tamperingFaults.has(fault) && protocols.includes('https')
+        ? dead('tls_error', true)
+        : dead('bad_response')
   }
 }
 

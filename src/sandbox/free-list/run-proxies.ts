@@ -1,7 +1,7 @@
-import { type Server, type Socket, createServer } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { createExitDial } from '../exit-dial.ts'
 import type { SandboxRecords } from '../sandbox-store.ts'
-import { type ServedProxy, createBehaviour } from './behaviour.ts'
+import { createBehaviour, type ServedProxy } from './behaviour.ts'
 import type { PlannedProxy } from './plan.ts'
 
 export type RunningProxy = { readonly planned: PlannedProxy; readonly port: number }

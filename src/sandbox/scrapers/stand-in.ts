@@ -1,11 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { scrapers } from '../../domain/scrapers/scraper-table.ts'
 import type { ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { scrapers } from '../../domain/scrapers/scraper-table.ts'
 import { answer } from '../sandbox-store.ts'
 import { bodyOf, pages } from './scraper-bodies.ts'
-import { type ParsedScrapeCall, type Parameters, createJournal, parseScrapeCall } from './scraper-request.ts'
+import { createJournal, type Parameters, type ParsedScrapeCall, parseScrapeCall } from './scraper-request.ts'
 
 /** What a word in the target of a call makes the stand-in do: `https://www.tiktok.com/@missing-7` is not there. */
 export const triggers = {

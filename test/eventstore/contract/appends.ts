@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { StreamName } from '../../../src/kernel/streams.ts'
 import { WrongExpectedRevision } from '../../../src/platform/eventstore/errors.ts'
 import type { Appended, EventLog, Expected, NewEvent } from '../../../src/platform/eventstore/port.ts'
-import type { StreamName } from '../../../src/kernel/streams.ts'
 import { allAfter, freshStream, only, someEvent, someEvents, streamOf, written } from './events.ts'
 import type { LogTraits, OpenLog } from './under-test.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { newEventId } from '../../../src/kernel/ids.ts'
-import type { EventLog, NewEvent, StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { EventLog, NewEvent, StoredEvent } from '../../../src/platform/eventstore/port.ts'
 
 /** A stream that no other test knows, with a prefix of ours so that a filtered subscription shows it. */
 export const freshStream = (): StreamName => `order-${randomUUID()}` as StreamName

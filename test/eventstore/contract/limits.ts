@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppendRejected } from '../../../src/platform/eventstore/errors.ts'
-import { type AppendItem, type NewEvent, maxAppendBytes } from '../../../src/platform/eventstore/port.ts'
+import { type AppendItem, maxAppendBytes, type NewEvent } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvent, someEvents, streamOf, written } from './events.ts'
 import type { OpenLog } from './under-test.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AppendItem, Expected, NewEvent } from '../../../src/platform/eventstore/port.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { AppendItem, Expected, NewEvent } from '../../../src/platform/eventstore/port.ts'
 import fc from '../../support/fast-check.ts'
 import { allAfter, freshStream, only, someEvent, streamOf, written } from './events.ts'
 import type { OpenLog } from './under-test.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { EventLog, StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import { until } from '../../support/until.ts'
 import { allAfter, freshStream, only, someEvents } from './events.ts'
 import type { OpenLog } from './under-test.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AppendItem } from '../../../src/platform/eventstore/port.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { AppendItem } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvents } from './events.ts'
 import type { LogTraits, OpenLog } from './under-test.ts'
 

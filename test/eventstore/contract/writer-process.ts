@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { EventLog, Expected } from '../../../src/platform/eventstore/port.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { EventLog, Expected } from '../../../src/platform/eventstore/port.ts'
 import { someEvents } from './events.ts'
 import type { LogUnderTest } from './under-test.ts'
 import type { WriterTask } from './writer.ts'

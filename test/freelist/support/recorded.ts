@@ -1,7 +1,6 @@
 import type pg from 'pg'
-import { type Anonymity, type Protocol, bitsOf } from '../../../src/domain/free-list/endpoint.ts'
-import { addLatency } from '../../../src/features/free-list/endpoint-status.ts'
-import { type HourCounters, countCheck } from '../../../src/features/free-list/endpoint-status.ts'
+import { type Anonymity, bitsOf, type Protocol } from '../../../src/domain/free-list/endpoint.ts'
+import { addLatency, countCheck, type HourCounters } from '../../../src/features/free-list/endpoint-status.ts'
 
 /** An endpoint as a test wants it on record. Its checks are one an hour, the last of them at `atMs`. */
 export type Recorded = {

@@ -1,5 +1,14 @@
-import { type Line, anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
-import type { Access, Admission, Denied, Exit, Exits, ConnectionAttempt, Route, Spending } from '../../../src/gateway/gateway-ports.ts'
+import { anyTargeting, type Line } from '../../../src/domain/exits/exit-targeting.ts'
+import type {
+  Access,
+  Admission,
+  ConnectionAttempt,
+  Denied,
+  Exit,
+  Exits,
+  Route,
+  Spending,
+} from '../../../src/gateway/gateway-ports.ts'
 
 export const plainLine: Line = {
   base: 'tester1',

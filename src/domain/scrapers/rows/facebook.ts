@@ -1,4 +1,19 @@
-import { type ScraperRow, byCursor, choice, country, cursor, day, flag, language, link, position, query, scraper, text, trim } from '../scraper.ts'
+import {
+  byCursor,
+  choice,
+  country,
+  cursor,
+  day,
+  flag,
+  language,
+  link,
+  position,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  trim,
+} from '../scraper.ts'
 
 const hosts = ['facebook.com', 'fb.watch', 'fb.com']
 const adMedia = ['ALL', 'IMAGE', 'VIDEO', 'MEME', 'IMAGE_AND_MEME', 'NONE']

@@ -1,4 +1,20 @@
-import { type ScraperRow, accountNumber, byCursor, byPage, choice, cursor, flag, handle, link, page, query, scraper, text, trim, vantage } from '../scraper.ts'
+import {
+  accountNumber,
+  byCursor,
+  byPage,
+  choice,
+  cursor,
+  flag,
+  handle,
+  link,
+  page,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  trim,
+  vantage,
+} from '../scraper.ts'
 
 const hosts = ['instagram.com']
 

@@ -1,4 +1,15 @@
-import { type ScraperRow, byCursor, byPage, countries, cursor, day, link, page, scraper, text } from '../scraper.ts'
+import {
+  byCursor,
+  byPage,
+  countries,
+  cursor,
+  day,
+  link,
+  page,
+  type ScraperRow,
+  scraper,
+  text,
+} from '../scraper.ts'
 
 const hosts = ['linkedin.com']
 

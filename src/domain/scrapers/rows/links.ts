@@ -1,4 +1,4 @@
-import { type ScraperRow, link, scraper } from '../scraper.ts'
+import { link, type ScraperRow, scraper } from '../scraper.ts'
 
 const komiHosts = ['komi.io']
 const linkbioHosts = ['lnk.bio']

@@ -1,4 +1,4 @@
-import { type ScraperRow, choice, handle, link, scraper, text } from '../scraper.ts'
+import { choice, handle, link, type ScraperRow, scraper, text } from '../scraper.ts'
 
 const spotifyHosts = ['open.spotify.com']
 const twitchHosts = ['twitch.tv', 'clips.twitch.tv']

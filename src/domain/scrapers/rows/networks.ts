@@ -1,4 +1,16 @@
-import { type ScraperRow, accountNumber, byCursor, cursor, day, handle, link, query, scraper, text, trim } from '../scraper.ts'
+import {
+  accountNumber,
+  byCursor,
+  cursor,
+  day,
+  handle,
+  link,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  trim,
+} from '../scraper.ts'
 
 const blueskyHosts = ['bsky.app']
 const threadsHosts = ['threads.net', 'threads.com']

@@ -1,4 +1,4 @@
-import { type ScraperRow, byCursor, choice, cursor, link, query, scraper, text, trim } from '../scraper.ts'
+import { byCursor, choice, cursor, link, query, type ScraperRow, scraper, text, trim } from '../scraper.ts'
 
 const hosts = ['reddit.com', 'redd.it']
 

@@ -1,4 +1,24 @@
-import { type ScraperRow, accountNumber, byCursor, byPage, choice, country, cursor, flag, handle, hashtag, language, link, number, page, query, scraper, text, trim, vantage } from '../scraper.ts'
+import {
+  accountNumber,
+  byCursor,
+  byPage,
+  choice,
+  country,
+  cursor,
+  flag,
+  handle,
+  hashtag,
+  language,
+  link,
+  number,
+  page,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  trim,
+  vantage,
+} from '../scraper.ts'
 
 const hosts = ['tiktok.com']
 const ages = ['yesterday', 'this-week', 'this-month', 'last-3-months', 'last-6-months', 'all-time']

@@ -1,4 +1,4 @@
-import { type ScraperRow, handle, link, scraper, trim } from '../scraper.ts'
+import { handle, link, type ScraperRow, scraper, trim } from '../scraper.ts'
 
 const hosts = ['x.com', 'twitter.com']
 

@@ -1,4 +1,19 @@
-import { type ScraperRow, byCursor, byPage, choice, country, cursor, day, handle, link, page, query, scraper, text, trim } from '../scraper.ts'
+import {
+  byCursor,
+  byPage,
+  choice,
+  country,
+  cursor,
+  day,
+  handle,
+  link,
+  page,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  trim,
+} from '../scraper.ts'
 
 const googleHosts = ['adstransparency.google.com']
 const amazonHosts = ['amazon.com']

@@ -1,4 +1,19 @@
-import { type ScraperRow, byCursor, choice, cursor, flag, handle, hashtag, language, link, position, query, scraper, text, vantage } from '../scraper.ts'
+import {
+  byCursor,
+  choice,
+  cursor,
+  flag,
+  handle,
+  hashtag,
+  language,
+  link,
+  position,
+  query,
+  type ScraperRow,
+  scraper,
+  text,
+  vantage,
+} from '../scraper.ts'
 
 const hosts = ['youtube.com', 'youtu.be']
 

@@ -1,16 +1,24 @@
 import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
-import { fieldOf, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
+import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf } from '../../../platform/ui/table.ts'
+import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
 import { bookForms } from '../book-accounts.ts'
 import type { AccountSums } from '../journal-sums.ts'
 import { momentForms } from '../moment.ts'
-import { type ReportRange, isRange } from '../reader.ts'
+import { isRange, type ReportRange } from '../reader.ts'
 import { asOfBanner } from '../trail-pages.ts'
 import { trialBalanceCsv } from '../trial-balance.ts'
-import { asOfIn, checkBook, nonEmptyFields, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import {
+  asOfIn,
+  checkBook,
+  nonEmptyFields,
+  problemOf,
+  questionOf,
+  refuseProblems,
+  textOf,
+} from './question.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/balance'
@@ -21,7 +29,10 @@ const depths = ['1', '2', '3', 'all'] as const
 const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
 
 const asQuery = (from: string, to: string): string =>
-  `?${new URLSearchParams(nonEmptyFields(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
+  `?${new URLSearchParams(nonEmptyFields(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(
+    /^\?$/,
+    '',
+  )
 
 type Balances = Awaited<ReturnType<FinanceDeps['reader']['trialBalance']>>
 

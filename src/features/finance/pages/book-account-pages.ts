@@ -2,10 +2,16 @@ import { Readable } from 'node:stream'
 import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
-import { fieldOf, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
+import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type PageOutcome, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
-import { pageRows, pagedOf, pagerOf, tableOf } from '../../../platform/ui/table.ts'
+import {
+  type ConsolePage,
+  type PageOutcome,
+  type PersonVisit,
+  personPage,
+  show,
+} from '../../../platform/ui/page.ts'
+import { pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
 import { timeText } from '../../../platform/ui/text.ts'
 import { statementCsv } from '../account-statement.ts'
 import { accountText } from '../gateway-names.ts'
@@ -15,7 +21,15 @@ import type { Moment } from '../moment.ts'
 import { isRange } from '../reader.ts'
 import { asOfBanner, linkedText } from '../trail-pages.ts'
 import type { Span } from '../trial-balance.ts'
-import { asOfIn, nonEmptyFields, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './question.ts'
+import {
+  asOfIn,
+  namedAccount,
+  nonEmptyFields,
+  problemOf,
+  questionOf,
+  refuseProblems,
+  textOf,
+} from './question.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
 const path = '/console/finance/account'

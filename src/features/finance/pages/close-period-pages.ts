@@ -2,11 +2,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { serviceBook } from '../../../domain/ledger/postings.ts'
 import { isoTime } from '../../../kernel/clock.ts'
-import { type Period, closingDelayMs, endOfPeriodMs, parsePeriod } from '../../../kernel/months.ts'
+import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../../kernel/months.ts'
 import { refuse } from '../../../platform/http/errors.ts'
-import { type Problems, keyField, problemsOf } from '../../../platform/ui/form.ts'
+import { keyField, type Problems, problemsOf } from '../../../platform/ui/form.ts'
 import { type Html, html } from '../../../platform/ui/html.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, timeText } from '../../../platform/ui/text.ts'
 import type { PeriodStatus } from '../period-service.ts'
@@ -16,10 +24,17 @@ import { sumsRow, sumsTable, totalRow } from './sums.ts'
 /** A small log is closed at once: its answer says so. A long one goes on, and the list shows how far it is. */
 const waitMs = 1_000
 
-type ClosingForm = { readonly period: Period; readonly closes: readonly PeriodStatus[]; readonly fromMs: number }
+type ClosingForm = {
+  readonly period: Period
+  readonly closes: readonly PeriodStatus[]
+  readonly fromMs: number
+}
 
 /** @throws not_found for what is no month of the log */
-const parseClosingForm = async ({ periods }: FinanceDeps, { params, nowMs }: PersonVisit): Promise<ClosingForm | null> => {
+const parseClosingForm = async (
+  { periods }: FinanceDeps,
+  { params, nowMs }: PersonVisit,
+): Promise<ClosingForm | null> => {
   const period = parsePeriod(params.period ?? '')
   const all = await periods.list(nowMs)
   const standing = all.find((each) => each.period === period)

@@ -9,7 +9,7 @@ import { type ConsolePage, type PersonVisit, personPage, show } from '../../../p
 import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { accountText } from '../gateway-names.ts'
-import { type AccountSums, type DaySum, closingMicros } from '../journal-sums.ts'
+import { type AccountSums, closingMicros, type DaySum } from '../journal-sums.ts'
 import type { ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
 

@@ -2,10 +2,10 @@ import type { Period } from '../../../kernel/months.ts'
 import { ApiError, refuse } from '../../../platform/http/errors.ts'
 import type { Problems } from '../../../platform/ui/form.ts'
 import type { LongRun } from '../../../platform/ui/long-runs.ts'
-import { type AccountMessages, createAccountLookup, bookForms } from '../book-accounts.ts'
+import { type AccountMessages, bookForms, createAccountLookup } from '../book-accounts.ts'
 import { type Moment, MomentPastHead, momentForms, parseMoment, refuseMomentPastHead } from '../moment.ts'
 import type { ClosedPeriod } from '../period-service.ts'
-import { type ReportRange, isReversedRange } from '../reader.ts'
+import { isReversedRange, type ReportRange } from '../reader.ts'
 import type { ReplayCheck } from '../replay.ts'
 
 /** What a page is asked to show of the books. */

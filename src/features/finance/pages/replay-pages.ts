@@ -2,15 +2,30 @@ import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { plainDollars } from '../../../kernel/money.ts'
-import { type Problems, type FormInput, fieldOf, keyField, problemsOf, emptyFormInput } from '../../../platform/ui/form.ts'
+import {
+  emptyFormInput,
+  type FormInput,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+} from '../../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
 import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
-import { type ConsolePage, type PersonVisit, goTo, personPage, refusedView, show, displayNameOf } from '../../../platform/ui/page.ts'
+import {
+  type ConsolePage,
+  displayNameOf,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+} from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../../platform/ui/text.ts'
 import { momentForms } from '../moment.ts'
 import { linkedText } from '../trail-pages.ts'
-import { type ReplayRun, questionOf } from './question.ts'
+import { questionOf, type ReplayRun } from './question.ts'
 
 const path = '/console/finance/replay'
 const shownDifferences = 20

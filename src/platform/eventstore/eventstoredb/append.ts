@@ -1,10 +1,16 @@
-import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
 import { randomUUID } from 'node:crypto'
+import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
 import { newEventId } from '../../../kernel/ids.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { appendBytes, refusalOf } from '../append-checks.ts'
-import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision, withTimeout } from '../errors.ts'
-import type { Append, AppendItem, Appended, ItemOutcome, StoredEvent } from '../port.ts'
+import {
+  AppendRejected,
+  LogUnavailable,
+  OutcomeUnknown,
+  WrongExpectedRevision,
+  withTimeout,
+} from '../errors.ts'
+import type { Append, Appended, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
 import type { ConcurrencyLimiter } from './client.ts'
 import { toEventData, toPosition } from './event-form.ts'
 import { appendFailure, isServerTimeout, logUnavailable } from './failures.ts'

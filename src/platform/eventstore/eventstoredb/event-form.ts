@@ -1,10 +1,11 @@
-import type { AllStreamResolvedEvent, EventData, Position, ResolvedEvent } from '@eventstore/db-client'
 import assert from 'node:assert/strict'
+import type { AllStreamResolvedEvent, EventData, Position, ResolvedEvent } from '@eventstore/db-client'
 import { type StreamName, streamPrefixes } from '../../../kernel/streams.ts'
 import type { AppendItem, NewEvent, StoredEvent } from '../port.ts'
 
 /** Whether readers of the log see this stream: the server holds its own streams too, and perhaps other programs'. */
-export const isOwnStream = (stream: string): boolean => streamPrefixes.some((prefix) => stream.startsWith(prefix))
+export const isOwnStream = (stream: string): boolean =>
+  streamPrefixes.some((prefix) => stream.startsWith(prefix))
 
 /** @throws Error for a stream that no reader of the log would ever see: a bug */
 export const assertOwnStreams = (items: readonly AppendItem[]): void => {

@@ -6,8 +6,8 @@ import type { Origin } from './append.ts'
 import { createConcurrencyLimiter } from './client.ts'
 import { fromPosition, isOwnStream, toPosition, toStored } from './event-form.ts'
 import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { type ReadDeps, readToEnd, positionsBackwards, readPage } from './read-page.ts'
-import { type Feed, openFeed, findStartPosition } from './subscription.ts'
+import { positionsBackwards, type ReadDeps, readPage, readToEnd } from './read-page.ts'
+import { type Feed, findStartPosition, openFeed } from './subscription.ts'
 
 /** Our event at exactly this position, or null. @throws LogUnavailable */
 export const eventAtPosition = async (

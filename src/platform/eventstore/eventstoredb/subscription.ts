@@ -1,5 +1,5 @@
-import { streamNameFilter } from '@eventstore/db-client'
 import { setTimeout as delay } from 'node:timers/promises'
+import { streamNameFilter } from '@eventstore/db-client'
 import { type StreamName, streamPrefixes } from '../../../kernel/streams.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent, SubscribeOptions } from '../port.ts'
@@ -7,7 +7,7 @@ import type { Origin } from './append.ts'
 import type { Connection } from './client.ts'
 import { fromPosition, toStored } from './event-form.ts'
 import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { type ReadDeps, positionsBackwards } from './read-page.ts'
+import { positionsBackwards, type ReadDeps } from './read-page.ts'
 
 /** The default of 32 sends a checkpoint for every few events: 40,936 of them over 1.3 million events (research). */
 const maxSearchWindow = 1_000

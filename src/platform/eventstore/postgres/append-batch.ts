@@ -3,8 +3,8 @@ import type { StreamName } from '../../../kernel/streams.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from '../../postgres/array-parameters.ts'
 import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import { expectedFrom, revisionBefore } from '../append-checks.ts'
-import type { AppendItem, Appended, ItemOutcome } from '../port.ts'
-import { type EventRow, copyOf, eventColumns } from './event-rows.ts'
+import type { Appended, AppendItem, ItemOutcome } from '../port.ts'
+import { copyOf, type EventRow, eventColumns } from './event-rows.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'
 import { type BatchSignature, signatureSteps } from './signing.ts'
 
@@ -171,7 +171,9 @@ export type QueuedItem = { readonly item: AppendItem; readonly bytes: number }
  * goes alone). An item that shares a stream with one before it, taken or not, waits: so each stream keeps its order and
  * the items of a batch are disjoint.
  */
-export const takeBatch = <Each extends QueuedItem>(queue: readonly Each[]): { batch: Each[]; rest: Each[] } => {
+export const takeBatch = <Each extends QueuedItem>(
+  queue: readonly Each[],
+): { batch: Each[]; rest: Each[] } => {
   const batch: Each[] = []
   const rest: Each[] = []
   const taken = new Set<StreamName>()

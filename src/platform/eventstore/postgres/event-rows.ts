@@ -1,6 +1,6 @@
 import { writeInt8, writeUuid } from '../../../kernel/digest.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
-import { type CopyColumn, type Format, copyRows } from '../../postgres/copy-rows.ts'
+import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows.ts'
 import { revisionBefore } from '../append-checks.ts'
 import type { AppendItem, NewEvent } from '../port.ts'
 

@@ -3,11 +3,25 @@ import { runPipeline } from '../../postgres/pipeline.ts'
 import { transact } from '../../postgres/transaction.ts'
 import { appendBytes, assertItems, refusalOf } from '../append-checks.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
-import { type AppendVerdict, type QueuedItem, batchOutcomes, batchSteps, takeBatch, classifyFailure, isDuplicate, conditionalAppendParameters, conditionalAppendSql } from './append-batch.ts'
-import { type Connection, withAnswerTimeout, connect } from './connection.ts'
+import {
+  type AppendVerdict,
+  batchOutcomes,
+  batchSteps,
+  classifyFailure,
+  conditionalAppendParameters,
+  conditionalAppendSql,
+  isDuplicate,
+  type QueuedItem,
+  takeBatch,
+} from './append-batch.ts'
+import { type Connection, connect, withAnswerTimeout } from './connection.ts'
 import { rowsOf } from './event-rows.ts'
-import { type NewestKnownEvent, type StreamRevisionCache, createStreamRevisionCache } from './revision-cache.ts'
-import { type BatchSigner, signBatch, signatureValues } from './signing.ts'
+import {
+  createStreamRevisionCache,
+  type NewestKnownEvent,
+  type StreamRevisionCache,
+} from './revision-cache.ts'
+import { type BatchSigner, signatureValues, signBatch } from './signing.ts'
 
 /** Items that may wait in one process; beyond it they are answered `unavailable` at once. */
 const maxWaitingItems = 50_000
@@ -207,7 +221,11 @@ export const createSender = (options: SenderOptions): Sender => {
   /** Signed once it is known what lands, in the same transaction. */
   const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
     transact(client, async () => {
-      const query = { name: 'farebox-append-judged', text: conditionalAppendSql, values: conditionalAppendParameters(items) }
+      const query = {
+        name: 'farebox-append-judged',
+        text: conditionalAppendSql,
+        values: conditionalAppendParameters(items),
+      }
       const { rows } = await client.query<{ base: number | string; verdicts: AppendVerdict[] | null }>(query)
       const { base, verdicts } = rows[0]!
       const landed = rowsOf(items, (append) => verdicts === null || verdicts[append]![0] === 'landed')
@@ -219,7 +237,8 @@ export const createSender = (options: SenderOptions): Sender => {
 
   const write = async (current: Session, items: readonly AppendItem[]) => {
     const { connection, tails } = current
-    const inTime = <Value>(answer: Promise<Value>): Promise<Value> => withAnswerTimeout(answer, answerTimeoutMs)
+    const inTime = <Value>(answer: Promise<Value>): Promise<Value> =>
+      withAnswerTimeout(answer, answerTimeoutMs)
     const base = await inTime(writeAsExpected(current, items))
     if (base === null) {
       const judged = await inTime(writeJudged(connection.client, items))

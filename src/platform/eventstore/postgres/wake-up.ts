@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Connection, withAnswerTimeout, connect } from './connection.ts'
+import { type Connection, connect, withAnswerTimeout } from './connection.ts'
 
 export type Announcer = {
   /** Tells the processes of this database how far the log is. Returns at once. */
