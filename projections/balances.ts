@@ -8,11 +8,16 @@ import { ownerOf } from '../src/kernel/streams.ts'
 import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.balances': BalanceRow
+  'read.transactions': TransactionRow
+}
 
 /** What an account can spend, micro-dollars; 0 before its first money. Readers at once share one statement. */
 export const createAvailableMicros = (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
 ): ((account: AccountId) => Promise<number>) => {
   const find = createBatchLoader<AccountId, number>(async (accounts) => {
     const rows = await db
@@ -25,13 +30,13 @@ export const createAvailableMicros = (
   return async (account) => (await find(account)) ?? 0
 }
 
-const transactionsOf = (db: Kysely<ReadDatabase>, { accountId, customerId }: Scope) => {
+const transactionsOf = (db: Kysely<QueriedTables>, { accountId, customerId }: Scope) => {
   const ofAccount = db.selectFrom('read.transactions').where('account_id', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
 }
 
 /** Of all of an account's transactions it is known; a customer has few. */
-const countTransactions = (db: Kysely<ReadDatabase>, scope: Scope) =>
+const countTransactions = (db: Kysely<QueriedTables>, scope: Scope) =>
   scope.customerId === null
     ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
     : transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
@@ -44,7 +49,7 @@ const summedAtMost = 20_000
  * off. `whole` is false when there were too many movements to sum them all.
  */
 export const spentByDay = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   account: AccountId,
   since: string,
 ): Promise<{ readonly days: ReadonlyMap<string, number>; readonly whole: boolean }> => {
@@ -70,7 +75,7 @@ export const spentByDay = async (
  * there are, it reads as many rows as it gives.
  */
 export const transactionsBefore = (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   scope: Scope,
   page: { readonly before: number | null; readonly limit: number },
 ): Promise<readonly TransactionRow[]> => {
@@ -80,7 +85,7 @@ export const transactionsBefore = (
 
 /** A page of the transactions within the scope, newest first, and how many there are in all. */
 export const listTransactions = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   scope: Scope,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {

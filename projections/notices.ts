@@ -3,8 +3,14 @@ import type { Audience, NoticeEvent, NoticeKind } from '../src/domain/notices/ev
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
+import type { AccountRow } from './accounts.ts'
 import type { ReadMarkDatabase } from './other-tables.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.notices': NoticeRow
+  'read.accounts': AccountRow
+}
 
 /** One notice. It stands while `expires_at` is null or to come. */
 export type NoticeRow = {
@@ -76,7 +82,7 @@ export const notices: ReadModel = {
   },
 }
 
-export type NoticeQueries = Kysely<ReadDatabase & ReadMarkDatabase>
+export type NoticeQueries = Kysely<QueriedTables & ReadMarkDatabase>
 
 /** The feed is no archive (docs/http-api.md, "Webhooks and notices"). */
 export const maxAnnouncements = 50
@@ -110,7 +116,7 @@ export const listAnnouncements = async (
 
 /** Up to `limit` notices, expired ones too, newest first, that come after one; null: from the newest on. */
 export const noticesAfter = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   {
     after,
     limit,
@@ -123,7 +129,7 @@ export const noticesAfter = async (
 }
 
 /** How many accounts an audience has now. */
-export const countAudience = async (db: Kysely<ReadDatabase>, audience: Audience): Promise<number> => {
+export const countAudience = async (db: Kysely<QueriedTables>, audience: Audience): Promise<number> => {
   const all = db.selectFrom('read.accounts as account').select((is) => is.fn.countAll().as('count'))
   const fitting =
     audience === 'ALL'

@@ -8,8 +8,17 @@ import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
+import type { DepositRow } from './deposits.ts'
+import type { OrderPaymentRow } from './order-payments.ts'
 import type { DepositPagesDatabase } from './other-tables.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.orders': OrderRow
+  'read.order_counts': OrderCountRow
+  'read.order_payments': OrderPaymentRow
+  'read.deposits': DepositRow
+}
 
 /**
  * One order, as `GET /orders/{id}` shows it. `details` is a JSON text of the order as it was decided, less what no read
@@ -261,7 +270,7 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder =
   invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs) : null,
 })
 
-type Database = ReadDatabase & DepositPagesDatabase
+type Database = QueriedTables & DepositPagesDatabase
 
 const withPayments = (db: Kysely<Database>, { accountId, customerId }: Scope) => {
   const ofAccount = db

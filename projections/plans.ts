@@ -5,8 +5,14 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
+import type { LowTrafficRow } from './low-traffic.ts'
 import type { LabelDatabase, TrafficDatabase } from './other-tables.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.plans': PlanRow
+  'read.low_traffic': LowTrafficRow
+}
 
 /** One plan with its traffic in bytes. What is left, depleted and expired are computed at read. */
 export type PlanRow = {
@@ -120,7 +126,7 @@ export const plans: ReadModel = {
   },
 }
 
-export type PlanQueries = Kysely<ReadDatabase & LabelDatabase & TrafficDatabase>
+export type PlanQueries = Kysely<QueriedTables & LabelDatabase & TrafficDatabase>
 
 /**
  * What was used of a plan, counters included: whatever any process metered shows at once, also before the log hears of

@@ -7,8 +7,12 @@ import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
 import type { LabelDatabase } from './other-tables.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.proxies': ProxyRow
+}
 
 /** One address under one order. Expiring and expired are computed at read. */
 export type ProxyRow = {
@@ -210,7 +214,7 @@ export type FoundProxy = Omit<ProxyRow, 'account_id' | 'family' | 'service'> & {
 /** A rental is expiring from this long before its end. */
 export const expiringMs = 72 * 60 * 60 * 1000
 
-export type ProxyQueries = Kysely<ReadDatabase & LabelDatabase>
+export type ProxyQueries = Kysely<QueriedTables & LabelDatabase>
 
 export type ProxyFilter = {
   readonly family?: string | undefined

@@ -15,9 +15,14 @@ import type { AccountId, OrderId, SubscriptionId } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
-import type { StoredDetails } from './orders.ts'
+import type { OrderRow, StoredDetails } from './orders.ts'
 import type { RenewalDatabase } from './other-tables.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.subscriptions': SubscriptionRow
+  'read.orders': OrderRow
+}
 
 /** One subscription. Past due is computed at read. */
 export type SubscriptionRow = {
@@ -218,7 +223,7 @@ export const orderIdsOfSchedule = (
  * column or an entry of an index for it.
  */
 export const orderIdsOfSubscription = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   account: AccountId,
   subscriptionId: string,
 ): Promise<readonly OrderId[]> => {
@@ -238,7 +243,7 @@ export const orderIdsOfSubscription = async (
   return orderIdsOfSchedule(subscriptionId as SubscriptionId, schedule ?? null)
 }
 
-export type SubscriptionQueries = Kysely<ReadDatabase & RenewalDatabase>
+export type SubscriptionQueries = Kysely<QueriedTables & RenewalDatabase>
 
 /** Why the period that begins at an instant could not be paid when it was last tried; null: nothing refused it. */
 export const refusedReasonOf = async (

@@ -4,7 +4,11 @@ import type { DeliveryStatus, EndpointEvent, WebhookEventName } from '../src/dom
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
-import type { ReadDatabase } from './database.ts'
+
+/** The read tables that the queries of this file name. */
+type QueriedTables = {
+  'read.webhook_endpoints': WebhookEndpointRow
+}
 
 /** One webhook endpoint. Its URL and secrets stand in the vault under these ids. */
 export type WebhookEndpointRow = {
@@ -115,7 +119,7 @@ type Page = { readonly limit: number; readonly offset: number }
 
 /** A page of the account's endpoints, newest first, and how many there are. */
 export const listEndpoints = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   account: AccountId,
   { limit, offset }: Page,
 ): Promise<{ readonly endpoints: readonly WebhookEndpointRow[]; readonly total: number }> => {
@@ -135,7 +139,7 @@ export const listEndpoints = async (
 
 /** An endpoint of the account, or undefined: absent and foreign read alike. */
 export const findEndpoint = (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<QueriedTables>,
   account: AccountId,
   endpointId: string,
 ): Promise<WebhookEndpointRow | undefined> =>

@@ -11,6 +11,7 @@ const { openCliContext } = await import('./app/open-context.ts')
 const { runCli } = await import('./app/cli-program.ts')
 const { commandRegistrations } = await import('./app/commands.ts')
 const { readConfig } = await import('./app/config.ts')
+const { registerDemo } = await import('../tools/demo-history/main.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 
 // Whoever read the answer is gone, such as "head": this ends as a signal would end it.
@@ -26,7 +27,7 @@ for (const [signal, number] of [
   process.once(signal, () => process.exit(128 + number))
 onNpmExit(process.env, () => process.exit(128 + 1))
 
-process.exitCode = await runCli(process.argv.slice(2), commandRegistrations, {
+process.exitCode = await runCli(process.argv.slice(2), [...commandRegistrations, registerDemo], {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { registerDemo } from '../../tools/demo-history/main.ts'
 import { registerDeliver, registerWitness } from '../audit/external-seals/witness-commands.ts'
 import { invariantGroup } from '../audit/invariants/invariants.ts'
 import { registerSeals } from '../audit/seals/seal-commands.ts'
@@ -20,7 +19,8 @@ import { registerReplay } from '../features/finance/replay-command.ts'
 import { registerFinanceTokens } from '../features/finance/token-commands.ts'
 import { registerFreelistCommands } from '../features/free-list/list-commands.ts'
 import { registerNotices } from '../features/notices/notice-commands.ts'
-import { registerOrders } from '../features/orders/order-commands.ts'
+import { ordersCommands } from '../features/orders/order-commands.ts'
+import { createMeter } from '../features/plans/meter-traffic.ts'
 import { registerPlans } from '../features/plans/plan-commands.ts'
 import { registerProxies } from '../features/proxies/proxy-commands.ts'
 import { registerReconcile } from '../features/reconciliation/reconcile-commands.ts'
@@ -49,7 +49,7 @@ export const commandRegistrations = [
   registerStock,
   registerExits,
   registerFreelistCommands,
-  registerOrders,
+  ordersCommands((context) => createMeter(context).settle),
   registerProposals,
   registerPlans,
   registerProxies,
@@ -75,6 +75,5 @@ export const commandRegistrations = [
   (program: Command, cli: Cli) => registerProjections(program, cli, [invariantGroup]),
   registerScrapers,
   registerWork,
-  registerDemo,
   registerDoctor,
 ] as const

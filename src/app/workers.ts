@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client'
+import { hot } from '../../projections/groups.ts'
 import { createOrderable } from '../features/catalog/quotes.ts'
 import { startDisputeReactor } from '../features/deposits/disputes.ts'
 import { startDepositReactor } from '../features/deposits/poll-invoices.ts'
@@ -61,7 +62,7 @@ export const startReactors = (
     metrics: createWorkMetrics(parts.registry, core),
   })
   const callbacks = startCallbackReactor({ ...payments, workers, wallets, logger })
-  const started = waitForReadTables(projecting, stopping.signal).then((made) =>
+  const started = waitForReadTables(projecting, hot.name, stopping.signal).then((made) =>
     made
       ? [
           startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),

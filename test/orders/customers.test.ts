@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { registerCustomers } from '../../src/features/resellers/customer-commands.ts'
 import { registerReseller } from '../../src/features/resellers/reseller-commands.ts'
 import { registerWallet } from '../../src/features/wallet/wallet-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
+import { registerOrders } from '../support/register-orders.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
+import { registerOrders } from '../support/register-orders.ts'
 import { openTown } from './store.ts'
 
 test("orders show tells each refund's time and what the operator gave as its reference", async (t) => {

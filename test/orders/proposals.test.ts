@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerProposals } from '../../src/features/approvals/approval-commands.ts'
-import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { registerWallet } from '../../src/features/wallet/wallet-commands.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { limitAlone } from '../support/four-eyes.ts'
+import { registerOrders } from '../support/register-orders.ts'
 import { until } from '../support/until.ts'
 import { openTown } from './store.ts'
 

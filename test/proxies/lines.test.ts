@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { registerOrders } from '../../src/features/orders/order-commands.ts'
 import { type Customer, done } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 import { dayMs, openYear } from '../subscriptions/world.ts'
+import { registerOrders } from '../support/register-orders.ts'
 
 const path = '/api/v1/proxies'
 const rent = (quantity: number, productId = 'isp-static') => ({

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { type AccountState, isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
+import { ledgerRef } from '../../domain/ledger/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
@@ -15,7 +16,7 @@ import {
   fields,
   table,
 } from '../../platform/cli/output.ts'
-import { createWallets } from '../wallet/wallet-service.ts'
+import { readState } from '../../platform/commands/handle.ts'
 import {
   type AccountsRefusal,
   type AccountsResult,
@@ -146,7 +147,7 @@ const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliO
   const accountId = await accountOf(context, idOrEmail)
   const state = await createAccounts(context).read(accountId, context)
   if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
-  const wallet = await createWallets(context).read(accountId, context)
+  const wallet = await readState(context.runner, { ...context, name: 'read-wallet' }, ledgerRef(accountId))
   const { reseller, blocked } = state
   const block = blocked ? await blockOf(context.log, accountId) : null
   const keys = await shownKeys(context, state)

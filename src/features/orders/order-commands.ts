@@ -15,11 +15,10 @@ import { createAccounts } from '../accounts/account-service.ts'
 import { customerRefs } from '../accounts/customer-vault.ts'
 import { readDepositUrls } from '../deposits/deposit-urls.ts'
 import { readDeposit } from '../deposits/settle-deposit.ts'
-import { createMeter } from '../plans/meter-traffic.ts'
 import { approvalNeeded, approvalRefusal, parseReference } from '../wallet/wallet-commands.ts'
 import { invoiceOf } from './customer-invoices.ts'
 import { orderRecord } from './order-record.ts'
-import { readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
 
 type Options = {
   readonly account: AccountId
@@ -190,66 +189,73 @@ Examples:
   npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"
   npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82`
 
-/** `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
-export const registerOrders = (program: Command, cli: Cli): void => {
-  const orders = program.command('orders').description('list orders, look at them and refund them')
-  registerOrderList(orders, cli)
+/**
+ * `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`.
+ * @param settleTraffic writes what a plan used to the log, before its order is refunded
+ */
+export const ordersCommands =
+  (settleTraffic: (context: CliContext) => RefundDependencies['settleTraffic']) =>
+  (program: Command, cli: Cli): void => {
+    const orders = program.command('orders').description('list orders, look at them and refund them')
+    registerOrderList(orders, cli)
 
-  orders
-    .command('show')
-    .description('show an order as the log has it')
-    .argument('<order>', 'the id of an order')
-    .action(
-      cli.action(async (context, id: string) => {
-        const found = await readOrder(context.log, id as OrderId)
-        if (!found) throw noSuchOrder(id)
-        const order = await shownOf(context, found)
-        return { json: json(order), text: text(order) }
-      }),
-    )
+    orders
+      .command('show')
+      .description('show an order as the log has it')
+      .argument('<order>', 'the id of an order')
+      .action(
+        cli.action(async (context, id: string) => {
+          const found = await readOrder(context.log, id as OrderId)
+          if (!found) throw noSuchOrder(id)
+          const order = await shownOf(context, found)
+          return { json: json(order), text: text(order) }
+        }),
+      )
 
-  orders
-    .command('refund')
-    .description('give money back: what is left of the order, an amount, or some addresses')
-    .requiredOption('--order <id>', 'the order')
-    .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
-    .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
-    .option(
-      '--reference <text>',
-      'what it is for, kept with the refund; the same reference is refunded once',
-      parseReference,
-    )
-    .addHelpText('after', refundHelp)
-    .action(
-      cli.action(async (context, options: RefundOptions) => {
-        const { log, runner, actor, correlationId } = context
-        const orderId = options.order as OrderId
-        const answer = await refundOrder(
-          { log, runner, settleTraffic: createMeter(context).settle },
-          {
-            orderId,
-            refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
-            request: requestOf(options),
-            actor,
-            correlationId,
-          },
-        )
-        if (!answer) throw noSuchOrder(orderId)
-        if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
-        if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
-        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
-        if (answer.kind === 'already_applied')
-          throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
-        const order = await shownOf(context, answer.order)
-        const { amountCents, keptProxyIds } = answer
-        const kept =
-          keptProxyIds.length === 0
-            ? ''
-            : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
-        return {
-          json: { refundCents: amountCents, keptProxyIds, ...json(order) },
-          text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
-        }
-      }),
-    )
-}
+    orders
+      .command('refund')
+      .description('give money back: what is left of the order, an amount, or some addresses')
+      .requiredOption('--order <id>', 'the order')
+      .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
+      .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
+      .option(
+        '--reference <text>',
+        'what it is for, kept with the refund; the same reference is refunded once',
+        parseReference,
+      )
+      .addHelpText('after', refundHelp)
+      .action(
+        cli.action(async (context, options: RefundOptions) => {
+          const { log, runner, actor, correlationId } = context
+          const orderId = options.order as OrderId
+          const answer = await refundOrder(
+            { log, runner, settleTraffic: settleTraffic(context) },
+            {
+              orderId,
+              refundId:
+                options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
+              request: requestOf(options),
+              actor,
+              correlationId,
+            },
+          )
+          if (!answer) throw noSuchOrder(orderId)
+          if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
+          if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
+          if (answer.kind === 'refused')
+            throw new CliRefusal('refund_refused', answer.reason, answer.extended)
+          if (answer.kind === 'already_applied')
+            throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+          const order = await shownOf(context, answer.order)
+          const { amountCents, keptProxyIds } = answer
+          const kept =
+            keptProxyIds.length === 0
+              ? ''
+              : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
+          return {
+            json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+            text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
+          }
+        }),
+      )
+  }

@@ -127,18 +127,20 @@ const referenceNeeded: CommandDecision<RefundOutcome> = {
   },
 }
 
+export type RefundDependencies = {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  /** Writes the counted traffic of a plan to the log: a refund takes back what is unused. */
+  readonly settleTraffic: (planId: PlanId) => Promise<void>
+}
+
 /**
  * Refunds an order by an operator's word: whole, an amount, or some of its addresses; by the system's whole, and never
  * refused for extended rentals. Null when there is no such order.
  * Above the limit of four eyes it is proposed, and nothing moves. Rejects as the command runner does.
  */
 export const refundOrder = async (
-  deps: {
-    readonly log: EventLog
-    readonly runner: CommandRunner
-    /** Brings what was counted of a plan's traffic to the log: a refund takes back what is unused. */
-    readonly settleTraffic: (planId: PlanId) => Promise<void>
-  },
+  deps: RefundDependencies,
   refund: Cause & {
     readonly orderId: OrderId
     readonly refundId: string

@@ -130,7 +130,7 @@ export const createLivePrices = (
     terms,
     // The terms come first: while there is no catalogue, nobody is quoted a price without them.
     start: async (stopping) => {
-      if (!(await waitForReadTables({ progress }, stopping))) return
+      if (!(await waitForReadTables({ progress }, hot.name, stopping))) return
       await terms.start()
       await catalog.start()
     },

@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { hot } from '../../../projections/groups.ts'
 import type { ClockGuard } from '../../app/clock-guard.ts'
 import type { Config } from '../../app/config.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -54,11 +53,12 @@ export type Projecting = Pick<
 
 export const followIntervalMs = 500
 
-/** Resolves once the tables that GETs are answered from are made (a first start replays the log); false when stopped before. */
+/** Resolves once the tables of a group are made (a first start replays the log); false when stopped before. */
 export const waitForReadTables = async (
   { progress }: Pick<Projecting, 'progress'>,
+  group: string,
   stopping: AbortSignal,
 ): Promise<boolean> => {
-  while (!stopping.aborted) if (await progress.reached(hot.name, 0, followIntervalMs)) return true
+  while (!stopping.aborted) if (await progress.reached(group, 0, followIntervalMs)) return true
   return false
 }
