@@ -1,5 +1,5 @@
 import type { FinanceDeps } from '../app/console-pages.ts'
-import { textOf } from '../features/finance/pages/question.ts'
+import { textOf } from '../features/finance/index.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { refuse } from '../platform/http/errors.ts'
 import { html, nothing } from '../platform/ui/html.ts'

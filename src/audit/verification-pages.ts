@@ -1,6 +1,5 @@
 import type { FinanceDeps } from '../app/console-pages.ts'
-import { textOf } from '../features/finance/pages/question.ts'
-import { linkedText } from '../features/finance/trail-pages.ts'
+import { linkedText, textOf } from '../features/finance/index.ts'
 import { isoTime } from '../kernel/clock.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import { refuse } from '../platform/http/errors.ts'

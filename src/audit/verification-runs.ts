@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { createCustomerIds } from '../features/accounts/customer-service.ts'
+import { createCustomerIds } from '../features/accounts/index.ts'
 import { type Clock, isoTime } from '../kernel/clock.ts'
 import { type Actor, actorText } from '../kernel/event.ts'
 import { newId } from '../kernel/ids.ts'

@@ -5,7 +5,7 @@ import {
   createPeriodFold,
   differenceOf,
   type PeriodReport,
-} from '../../features/finance/period-report.ts'
+} from '../../features/finance/index.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { ReadEvent } from './event-reader.ts'
 import { eventLocationOf, type Findings } from './finding.ts'

@@ -8,9 +8,8 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { requireReadTable } from '../../platform/cli/options.ts'
 import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { createMeter } from '../plans/meter-traffic.ts'
-import { approvalNeeded, approvalRefusal, parseReference, refusalOf } from '../wallet/wallet-commands.ts'
-import { maxCents } from '../wallet/wallet-service.ts'
+import { createMeter } from '../plans/index.ts'
+import { approvalNeeded, approvalRefusal, maxCents, parseReference, refusalOf } from '../wallet/index.ts'
 import {
   createProposals,
   limitText,

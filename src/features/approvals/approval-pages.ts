@@ -23,8 +23,8 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import { linkedText } from '../finance/trail-pages.ts'
-import { isReference, proposalPath } from '../wallet/wallet-service.ts'
+import { linkedText } from '../finance/index.ts'
+import { isReference, proposalPath } from '../wallet/index.ts'
 import { findProposal, limitText, proposalsAfter, statusOf, whatText } from './approval-service.ts'
 
 const root = '/console/operator/proposals'

@@ -29,8 +29,8 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { refundOrder, refundRequestOf } from '../orders/refund-order.ts'
-import { createWallets } from '../wallet/wallet-service.ts'
+import { refundOrder, refundRequestOf } from '../orders/index.ts'
+import { createWallets } from '../wallet/index.ts'
 
 export type Approved =
   | { readonly of: 'movement'; readonly answer: ManualAnswer }

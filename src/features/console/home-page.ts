@@ -3,7 +3,7 @@ import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
 import { amountText, dollarText, perText } from '../../platform/ui/text.ts'
-import { productView } from '../catalog/views.ts'
+import { productView } from '../catalog/index.ts'
 
 export type HomeDeps = {
   readonly catalog: { current(): Catalog }

@@ -35,11 +35,10 @@ import {
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { blockOf } from '../accounts/account-service.ts'
-import { accountsAfter, emailOf } from '../accounts/account-vault.ts'
-import { linkedText } from '../finance/trail-pages.ts'
-import { orderTable } from '../orders/order-admin-pages.ts'
-import { isReference, maxCents, proposalPath } from '../wallet/wallet-service.ts'
+import { accountsAfter, blockOf, emailOf } from '../accounts/index.ts'
+import { linkedText } from '../finance/index.ts'
+import { orderTable } from '../orders/index.ts'
+import { isReference, maxCents, proposalPath } from '../wallet/index.ts'
 
 const pathOf = (accountId: string): string => `/console/operator/accounts/${accountId}`
 

@@ -18,8 +18,8 @@ import {
 import { barsOf } from '../../platform/ui/plot.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, dollarText, timeText } from '../../platform/ui/text.ts'
-import { noticesOf } from '../notices/notice-pages.ts'
-import { orderColumns } from '../orders/order-pages.ts'
+import { noticesOf } from '../notices/index.ts'
+import { orderColumns } from '../orders/index.ts'
 
 const dayMs = 86_400_000
 const daysShown = 30

@@ -26,7 +26,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { type BadgeTone, countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { linkedText } from '../finance/trail-pages.ts'
+import { linkedText } from '../finance/index.ts'
 
 const path = '/console/operator/projections'
 

@@ -18,9 +18,8 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
-import { resellerOfCustomer } from '../accounts/customer-vault.ts'
-import { resourceIds, resourceKind } from '../finance/trail.ts'
-import { linkedText } from '../finance/trail-pages.ts'
+import { resellerOfCustomer } from '../accounts/index.ts'
+import { linkedText, resourceIds, resourceKind } from '../finance/index.ts'
 
 const maxLength = 254
 

@@ -5,7 +5,7 @@ import { type DepositStatus, depositStatuses } from '../../domain/deposits/fold.
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'
-import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/index.ts'
 import { type DepositRecord, depositRecord } from './deposit-record.ts'
 
 type Shown = z.input<typeof DepositRecord>

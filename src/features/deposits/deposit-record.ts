@@ -5,7 +5,7 @@ import type { Rail } from '../../domain/payments/payments.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { Html } from '../../platform/ui/html.ts'
 import { stateText } from '../../platform/ui/text.ts'
-import { customerField, customerIdField } from '../accounts/customer-service.ts'
+import { customerField, customerIdField } from '../accounts/index.ts'
 
 const railNamesOfPeople: Partial<Record<Rail, string>> = {
   card: 'Card',

@@ -10,9 +10,8 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
-import type { Inbox } from '../payments/callbacks.ts'
-import { type Gateways, GatewayUnavailable } from '../payments/payment-port.ts'
-import type { ManualMovementAnswer, Wallets } from '../wallet/wallet-service.ts'
+import { type Gateways, GatewayUnavailable, type Inbox } from '../payments/index.ts'
+import type { ManualMovementAnswer, Wallets } from '../wallet/index.ts'
 
 /** What a movement moved, now or when it was asked for before; null when it never moved, and why. */
 const movedMicros = (answer: ManualMovementAnswer): number | { readonly refused: string } => {

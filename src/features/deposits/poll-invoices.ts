@@ -6,7 +6,7 @@ import { newId } from '../../kernel/ids.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
-import { GatewayUnavailable } from '../payments/payment-port.ts'
+import { GatewayUnavailable } from '../payments/index.ts'
 import { type Deposits, invoiceTimeMs } from './deposit-service.ts'
 import { type PollItem, pollQueue, pollSchedule, scheduleMissingPolls } from './poll-schedule.ts'
 

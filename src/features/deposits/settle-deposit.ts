@@ -11,8 +11,8 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
-import type { Orderable } from '../catalog/quotes.ts'
-import { type Gateways, GatewayUnavailable } from '../payments/payment-port.ts'
+import type { Orderable } from '../catalog/index.ts'
+import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 
 export type DepositSettlement = {
   /** The deposit as the log has it now, or null. */

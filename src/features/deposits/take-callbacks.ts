@@ -7,9 +7,15 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
 import { startPoller } from '../../platform/work/worklist.ts'
-import { type Inbox, type InboxEntry, inboxQueue } from '../payments/callbacks.ts'
-import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/payment-port.ts'
-import type { Wallets } from '../wallet/wallet-service.ts'
+import {
+  type Gateways,
+  GatewayUnavailable,
+  type Inbox,
+  type InboxEntry,
+  inboxQueue,
+  type LiveGateway,
+} from '../payments/index.ts'
+import type { Wallets } from '../wallet/index.ts'
 import type { Deposits } from './deposit-service.ts'
 import { applyDispute } from './disputes.ts'
 

@@ -4,8 +4,7 @@ import type { RecordedEvent } from '../../kernel/event.ts'
 import { type EventCodec, readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
-import { createGatewayNames } from '../finance/gateway-names.ts'
-import { type Moment, refuseMomentPastHead } from '../finance/moment.ts'
+import { createGatewayNames, type Moment, refuseMomentPastHead } from '../finance/index.ts'
 import {
   beancountWriter,
   csvWriter,

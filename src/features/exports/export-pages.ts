@@ -14,10 +14,16 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { bytesText, countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { bookForms } from '../finance/book-accounts.ts'
-import { momentForms } from '../finance/moment.ts'
-import { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from '../finance/pages/question.ts'
-import { linkedText } from '../finance/trail-pages.ts'
+import {
+  bookForms,
+  checkBook,
+  linkedText,
+  momentForms,
+  nonEmptyFields,
+  problemOf,
+  questionOf,
+  textOf,
+} from '../finance/index.ts'
 import type { ExportRequest, ExportRun, ExportRuns } from './export-runs.ts'
 import { type Format, formats } from './journal-formats.ts'
 

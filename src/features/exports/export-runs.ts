@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Sink } from '../../platform/outgoing/file-sink.ts'
 import { createRunHistory } from '../../platform/ui/long-runs.ts'
-import type { Moment } from '../finance/moment.ts'
+import type { Moment } from '../finance/index.ts'
 import type { Exported } from './export-log.ts'
 import type { Format } from './journal-formats.ts'
 

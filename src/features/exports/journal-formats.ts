@@ -2,7 +2,7 @@ import type { Entry } from '../../domain/finance/entries.ts'
 import { csvField } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { plainDollars } from '../../kernel/money.ts'
-import type { GatewayName } from '../finance/gateway-names.ts'
+import type { GatewayName } from '../finance/index.ts'
 
 export const formats = ['hledger', 'beancount', 'csv', 'jsonl'] as const
 export type Format = (typeof formats)[number]

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import type { IpData } from '../free-list/ip-data.ts'
+import type { IpData } from '../free-list/index.ts'
 import type { PageRow } from './network-reads.ts'
 
 /** A network as the record has it; what is live of it is counted in the list. */

@@ -8,10 +8,12 @@ import { createTally } from '../../platform/work/tally.ts'
 import {
   type CandidateRefusal,
   type CandidateRules,
+  type Check,
+  CheckUnavailable,
   candidateRefusal,
-} from '../free-list/endpoint-candidates.ts'
-import { emptyIpFacts, type IpData } from '../free-list/ip-data.ts'
-import { type Check, CheckUnavailable } from '../free-list/probe-port.ts'
+  emptyIpFacts,
+  type IpData,
+} from '../free-list/index.ts'
 import { hostNotFoundResult, type ProxyCheckResult, toCheckResult } from './check-result.ts'
 import { proxyForms, readProxy, type WrittenProxy } from './proxy-text.ts'
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { anonymities, checkErrors, protocols } from '../../domain/free-list/endpoint.ts'
-import type { IpFacts } from '../free-list/ip-data.ts'
-import type { CheckResult } from '../free-list/probe-port.ts'
+import type { CheckResult, IpFacts } from '../free-list/index.ts'
 
 /** What a caller is told when a check fails: the faults of checks, and that the name of the proxy leads nowhere. */
 export const publicErrors = [...checkErrors, 'host_not_found'] as const

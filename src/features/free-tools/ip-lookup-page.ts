@@ -6,7 +6,7 @@ import { refusalOf } from '../../platform/ui/answer-page.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
 import { filtersOf } from '../../platform/ui/table.ts'
-import { attributionLine, networkPath } from '../free-list/free-proxy-pages.ts'
+import { attributionLine, networkPath } from '../free-list/index.ts'
 import type { IpLookup, LookUp } from './ip-lookup.ts'
 
 const root = '/ip-lookup'

@@ -6,9 +6,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { countryOfAlpha2 } from '../../kernel/countries.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
-import { emptyIpFacts, type IpData, type IpFacts } from '../free-list/ip-data.ts'
-import { attribution } from '../free-list/ip-tables.ts'
-import type { LiveList } from '../free-list/live-list.ts'
+import { attribution, emptyIpFacts, type IpData, type IpFacts, type LiveList } from '../free-list/index.ts'
 
 const form = 'an IPv4 or IPv6 address such as 8.8.8.8 or 2001:4860:4860::8888, without a port or a zone'
 

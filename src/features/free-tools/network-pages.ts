@@ -4,13 +4,7 @@ import { html, nothing } from '../../platform/ui/html.ts'
 import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/page.ts'
 import { filtersOf, pagedOf, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, timeText } from '../../platform/ui/text.ts'
-import {
-  attributionLine,
-  countryText,
-  networkPath,
-  proxyColumns,
-  warning,
-} from '../free-list/free-proxy-pages.ts'
+import { attributionLine, countryText, networkPath, proxyColumns, warning } from '../free-list/index.ts'
 import type { Network, NetworkRecord } from './network-record.ts'
 import { asnOf, compareByLiveProxies, maxNetworkRows, type Networks, type Rank } from './rank-networks.ts'
 

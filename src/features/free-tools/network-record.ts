@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pageShape } from '../../platform/http/query.ts'
-import { entryExample, ListEntry } from '../free-list/list-entry.ts'
+import { entryExample, ListEntry } from '../free-list/index.ts'
 
 const count = (description: string) => z.int().meta({ description })
 

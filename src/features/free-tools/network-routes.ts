@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
-import { filterFields } from '../free-list/list-entry.ts'
+import { filterFields } from '../free-list/index.ts'
 import { NetworkPage, NetworkRecord, pageExample, recordExample } from './network-record.ts'
 import { asnOf, maxNetworkRows, type Networks } from './rank-networks.ts'
 

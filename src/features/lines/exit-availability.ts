@@ -5,8 +5,7 @@ import { anyTargeting, type Targeting } from '../../domain/exits/exit-targeting.
 import { writeTargeting } from '../../domain/exits/username.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { ExitIndex } from '../exits/candidates.ts'
-import type { ExitHealth } from '../exits/exit-health.ts'
+import type { ExitHealth, ExitIndex } from '../exits/index.ts'
 
 const isNowhere = (targeting: Targeting): boolean =>
   writeTargeting({ ...targeting, strict: true }) === writeTargeting(anyTargeting)

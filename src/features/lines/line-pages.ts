@@ -23,8 +23,15 @@ import {
 } from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { countText } from '../../platform/ui/text.ts'
-import { backToPlan, createPlanFinder, type PlanFinder, planCall, planPath } from '../plans/plan-pages.ts'
-import { type OwnPlan, planStatus } from '../plans/plan-record.ts'
+import {
+  backToPlan,
+  createPlanFinder,
+  type OwnPlan,
+  type PlanFinder,
+  planCall,
+  planPath,
+  planStatus,
+} from '../plans/index.ts'
 import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
 import { type LineInput, linesText } from './line-service.ts'
 import type { TargetingInput } from './targeting-input.ts'

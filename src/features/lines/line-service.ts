@@ -2,7 +2,7 @@ import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { maxWrittenBytes } from '../../domain/exits/username.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import type { Gateway, OwnPlan } from '../plans/plan-record.ts'
+import type { Gateway, OwnPlan } from '../plans/index.ts'
 import { createExitAvailability } from './exit-availability.ts'
 import {
   generateLines,

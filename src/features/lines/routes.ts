@@ -7,9 +7,15 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { maxReleased, releaseSessions } from '../exits/sticky-sessions.ts'
-import { connectionOf, createOwnPlan, type Gateway, PlanRecord, planExample } from '../plans/plan-record.ts'
-import { rotatePlanPassword } from '../plans/routes.ts'
+import { maxReleased, releaseSessions } from '../exits/index.ts'
+import {
+  connectionOf,
+  createOwnPlan,
+  type Gateway,
+  PlanRecord,
+  planExample,
+  rotatePlanPassword,
+} from '../plans/index.ts'
 import { lineFormats, lineProtocols, templateMarks } from './generate-lines.ts'
 import { type LineService, linesText } from './line-service.ts'
 import { targetingCodes, targetingFields } from './targeting-input.ts'

@@ -5,7 +5,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createOwnPlan, planExample } from '../plans/plan-record.ts'
+import { createOwnPlan, planExample } from '../plans/index.ts'
 import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,

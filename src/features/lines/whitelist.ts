@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
-import type { OwnPlan } from '../plans/plan-record.ts'
+import type { OwnPlan } from '../plans/index.ts'
 import { createExitAvailability } from './exit-availability.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
 

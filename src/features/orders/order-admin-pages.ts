@@ -26,9 +26,8 @@ import {
 import type { Role } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, parseCents, timeText } from '../../platform/ui/text.ts'
-import { explainResource } from '../finance/explain.ts'
-import { chainOf, linkedText } from '../finance/trail-pages.ts'
-import { isReference, proposalPath } from '../wallet/wallet-service.ts'
+import { chainOf, explainResource, linkedText } from '../finance/index.ts'
+import { isReference, proposalPath } from '../wallet/index.ts'
 import { orderState } from './order-state.ts'
 import { readOrder, refundIdOf } from './refund-order.ts'
 

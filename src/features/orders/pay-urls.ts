@@ -2,7 +2,7 @@ import type { OrderDraft, PlacementRefusal } from '../../domain/orders/decide-pl
 import type { Order } from '../../domain/orders/fold.ts'
 import { orderedBy } from '../../domain/shared/order-terms.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { RequireOrderable } from '../catalog/quotes.ts'
+import type { RequireOrderable } from '../catalog/index.ts'
 import {
   type AppendOrder,
   actorOf,

@@ -12,8 +12,8 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest } from '../../platform/http/route.ts'
-import type { Customers } from '../accounts/customer-service.ts'
-import { createRequireOrderable } from '../catalog/quotes.ts'
+import type { Customers } from '../accounts/index.ts'
+import { createRequireOrderable } from '../catalog/index.ts'
 import {
   answerForExistingOrder,
   createAppendOrder,

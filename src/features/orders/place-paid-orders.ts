@@ -14,7 +14,7 @@ import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
-import type { Orderable } from '../catalog/quotes.ts'
+import type { Orderable } from '../catalog/index.ts'
 import { readOrder } from './refund-order.ts'
 
 type Deps = {

@@ -12,7 +12,7 @@ import {
 } from '../../domain/shared/order-terms.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { requireAccepted } from '../catalog/views.ts'
+import { requireAccepted } from '../catalog/index.ts'
 import type { Payer } from './payer.ts'
 
 /** Everything of an order but what names the request. */

@@ -14,7 +14,7 @@ import type { PlanId } from '../../kernel/ids.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { customerField, customerIdField } from '../accounts/customer-service.ts'
+import { customerField, customerIdField } from '../accounts/index.ts'
 
 export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
 

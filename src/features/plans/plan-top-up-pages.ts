@@ -23,12 +23,17 @@ import {
   show,
 } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
-import { requireHolderNamed } from '../accounts/customer-service.ts'
-import { createQuotes } from '../catalog/quotes.ts'
-import { chargeOf, payForm, purchaseOf, refusedPurchase } from '../orders/buy-form.ts'
-import { payerOf } from '../orders/payer.ts'
-import { createPlaceOrder } from '../orders/place-order.ts'
-import { prepareTopUp } from '../orders/prepare-order.ts'
+import { requireHolderNamed } from '../accounts/index.ts'
+import { createQuotes } from '../catalog/index.ts'
+import {
+  chargeOf,
+  createPlaceOrder,
+  payerOf,
+  payForm,
+  prepareTopUp,
+  purchaseOf,
+  refusedPurchase,
+} from '../orders/index.ts'
 import { backToPlan, createPlanFinder, leftOf, planCall, planPath } from './plan-pages.ts'
 import type { OwnPlan } from './plan-record.ts'
 

@@ -17,12 +17,20 @@ import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
-import { customerRefs } from '../accounts/customer-vault.ts'
-import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
-import { createPlaceOrder, type OrderService } from '../orders/place-order.ts'
-import { prepareTopUp } from '../orders/prepare-order.ts'
-import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
+import { type Customers, customerRefs, requireHolderNamed } from '../accounts/index.ts'
+import {
+  chargeErrors,
+  createPlaceOrder,
+  guardField,
+  methodField,
+  OrderRecord,
+  type OrderService,
+  orderExample,
+  orderRecord,
+  payPageErrors,
+  prepareTopUp,
+  quantityField,
+} from '../orders/index.ts'
 import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Gives a plan that exists another password: the next generation of its credential, and when that began. */

@@ -25,7 +25,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
-import { payerOf } from '../orders/payer.ts'
+import { payerOf } from '../orders/index.ts'
 import { maxExtended, type RentalExtension, type RentalSelection } from './extend-rentals.ts'
 
 export const root = '/console/addresses'

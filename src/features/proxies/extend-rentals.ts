@@ -6,10 +6,17 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { type Customers, requireHolderNamed } from '../accounts/customer-service.ts'
-import type { PlacedOrder } from '../orders/append-order.ts'
-import { createPlaceOrder, type OrderService, type Purchase } from '../orders/place-order.ts'
-import { type Buyer, type Prepared, prepareExtension, type RentalsToExtend } from '../orders/prepare-order.ts'
+import { type Customers, requireHolderNamed } from '../accounts/index.ts'
+import {
+  type Buyer,
+  createPlaceOrder,
+  type OrderService,
+  type PlacedOrder,
+  type Prepared,
+  type Purchase,
+  prepareExtension,
+  type RentalsToExtend,
+} from '../orders/index.ts'
 import { proxyStatus } from './proxy-record.ts'
 
 /** Rentals that one extension names at most. */

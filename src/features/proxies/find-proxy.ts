@@ -6,7 +6,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { customerRefs } from '../accounts/customer-vault.ts'
+import { customerRefs } from '../accounts/index.ts'
 import { type GatewayPlace, type ProxyRecord, proxyRecord } from './proxy-record.ts'
 import { proxySecrets } from './rotate-password.ts'
 

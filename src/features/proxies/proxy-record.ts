@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { expiringMs, type FoundProxy, type ProxyStatus, proxyStatuses } from '../../../projections/proxies.ts'
 import { families } from '../../domain/shared/order-terms.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { customerField, customerIdField } from '../accounts/customer-service.ts'
+import { customerField, customerIdField } from '../accounts/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 

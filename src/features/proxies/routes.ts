@@ -19,9 +19,14 @@ import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { OrderRecord, orderExample, orderRecord } from '../orders/order-record.ts'
-import type { OrderService } from '../orders/place-order.ts'
-import { chargeErrors, guardField } from '../orders/routes.ts'
+import {
+  chargeErrors,
+  guardField,
+  OrderRecord,
+  type OrderService,
+  orderExample,
+  orderRecord,
+} from '../orders/index.ts'
 import { maxExtended, type RentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'

@@ -1,4 +1,4 @@
-import { type Decimal, parseDecimalText } from '../payments/provider-http.ts'
+import { type Decimal, parseDecimalText } from '../payments/index.ts'
 
 /** A statement's file cannot be read as one. The message says where and what is accepted; the file's name is not in it. */
 export class FileProblem extends Error {

@@ -1,5 +1,4 @@
-import { GatewayUnavailable } from '../payments/payment-port.ts'
-import { type Decimal, parseDecimalText, shareMicros } from '../payments/provider-http.ts'
+import { type Decimal, GatewayUnavailable, parseDecimalText, shareMicros } from '../payments/index.ts'
 import { type Cells, plainDecimal } from './csv-cells.ts'
 import type { Layout, OtherAmount, StatementFormat } from './statement-format.ts'
 

@@ -7,11 +7,16 @@ import { financeCommand, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
-import { bookForms } from '../finance/book-accounts.ts'
-import { catchUpBooks, momentAction, momentOption, openReader } from '../finance/command-input.ts'
-import { readGatewayNames } from '../finance/gateway-names.ts'
-import type { Moment } from '../finance/moment.ts'
-import { isReversedRange } from '../finance/reader.ts'
+import {
+  bookForms,
+  catchUpBooks,
+  isReversedRange,
+  type Moment,
+  momentAction,
+  momentOption,
+  openReader,
+  readGatewayNames,
+} from '../finance/index.ts'
 import { btcpay } from './btcpay-statement.ts'
 import { type Separator, separators } from './csv-cells.ts'
 import { nowpayments } from './nowpayments-statement.ts'

@@ -5,18 +5,24 @@ import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, dollars } from '../../platform/cli/output.ts'
-import { createAccounts } from '../accounts/account-service.ts'
-import { createCustomers } from '../accounts/customer-service.ts'
-import { type CustomerRecord, findCustomer, listCustomers } from '../accounts/customer-vault.ts'
-import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
+import {
+  type CustomerRecord,
+  createAccounts,
+  createCustomers,
+  findCustomer,
+  type ListedResource,
+  listCustomers,
+  registerListCommands,
+} from '../accounts/index.ts'
 import {
   approvalNeeded,
+  createWallets,
+  maxCents,
   parseGatewayName,
   parseReference,
   parseSignedCents,
   refusalOf,
-} from '../wallet/wallet-commands.ts'
-import { createWallets, maxCents } from '../wallet/wallet-service.ts'
+} from '../wallet/index.ts'
 
 /** The account, which must be a reseller: no other has customers. @throws CliMisuse */
 export const resellerOf = async (context: CliContext, accountId: AccountId): Promise<AccountId> => {

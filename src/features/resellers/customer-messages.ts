@@ -10,7 +10,7 @@ import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgo
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
-import { changeCustomer, findCustomer } from '../accounts/customer-vault.ts'
+import { changeCustomer, findCustomer } from '../accounts/index.ts'
 import { type ResellerCredentials, readTerms } from './gateway-credentials.ts'
 import { collectMessages, type Message, messageQueue } from './message-queue.ts'
 import { createTelegram, type Messenger, telegramUrl } from './telegram.ts'

@@ -16,13 +16,8 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, amountText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
-import {
-  type CustomerRecord,
-  changeCustomer,
-  customersAfter,
-  findCustomer,
-} from '../accounts/customer-vault.ts'
-import { orderColumns } from '../orders/order-pages.ts'
+import { type CustomerRecord, changeCustomer, customersAfter, findCustomer } from '../accounts/index.ts'
+import { orderColumns } from '../orders/index.ts'
 import { chatForm, customerRecords, maxLabelLength } from './customer-record.ts'
 
 /** The reseller's customer of this id. @throws not_found, for an absent one and a foreign one alike */

@@ -6,7 +6,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { positionField } from '../../platform/http/headers.ts'
-import type { CustomerRecord } from '../accounts/customer-vault.ts'
+import type { CustomerRecord } from '../accounts/index.ts'
 
 const cents = z.int()
 const currency = z.literal('USD')

@@ -10,13 +10,13 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import type { Customers } from '../accounts/customer-service.ts'
 import {
   type CustomerRecord,
+  type Customers,
   changeCustomer,
   findCustomer,
   listCustomers,
-} from '../accounts/customer-vault.ts'
+} from '../accounts/index.ts'
 import {
   chatForm,
   customerExample,

@@ -5,8 +5,12 @@ import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
 import { type BotRef, emptyTerms, type GatewayRef, type Terms } from '../../domain/resellers/fold.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { commitmentOf, type Vault } from '../../platform/vault/seal.ts'
-import type { ResellerGateways, StoredGateway } from '../payments/gateways.ts'
-import { type GatewayCredentials, gatewayCredentials } from '../payments/payment-port.ts'
+import {
+  type GatewayCredentials,
+  gatewayCredentials,
+  type ResellerGateways,
+  type StoredGateway,
+} from '../payments/index.ts'
 
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 

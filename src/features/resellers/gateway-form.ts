@@ -3,7 +3,7 @@ import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
 import { choicesOf, type Field, type FormInput, fieldOf, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
-import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
+import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
 
 /** A field of a provider's credentials, and what it must be. */
 type Asked = Pick<Field, 'name' | 'label' | 'hint'> & {

@@ -13,7 +13,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { type Core, type Projecting, waitForReadTables } from '../../platform/feature/core.ts'
 import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
-import { createLiveCatalog, type LiveCatalog } from '../catalog/live-catalog.ts'
+import { createLiveCatalog, type LiveCatalog } from '../catalog/index.ts'
 
 /** All resellers' terms in memory: neither a quote nor an order waits for a query. */
 export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & {

@@ -20,7 +20,7 @@ import { type AccountVisit, accountPage, type ConsolePage, show } from '../../pl
 import { plotOf } from '../../platform/ui/plot.ts'
 import { type Column, tableOf } from '../../platform/ui/table.ts'
 import { amountText, countText, dollarText } from '../../platform/ui/text.ts'
-import { customerRefs } from '../accounts/customer-vault.ts'
+import { customerRefs } from '../accounts/index.ts'
 
 /** The month that a page is asked for; this one when it is asked for none. */
 export const monthIn = (query: URLSearchParams, nowMs: number): Period =>

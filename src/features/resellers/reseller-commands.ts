@@ -5,7 +5,7 @@ import type { Shop } from '../../domain/resellers/events.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { type GatewayCredentials, realCredentials } from '../payments/payment-port.ts'
+import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
 import {
   botCredentials,
   createResellerCredentials,

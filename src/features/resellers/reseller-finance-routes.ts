@@ -13,7 +13,7 @@ import {
 } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { customerRefs } from '../accounts/customer-vault.ts'
+import { customerRefs } from '../accounts/index.ts'
 import { lineExample, MarginList, marginExample, Statement } from './customer-record.ts'
 import { resellerOnly } from './customer-routes.ts'
 import { maxStatementLines, readStatement, statementCsv } from './reseller-statement.ts'

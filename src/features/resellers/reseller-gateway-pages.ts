@@ -29,7 +29,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import { depositRecord, depositState, railName } from '../deposits/deposit-record.ts'
+import { depositRecord, depositState, railName } from '../deposits/index.ts'
 import { providersOf } from './gateway-credentials.ts'
 import { gatewayFields, invoiceRefusal, parseGatewayForm, providerForms } from './gateway-form.ts'
 

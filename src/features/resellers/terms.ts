@@ -8,7 +8,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { termsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result, readState } from '../../platform/commands/handle.ts'
-import type { GatewayCredentials } from '../payments/payment-port.ts'
+import type { GatewayCredentials } from '../payments/index.ts'
 import type { BotCredentials, ResellerCredentials } from './gateway-credentials.ts'
 
 export type TermsResult<Made = object> = Result<TermsRefusal, Made>

@@ -4,8 +4,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'
 import { type Role, type Session, sessionCause } from '../../platform/ui/session.ts'
-import type { Accounts } from '../accounts/account-service.ts'
-import { emailOf } from '../accounts/account-vault.ts'
+import { type Accounts, emailOf } from '../accounts/index.ts'
 import { findStaff, type People } from './people.ts'
 
 const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>

@@ -6,9 +6,8 @@ import { parseMeta } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { requireAccepted } from '../catalog/views.ts'
-import type { Payer } from '../orders/payer.ts'
-import { type Prepared, prepareOrder } from '../orders/prepare-order.ts'
+import { requireAccepted } from '../catalog/index.ts'
+import { type Payer, type Prepared, prepareOrder } from '../orders/index.ts'
 
 /** What prices and stock are read from. */
 export type PriceSources = {

@@ -29,12 +29,17 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type CommandContext, handle, readState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
-import { metaOf } from '../catalog/how-to.ts'
-import { OrderRejected } from '../orders/append-order.ts'
-import type { Payer } from '../orders/payer.ts'
-import type { OrderService } from '../orders/place-order.ts'
-import { type Buyer, type Prepared, prepareExtension, prepareOrder } from '../orders/prepare-order.ts'
-import { readOrder } from '../orders/refund-order.ts'
+import { metaOf } from '../catalog/index.ts'
+import {
+  type Buyer,
+  OrderRejected,
+  type OrderService,
+  type Payer,
+  type Prepared,
+  prepareExtension,
+  prepareOrder,
+  readOrder,
+} from '../orders/index.ts'
 import type { PriceSources } from './prepare-subscription.ts'
 import type { Subscriptions } from './subscription-service.ts'
 

@@ -12,11 +12,9 @@ import {
   type WorklistFactory,
   worklist,
 } from '../../platform/work/worklist.ts'
-import { createCompletion } from '../orders/complete-orders.ts'
-import { createOrderService } from '../orders/place-order.ts'
-import { readOrder } from '../orders/refund-order.ts'
-import { createMeter } from '../plans/meter-traffic.ts'
-import type { LivePrices } from '../resellers/live-prices.ts'
+import { createCompletion, createOrderService, readOrder } from '../orders/index.ts'
+import { createMeter } from '../plans/index.ts'
+import type { LivePrices } from '../resellers/index.ts'
 import { createRenewals, type Renewals } from './renew.ts'
 import { createSubscriptions, type Subscriptions } from './subscription-service.ts'
 

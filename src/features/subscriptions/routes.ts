@@ -20,7 +20,7 @@ import { idempotentAnswer, idempotentResponses } from '../../platform/http/idemp
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
+import { chargeErrors, guardField, quantityField } from '../orders/index.ts'
 import { SubscriptionRecord, subscriptionExample, subscriptionRecord, viewOf } from './subscription-record.ts'
 import type { Subscriptions } from './subscription-service.ts'
 

@@ -11,7 +11,7 @@ import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/index.ts'
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 
 const subscriptions: ListedResource<SubscriptionRecord> = {

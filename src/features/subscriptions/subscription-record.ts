@@ -7,8 +7,8 @@ import {
 import { graceMs, intervals } from '../../domain/shared/billing-interval.ts'
 import type { Subscription } from '../../domain/subscriptions/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { metaOf } from '../catalog/how-to.ts'
-import { fulfillmentMeta } from '../orders/order-record.ts'
+import { metaOf } from '../catalog/index.ts'
+import { fulfillmentMeta } from '../orders/index.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 

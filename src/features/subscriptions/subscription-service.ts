@@ -25,10 +25,7 @@ import { handle, readState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { IdempotentResult } from '../../platform/http/idempotency.ts'
-import type { CompanionAppend } from '../orders/append-order.ts'
-import type { Payer } from '../orders/payer.ts'
-import type { OrderService } from '../orders/place-order.ts'
-import { refundOrder } from '../orders/refund-order.ts'
+import { type CompanionAppend, type OrderService, type Payer, refundOrder } from '../orders/index.ts'
 import { type PriceSources, prepareFirstPeriod, type SubscriptionInput } from './prepare-subscription.ts'
 
 /** `position`: of the subscription's last event. */

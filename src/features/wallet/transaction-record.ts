@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TransactionRow } from '../../../projections/balances.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
-import { customerIdField } from '../accounts/customer-service.ts'
+import { customerIdField } from '../accounts/index.ts'
 
 const transactionTypes = [
   'deposit',

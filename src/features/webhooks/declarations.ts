@@ -4,7 +4,7 @@ import { orderStatuses } from '../../domain/orders/fold.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
 import type { WebhookDeclaration } from '../../platform/api-docs/openapi-webhooks.ts'
-import { orderExample } from '../orders/order-record.ts'
+import { orderExample } from '../orders/index.ts'
 import { secretExample } from './webhook-record.ts'
 import { signedRequest } from './webhook-signature.ts'
 

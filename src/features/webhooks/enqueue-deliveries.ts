@@ -7,7 +7,7 @@ import { deriveId, type OrderId } from '../../kernel/ids.ts'
 import { deliveryStream, orderStream, type StreamName } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { orderRecord } from '../orders/order-record.ts'
+import { orderRecord } from '../orders/index.ts'
 import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
 

@@ -4,7 +4,7 @@ import { findEndpoint, listEndpoints, type WebhookEndpointRow } from '../../../p
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { type ListedResource, registerListCommands } from '../accounts/list-command.ts'
+import { type ListedResource, registerListCommands } from '../accounts/index.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 

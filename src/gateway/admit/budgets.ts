@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { TrafficReports } from '../../features/plans/traffic-reports.ts'
+import type { TrafficReports } from '../../features/plans/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { EndpointProtocol } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
-import type { StockLogins } from '../../features/stock/stock-logins.ts'
+import type { StockLogins } from '../../features/stock/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
 import type { Login } from '../../platform/vault/logins.ts'

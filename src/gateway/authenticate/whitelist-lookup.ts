@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { minPrefixLength } from '../../features/lines/whitelist.ts'
+import { minPrefixLength } from '../../features/lines/index.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 

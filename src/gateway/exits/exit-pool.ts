@@ -6,19 +6,18 @@ import {
   type Candidate,
   type ConnectionNeeds,
   countryOnly,
+  type ExitHealth,
   hash32,
+  isLocal,
+  type LiveExits,
   matchesTargeting,
   mix32,
-} from '../../features/exits/candidates.ts'
-import { type ExitHealth, isLocal } from '../../features/exits/exit-health.ts'
-import type { LiveExits } from '../../features/exits/live-exits.ts'
-import {
   type ProposedPin,
   type SessionPin,
   type SessionRef,
   type StickySessions,
   sessionRef,
-} from '../../features/exits/sticky-sessions.ts'
+} from '../../features/exits/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Denied, Exit, Exits, Route } from '../gateway-ports.ts'
 import { refuse } from '../refusals.ts'

@@ -1,16 +1,17 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Candidate } from '../../features/exits/candidates.ts'
 import {
+  type Candidate,
+  deleteExpiredSessions,
   type ExitHealth,
   type HealthChange,
   type HealthTable,
   isLocal,
+  type LiveExits,
   type MachineHealth,
-} from '../../features/exits/exit-health.ts'
-import type { LiveExits } from '../../features/exits/live-exits.ts'
-import { type probe, probeKey } from '../../features/exits/probe-exit.ts'
-import { deleteExpiredSessions } from '../../features/exits/sticky-sessions.ts'
+  type probe,
+  probeKey,
+} from '../../features/exits/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { lockKeys } from '../../platform/postgres/locks.ts'
 import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'

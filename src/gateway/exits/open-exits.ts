@@ -1,11 +1,16 @@
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { createExitHealth, createHealthTable, createMachineHealth } from '../../features/exits/exit-health.ts'
-import { createExitLogins } from '../../features/exits/exit-logins.ts'
-import { createLiveExits, type LiveExits } from '../../features/exits/live-exits.ts'
-import { probe } from '../../features/exits/probe-exit.ts'
-import { createStickySessions } from '../../features/exits/sticky-sessions.ts'
+import {
+  createExitHealth,
+  createExitLogins,
+  createHealthTable,
+  createLiveExits,
+  createMachineHealth,
+  createStickySessions,
+  type LiveExits,
+  probe,
+} from '../../features/exits/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Vault } from '../../platform/vault/seal.ts'

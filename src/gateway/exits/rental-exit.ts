@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { addressesHost, whoamiHost } from '../../domain/shared/endpoint-fields.ts'
-import type { SandboxExits } from '../../features/exits/live-exits.ts'
+import type { SandboxExits } from '../../features/exits/index.ts'
 import type { Rental } from '../authenticate/rentals.ts'
 import type { Exit } from '../gateway-ports.ts'
 

@@ -1,0 +1,20 @@
+export { type Accounts, blockOf, createAccounts } from './account-service.ts'
+export { accountOfEmail, accountsAfter, emailOf } from './account-vault.ts'
+export {
+  type Customers,
+  createCustomerIds,
+  createCustomers,
+  customerField,
+  customerIdField,
+  requireHolderNamed,
+} from './customer-service.ts'
+export {
+  type CustomerRecord,
+  changeCustomer,
+  customerRefs,
+  customersAfter,
+  findCustomer,
+  listCustomers,
+  resellerOfCustomer,
+} from './customer-vault.ts'
+export { type ListedResource, registerListCommands } from './list-command.ts'

@@ -1,0 +1,33 @@
+export {
+  type Candidate,
+  type ConnectionNeeds,
+  countryOnly,
+  type ExitIndex,
+  hash32,
+  matchesTargeting,
+  mix32,
+} from './candidates.ts'
+export {
+  createExitHealth,
+  createHealthTable,
+  createMachineHealth,
+  type ExitHealth,
+  type HealthChange,
+  type HealthTable,
+  isLocal,
+  type MachineHealth,
+} from './exit-health.ts'
+export { createExitLogins } from './exit-logins.ts'
+export { createLiveExits, type LiveExits, type SandboxExits } from './live-exits.ts'
+export { probe, probeKey } from './probe-exit.ts'
+export {
+  createStickySessions,
+  deleteExpiredSessions,
+  maxReleased,
+  type ProposedPin,
+  releaseSessions,
+  type SessionPin,
+  type SessionRef,
+  type StickySessions,
+  sessionRef,
+} from './sticky-sessions.ts'

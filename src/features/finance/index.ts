@@ -1,0 +1,16 @@
+export { bookForms } from './book-accounts.ts'
+export { catchUpBooks, momentAction, momentOption, openReader } from './command-input.ts'
+export { explainResource } from './explain.ts'
+export { createGatewayNames, type GatewayName, readGatewayNames } from './gateway-names.ts'
+export { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
+export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
+export {
+  type Closings,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  type PeriodReport,
+} from './period-report.ts'
+export { isReversedRange } from './reader.ts'
+export { resourceIds, resourceKind } from './trail.ts'
+export { bookAccountPath, chainOf, linkedText } from './trail-pages.ts'

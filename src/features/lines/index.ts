@@ -1,0 +1,1 @@
+export { minPrefixLength } from './whitelist.ts'

@@ -1,0 +1,1 @@
+export { noticesOf } from './notice-pages.ts'

@@ -1,0 +1,12 @@
+export { type CallbacksSeen, callbacksOf, type Inbox, type InboxEntry, inboxQueue } from './callbacks.ts'
+export type { OwnGateway, ResellerGateways, StoredGateway } from './gateways.ts'
+export {
+  type GatewayCredentials,
+  type Gateways,
+  GatewayUnavailable,
+  gatewayCredentials,
+  type LiveGateway,
+  realCredentials,
+} from './payment-port.ts'
+export { type Decimal, parseDecimalText, shareMicros } from './provider-http.ts'
+export type { PaymentConfig } from './settings.ts'

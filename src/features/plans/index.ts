@@ -1,0 +1,13 @@
+export { createMeter } from './meter-traffic.ts'
+export { backToPlan, createPlanFinder, type PlanFinder, planCall, planPath } from './plan-pages.ts'
+export {
+  connectionOf,
+  createOwnPlan,
+  type Gateway,
+  type OwnPlan,
+  PlanRecord,
+  planExample,
+  planStatus,
+} from './plan-record.ts'
+export { rotatePlanPassword } from './routes.ts'
+export type { TrafficReports } from './traffic-reports.ts'

@@ -1,0 +1,2 @@
+export { invoiceRefusal, providerForms } from './gateway-form.ts'
+export type { LivePrices } from './live-prices.ts'

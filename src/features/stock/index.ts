@@ -1,0 +1,1 @@
+export type { StockLogins } from './stock-logins.ts'
