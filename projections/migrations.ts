@@ -17,7 +17,7 @@ const triggersOn = (table: string): string =>
  * Up to version 0.2, answers of GETs were cached, and triggers counted the changes of each account outside the log. Both
  * are gone (docs/decisions/0038-reads.md).
  */
-export const accountTouchMigrations: Migrations = {
+const accountTouches: Migrations = {
   '1101_account_touches': `
     create table work.account_touches (
       account_id text primary key,
@@ -54,7 +54,7 @@ export const accountTouchMigrations: Migrations = {
  * `lineage` is a new one when the tables were made anew because the log is not the one they were folded from: positions
  * of rows that somebody kept before say nothing then.
  */
-export const migrations: Migrations = {
+const checkpoints: Migrations = {
   '0101_checkpoints': `
     create table engine.checkpoints (
       name text primary key,
@@ -89,3 +89,5 @@ export const migrations: Migrations = {
     end
     $$;`,
 }
+
+export const migrations: Migrations = { ...checkpoints, ...accountTouches }

@@ -1,36 +1,27 @@
 import type { Command } from 'commander'
-import { registerDeliver, registerWitness } from '../audit/external-seals/witness-commands.ts'
+import { commands as audit } from '../audit/commands.ts'
 import { invariantGroup } from '../audit/invariants/invariants.ts'
-import { registerSeals } from '../audit/seals/seal-commands.ts'
-import { registerVerify } from '../audit/verify-command.ts'
-import { registerViolations } from '../audit/violation-commands.ts'
-import { registerAccounts } from '../features/accounts/account-commands.ts'
-import { registerKeys } from '../features/accounts/key-commands.ts'
-import { registerProposals } from '../features/approvals/approval-commands.ts'
-import { registerBackup } from '../features/backup/backup-commands.ts'
-import { registerCatalog } from '../features/catalog/catalog-commands.ts'
-import { registerDeposits } from '../features/deposits/deposit-commands.ts'
-import { registerExits } from '../features/exits/exit-commands.ts'
-import { registerExports } from '../features/exports/export-commands.ts'
-import { registerExplain } from '../features/finance/explain-command.ts'
-import { registerLedger } from '../features/finance/finance-commands.ts'
-import { registerPeriods } from '../features/finance/period-commands.ts'
-import { registerReplay } from '../features/finance/replay-command.ts'
-import { registerFinanceTokens } from '../features/finance/token-commands.ts'
-import { registerFreelistCommands } from '../features/free-list/list-commands.ts'
-import { registerNotices } from '../features/notices/notice-commands.ts'
-import { ordersCommands } from '../features/orders/order-commands.ts'
-import { createMeter } from '../features/plans/meter-traffic.ts'
-import { registerPlans } from '../features/plans/plan-commands.ts'
-import { registerProxies } from '../features/proxies/proxy-commands.ts'
-import { registerReconcile } from '../features/reconciliation/reconcile-commands.ts'
-import { registerCustomers } from '../features/resellers/customer-commands.ts'
-import { registerReseller } from '../features/resellers/reseller-commands.ts'
-import { registerSignInLinks, registerStaff } from '../features/sign-in/staff-commands.ts'
-import { registerStock } from '../features/stock/stock-commands.ts'
-import { registerSubscriptions } from '../features/subscriptions/subscription-commands.ts'
-import { registerWallet } from '../features/wallet/wallet-commands.ts'
-import { registerWebhooks } from '../features/webhooks/webhook-commands.ts'
+import { commands as accounts } from '../features/accounts/commands.ts'
+import { commands as approvals } from '../features/approvals/commands.ts'
+import { registerBackup } from '../features/backup/commands.ts'
+import { commands as catalog } from '../features/catalog/commands.ts'
+import { commands as deposits } from '../features/deposits/commands.ts'
+import { commands as exits } from '../features/exits/commands.ts'
+import { commands as exports } from '../features/exports/commands.ts'
+import { commands as finance } from '../features/finance/commands.ts'
+import { commands as freeList } from '../features/free-list/commands.ts'
+import { commands as notices } from '../features/notices/commands.ts'
+import { ordersCommands } from '../features/orders/commands.ts'
+import { commands as plans } from '../features/plans/commands.ts'
+import { createMeter } from '../features/plans/index.ts'
+import { commands as proxies } from '../features/proxies/commands.ts'
+import { commands as reconciliation } from '../features/reconciliation/commands.ts'
+import { commands as resellers } from '../features/resellers/commands.ts'
+import { commands as signIn } from '../features/sign-in/commands.ts'
+import { commands as stock } from '../features/stock/commands.ts'
+import { commands as subscriptions } from '../features/subscriptions/commands.ts'
+import { commands as wallet } from '../features/wallet/commands.ts'
+import { commands as webhooks } from '../features/webhooks/commands.ts'
 import type { Cli } from '../platform/cli/cli-context.ts'
 import { registerDoctor } from './doctor/doctor.ts'
 import { allMigrations } from './migrations.ts'
@@ -38,39 +29,28 @@ import { registerProjections } from './projection-commands.ts'
 import { registerScrapers } from './scraper-commands.ts'
 import { registerWork } from './work-commands.ts'
 
-/** The commands of every room, in the order in which `--help` lists them. */
+/** Every command of the program, in the order in which `--help` lists them. */
 export const commandRegistrations = [
-  registerAccounts,
-  registerSignInLinks,
-  registerKeys,
-  registerWallet,
-  registerCustomers,
-  registerCatalog,
-  registerStock,
-  registerExits,
-  registerFreelistCommands,
+  ...accounts,
+  ...signIn,
+  ...wallet,
+  ...catalog,
+  ...stock,
+  ...exits,
+  ...freeList,
   ordersCommands((context) => createMeter(context).settle),
-  registerProposals,
-  registerPlans,
-  registerProxies,
-  registerSubscriptions,
-  registerDeposits,
-  registerWebhooks,
-  registerReseller,
-  registerNotices,
-  registerStaff,
-  registerLedger,
-  registerExports,
-  registerReplay,
-  registerExplain,
-  registerFinanceTokens,
-  registerReconcile,
-  registerPeriods,
-  registerSeals,
-  registerDeliver,
-  registerWitness,
-  registerVerify,
-  registerViolations,
+  ...approvals,
+  ...plans,
+  ...proxies,
+  ...subscriptions,
+  ...deposits,
+  ...webhooks,
+  ...resellers,
+  ...notices,
+  ...finance,
+  ...exports,
+  ...reconciliation,
+  ...audit,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   (program: Command, cli: Cli) => registerProjections(program, cli, [invariantGroup]),
   registerScrapers,

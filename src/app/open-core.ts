@@ -29,7 +29,7 @@ import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
-import { migrateDatabase } from './migrations.ts'
+import { migrateDatabase } from './migrate-database.ts'
 import { openPool } from './open-pool.ts'
 
 export type CoreOptions = {

@@ -4,7 +4,7 @@ import type { Migrations } from '../platform/postgres/migrate.ts'
  * `work.event_digests`: the running digest after each event, 32 bytes each, some thousands a row. It proves nothing by
  * itself; the seals prove it, and it then tells which event was changed. It can be made anew from the log.
  */
-export const migrations: Migrations = {
+const auditTables: Migrations = {
   '0601_event_digests': `
     create table work.event_digests (
       log_id text not null,
@@ -55,3 +55,23 @@ export const migrations: Migrations = {
     );
   `,
 }
+
+/** `work.seal_delivery`: how far the seals of a log were brought to a place, and why not farther. */
+const deliveryTables: Migrations = {
+  '0604_seal_delivery': `
+    create table work.seal_delivery (
+      log_id text not null,
+      target text not null,
+      -- Of the last seal that the place has, in the stream of seals; -1 before the first.
+      revision bigint not null,
+      event_id uuid,
+      delivered_at timestamptz,
+      -- Null while nothing is wrong.
+      problem text,
+      failing_since timestamptz,
+      primary key (log_id, target)
+    );
+  `,
+}
+
+export const migrations: Migrations = { ...auditTables, ...deliveryTables }

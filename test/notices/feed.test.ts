@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { runCli } from '../../src/app/cli-program.ts'
-import { registerNotices } from '../../src/features/notices/notice-commands.ts'
+import { registerNotices } from '../../src/features/notices/commands.ts'
 import { markNoticeRead } from '../../src/features/notices/read-marks.ts'
 import type { AccountId, NoticeId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'

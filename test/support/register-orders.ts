@@ -1,4 +1,4 @@
-import { ordersCommands } from '../../src/features/orders/order-commands.ts'
+import { ordersCommands } from '../../src/features/orders/commands.ts'
 import { createMeter } from '../../src/features/plans/meter-traffic.ts'
 
 /** The commands of orders, as the program registers them. */

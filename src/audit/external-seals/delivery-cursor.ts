@@ -1,24 +1,5 @@
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { Migrations } from '../../platform/postgres/migrate.ts'
-
-/** `work.seal_delivery`: how far the seals of a log were brought to a place, and why not farther. */
-export const migrations: Migrations = {
-  '0604_seal_delivery': `
-    create table work.seal_delivery (
-      log_id text not null,
-      target text not null,
-      -- Of the last seal that the place has, in the stream of seals; -1 before the first.
-      revision bigint not null,
-      event_id uuid,
-      delivered_at timestamptz,
-      -- Null while nothing is wrong.
-      problem text,
-      failing_since timestamptz,
-      primary key (log_id, target)
-    );
-  `,
-}
 
 /** What was brought to a place. */
 export type Delivered = {

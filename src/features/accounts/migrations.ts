@@ -4,7 +4,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * What must be erasable or secret: e-mails and key hashes. A row here makes nothing exist: an account is one whose
  * stream says so, a key one that was issued there.
  */
-export const migrations: Migrations = {
+const accountTables: Migrations = {
   '0201_accounts': `
     create table vault.accounts (
       account_id text primary key,
@@ -34,7 +34,7 @@ export const migrations: Migrations = {
  * What must be erasable of resellers' customers: the resellers' own ids and words for them, and where a messaging bot
  * reaches them. Events name a customer by `customer_id` alone.
  */
-export const customerMigrations: Migrations = {
+const customerTables: Migrations = {
   '0720_customers': `
     create table vault.customers (
       customer_id text primary key,
@@ -48,3 +48,5 @@ export const customerMigrations: Migrations = {
     create index customers_newest on vault.customers (account_id, created_at desc, customer_id desc);
   `,
 }
+
+export const migrations: Migrations = { ...accountTables, ...customerTables }

@@ -8,7 +8,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * rows. Those that answered are few and due every few minutes: they have an index of their own, so that no mass of dead
  * ones stands before them.
  */
-export const migrations: Migrations = {
+const endpointTables: Migrations = {
   '1601_free_proxies': `
     create table work.free_proxies (
       ip inet not null check (masklen(ip) = case family(ip) when 4 then 32 else 128 end),
@@ -39,7 +39,7 @@ export const migrations: Migrations = {
 }
 
 /** How each feed of free proxies went when it was read last, and when it is read again. */
-export const sourceMigrations: Migrations = {
+const sourceTables: Migrations = {
   '1602_proxy_sources': `
     create table work.proxy_sources (
       source_id text primary key collate "C",
@@ -57,3 +57,5 @@ export const sourceMigrations: Migrations = {
     );
   `,
 }
+
+export const migrations: Migrations = { ...endpointTables, ...sourceTables }

@@ -4,7 +4,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * What resellers sign in to third parties with, sealed. A row never changes and stays when another one takes its place:
  * a payment that was begun under it is still called back and looked up under it.
  */
-export const migrations: Migrations = {
+const gatewayTables: Migrations = {
   '0701_reseller_credentials': `
     create table vault.reseller_credentials (
       reference text primary key,
@@ -22,7 +22,7 @@ export const migrations: Migrations = {
  * What customers are told, one row an order for ever, so that nobody is told twice whatever is folded again. The cursor
  * is the position in the log up to which orders were taken over from `read.order_outcomes`.
  */
-export const messageMigrations: Migrations = {
+const messageTables: Migrations = {
   '0830_messages': `
     create table work.messages (
       order_id text primary key,
@@ -62,3 +62,5 @@ export const messageMigrations: Migrations = {
     select work.add_queue('messages', 'work.messages', 'account_id');
   `,
 }
+
+export const migrations: Migrations = { ...gatewayTables, ...messageTables }

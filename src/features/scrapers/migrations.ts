@@ -4,7 +4,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * What batches of scrapes ask for, which may name people: in no event, and gone a day after the batch is over. The
  * calls are items of a queue, whose owner is the account.
  */
-export const batchMigrations: Migrations = {
+const batchTables: Migrations = {
   '1421_scrape_batches': `
     create table work.scrape_batches (
       batch_id text primary key collate "C",
@@ -44,7 +44,7 @@ export const batchMigrations: Migrations = {
  * Results of calls, for those who ask again within a day, and the buckets of the accounts' rate. Bodies may hold personal
  * data of strangers: they stand in no event and in no log line. A bucket that a crash of Postgres empties is a full one.
  */
-export const migrations: Migrations = {
+const callTables: Migrations = {
   '1420_scrapes': `
     create table work.scrape_results (
       scrape_id text not null collate "C",
@@ -76,7 +76,7 @@ export const migrations: Migrations = {
  * How calls of each scraper went, by the hour: counts of this installation, for the list of scrapers. It tells nothing of a
  * customer or a target, and nothing is decided by it.
  */
-export const providerMigrations: Migrations = {
+const healthTables: Migrations = {
   '1430_scraper_health': `
     create table work.scraper_health (
       scraper text not null collate "C",
@@ -91,3 +91,5 @@ export const providerMigrations: Migrations = {
     create index scraper_health_hour on work.scraper_health (hour);
   `,
 }
+
+export const migrations: Migrations = { ...callTables, ...batchTables, ...healthTables }

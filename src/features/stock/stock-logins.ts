@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
 import type pg from 'pg'
-import type { Migrations } from '../../platform/postgres/migrate.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 import { createLogins, type Login, type Logins } from '../../platform/vault/logins.ts'
 import { createVault } from '../../platform/vault/seal.ts'
@@ -49,16 +48,4 @@ export const createStockLogins = (deps: {
       return { productId, country, addresses: stocked }
     },
   }
-}
-
-/** What signs in at the endpoints of suppliers that addresses in stock are reached through. */
-export const migrations: Migrations = {
-  '1407_stock_credentials': `
-    create table vault.stock_credentials (
-      credential_id text primary key collate "C",
-      ip text not null,
-      sealed bytea not null,
-      created_at timestamptz not null default clock_timestamp()
-    );
-  `,
 }

@@ -5,7 +5,7 @@ export {
   parseReference,
   parseSignedCents,
   refusalOf,
-} from './wallet-commands.ts'
+} from './commands.ts'
 export {
   createWallets,
   isReference,

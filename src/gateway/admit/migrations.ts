@@ -4,7 +4,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * Which plan a username names. Usernames are derived from plans by a secret, one way, so they are looked up here. Whatever
  * is missing is made again from the plans: the table is an index, and no more.
  */
-export const migrations: Migrations = {
+const loginTables: Migrations = {
   '1402_gateway_logins': `
     create table work.gateway_logins (
       username text primary key collate "C",
@@ -40,7 +40,7 @@ export const migrations: Migrations = {
  * plan's counter is locked, so that of two processes the later one sees the lease of the earlier. In one statement both
  * would be read as of its start. Counters are locked in the order of their ids, so that processes never wait in a circle.
  */
-export const budgetMigrations: Migrations = {
+const leaseTables: Migrations = {
   '1401_gateway_leases': `
     create table work.gateway_leases (
       worker text not null collate "C",
@@ -133,3 +133,5 @@ export const budgetMigrations: Migrations = {
     create table work.plans_without_hosts (plan_id text primary key collate "C");
   `,
 }
+
+export const migrations: Migrations = { ...loginTables, ...leaseTables }

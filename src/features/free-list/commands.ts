@@ -172,3 +172,5 @@ export const registerFreelistCommands = (program: Command, cli: Cli<CheckingConf
     rules: (config) => ({ sandbox: isSandboxed(config), own: new Set<string>() }),
     mostEndpoints: ({ freelist }) => freelist.endpoints,
   })
+
+export const commands = [registerFreelistCommands] as const

@@ -191,3 +191,5 @@ export const registerExits = (program: Command, cli: Cli): void => {
     .argument('<ids...>', 'exits')
     .action(cli.action(async (context, ids: readonly string[]) => change('removed', 'removed')(context, ids)))
 }
+
+export const commands = [registerExits] as const

@@ -61,3 +61,5 @@ export const registerDeposits = (program: Command, cli: Cli): void =>
     cli,
     deposits,
   )
+
+export const commands = [registerDeposits] as const

@@ -175,3 +175,5 @@ Example, a line of a file:
       }),
     )
 }
+
+export const commands = [registerStock] as const

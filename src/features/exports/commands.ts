@@ -154,3 +154,5 @@ export const registerExports = (program: Command, cli: Cli): void => {
     .addHelpText('after', importExamples)
     .action(cli.action(runImport, { makes: true, copies: true }))
 }
+
+export const commands = [registerExports] as const

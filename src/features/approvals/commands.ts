@@ -219,3 +219,5 @@ Examples:
     .option(...noteOption)
     .action(cli.action(close('withdrawn')))
 }
+
+export const commands = [registerProposals] as const

@@ -164,3 +164,5 @@ export const registerStaff = (program: Command, cli: Cli): void => {
       }),
     )
 }
+
+export const commands = [registerSignInLinks, registerStaff] as const

@@ -190,3 +190,5 @@ Examples:
     )
     .action(cli.action(list))
 }
+
+export const commands = [registerNotices] as const

@@ -117,3 +117,5 @@ export const registerProxies = (program: Command, cli: Cli): void =>
     cli,
     proxies,
   )
+
+export const commands = [registerProxies] as const

@@ -59,3 +59,5 @@ export const registerWebhooks = (program: Command, cli: Cli): void =>
     cli,
     webhooks,
   )
+
+export const commands = [registerWebhooks] as const

@@ -127,3 +127,5 @@ Examples:
       }),
     )
 }
+
+export const commands = [registerPlans] as const

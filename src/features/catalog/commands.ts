@@ -100,3 +100,5 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
       ),
     )
 }
+
+export const commands = [registerCatalog] as const

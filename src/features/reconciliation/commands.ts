@@ -225,3 +225,5 @@ export const registerReconcile = (program: Command, cli: Cli): void => {
     'npx farebox finance reconcile --gateway bank --file bank.csv --column id=Ref --column at=Date --column amount=Amount --column deposit=Memo',
   ])
 }
+
+export const commands = [registerReconcile] as const

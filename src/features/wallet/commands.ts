@@ -194,3 +194,5 @@ export const registerWallet = (program: Command, cli: Cli): void => {
       ),
     )
 }
+
+export const commands = [registerWallet] as const

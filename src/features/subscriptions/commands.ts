@@ -72,3 +72,5 @@ export const registerSubscriptions = (program: Command, cli: Cli): void =>
     cli,
     subscriptions,
   )
+
+export const commands = [registerSubscriptions] as const
