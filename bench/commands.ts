@@ -1,5 +1,5 @@
 import { newEventId } from '../src/kernel/ids.ts'
-import { move, pay, purse, runnerOver } from '../test/commands/purse.ts'
+import { move, pay, purse, runnerOver } from '../test/platform/commands/purse.ts'
 import { createMemoryLog } from '../test/support/memory-log.ts'
 import { type Bench, figure } from './bench.ts'
 

@@ -15,7 +15,10 @@ const importsOf = (file: string): readonly string[] =>
   )
 
 /** Heavy, waiting on sockets that the sources open, or one that measures how long something takes: it would hold up all others. */
-const apart: readonly string[] = ['test/architecture/regexes.test.ts', 'test/freelist/probe.test.ts']
+const apart: readonly string[] = [
+  'test/architecture/regexes.test.ts',
+  'test/features/free-list/probe.test.ts',
+]
 
 /** Whether a test file and what it uses of the tests start nothing: hundreds of such tests run in one process in a second. */
 export const isPure = (file: string): boolean => {

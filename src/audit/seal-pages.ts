@@ -50,7 +50,7 @@ ${
       'curl "$FINANCE/seals?limit=50" -H "Authorization: Bearer $TOKEN"',
       'npx farebox ledger seals export --file seals.json',
       'npx farebox ledger export --format jsonl --out log.jsonl',
-      'python3 test/audit/check_seals.py log.jsonl seal-public.pem',
+      'python3 test/audit/seals/check_seals.py log.jsonl seal-public.pem',
     ],
   })
 }

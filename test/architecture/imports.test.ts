@@ -83,7 +83,7 @@ describe('the structure of the source', () => {
 
   for (const reader of ['second-reader', 'dictionary-reader'])
     test(`keeps the ${reader} of the ledger apart from everything that it checks`, () => {
-      const users = importsOf(`test/exports/${reader}.ts`).map(({ to }) => to)
+      const users = importsOf(`test/features/exports/${reader}.ts`).map(({ to }) => to)
       assert.deepEqual(
         users.filter((to) => !to.startsWith('node:')),
         [],

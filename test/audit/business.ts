@@ -5,8 +5,8 @@ import { createNotices } from '../../src/features/notices/notice-service.ts'
 import { createMeter } from '../../src/features/plans/meter-traffic.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import { type NoticeId, newId, type PlanId } from '../../src/kernel/ids.ts'
-import { customer, openReseller, openShop } from '../deposits/support.ts'
-import { cause, shopsOf } from '../resellers/shop.ts'
+import { customer, openReseller, openShop } from '../features/deposits/support.ts'
+import { cause, shopsOf } from '../features/resellers/shop.ts'
 import { until } from '../support/until.ts'
 
 const gb = 1_000_000_000

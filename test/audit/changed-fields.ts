@@ -2,7 +2,7 @@ import { createEventReader } from '../../src/audit/checks/event-reader.ts'
 import type { ViolationRow } from '../../src/audit/invariants/violation.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { memoryLaws } from './memory-laws.ts'
+import { memoryLaws } from './memory-invariants.ts'
 
 type Path = readonly (string | number)[]
 type Leaf = { readonly path: Path; readonly value: unknown }

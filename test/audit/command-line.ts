@@ -10,8 +10,8 @@ import { openCliContext } from '../../src/app/open-context.ts'
 import { registerDeliver, registerWitness } from '../../src/audit/external-seals/witness-commands.ts'
 import { registerSeals } from '../../src/audit/seals/seal-commands.ts'
 import { registerVerify } from '../../src/audit/verify-command.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
-import { caughtUp, startEngine } from '../projections/engine.ts'
+import { openLog } from '../platform/eventstore/open-postgres.ts'
+import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 export const secret = () => randomBytes(32).toString('base64')

@@ -5,7 +5,7 @@ import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { newId } from '../../src/kernel/ids.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { caughtUp, startEngine } from '../projections/engine.ts'
+import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { allEvents, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
 
 /** What somebody may put in the place of a value. */

@@ -8,9 +8,9 @@ import { type Period, parsePeriod } from '../../src/kernel/months.ts'
 import { sealStream } from '../../src/kernel/streams.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { runnerOver } from '../commands/world.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
 import { makeEvents } from '../golden/make.ts'
+import { runnerOver } from '../platform/commands/world.ts'
+import { openLog } from '../platform/eventstore/open-postgres.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'auditor' } } as const

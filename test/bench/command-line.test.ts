@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { scratch } from '../exports/books.ts'
+import { scratch } from '../features/exports/books.ts'
 import { until } from '../support/until.ts'
 
 const bench = (...args: string[]) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { deskOf } from '../resellers/desk.ts'
+import { deskOf } from '../features/resellers/desk.ts'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { goodRequests, type Holdings, nobodyListens, ofScrapers, type Request } from './requests.ts'

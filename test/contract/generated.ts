@@ -1,5 +1,5 @@
 import { scraperOf, scrapers } from '../../src/domain/scrapers/scraper-table.ts'
-import { exampleOf } from '../scrapers/provider-world.ts'
+import { exampleOf } from '../features/scrapers/provider-world.ts'
 import fc from '../support/fast-check.ts'
 import type { Document } from '../support/http.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { sampleRoutes, sampleServer } from '../http/sample.ts'
+import { sampleRoutes, sampleServer } from '../platform/http/sample.ts'
 import { mostHeldMs, threadCpuMs, watchMainThread } from '../support/main-thread.ts'
 import { operationsOf } from './generated.ts'
 import { idsOf, liveOf } from './live.ts'

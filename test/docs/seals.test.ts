@@ -10,7 +10,7 @@ import { testDatabase } from '../support/postgres.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const checker = join(root, 'test/audit/check_seals.py')
+const checker = join(root, 'test/audit/seals/check_seals.py')
 
 const missing = (['python3', 'openssl'] as const).filter((tool) => spawnSync(tool, ['--version']).error)
 const skip =
@@ -48,7 +48,7 @@ test('the check of the page on seals runs as it stands, and finds what was chang
     ([, block]) => block,
   )
   const { stdout } = await sh(
-    script.replaceAll('npx farebox', farebox).replaceAll('test/audit/check_seals.py', `'${checker}'`),
+    script.replaceAll('npx farebox', farebox).replaceAll('test/audit/seals/check_seals.py', `'${checker}'`),
   )
   const { ok, events, seals, sealed } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
   // Behind what is sealed: the key of the process that sealed, and the seal.

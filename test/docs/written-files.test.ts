@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { commandRegistrations } from '../../src/app/commands.ts'
 import { fileSink } from '../../src/platform/outgoing/file-sink.ts'
 import { openStage } from '../contract/stage.ts'
-import { deskOf } from '../resellers/desk.ts'
+import { deskOf } from '../features/resellers/desk.ts'
 import { dataDirectory } from '../support/farebox.ts'
 
 const root = join(import.meta.dirname, '../..')

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
 import { groups } from '../../projections/groups.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
-import { caughtUp, rowsOf, startEngine } from '../projections/engine.ts'
+import { openLog } from '../platform/eventstore/open-postgres.ts'
+import { caughtUp, rowsOf, startEngine } from '../platform/projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 import type { GoldenEvent } from './history.ts'
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
 import type { AccountId, OrderId } from '../../src/kernel/ids.ts'
+import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { compareWithLog } from '../support/fold-compare.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { caughtUp, startEngine } from './engine.ts'
 import { createShop } from './shop.ts'
 
 test('the comparison with the log tells every row that was changed, lost or added behind its back', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { scrapingAccount } from '../scrapes/account.ts'
+import { scrapingAccount } from '../features/scrapers/account.ts'
 import { call } from '../support/farebox.ts'
 import { balanceOf, counted, startTwo, type TwoShops } from './two-shops.ts'
 

@@ -184,7 +184,7 @@ const withoutScrapers = (document: Document): Document => ({
   paths: Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOneScraper(path))),
 })
 
-/** The document of a server; the scrapers have a test of their own (test/scrapers/interface.test.ts). */
+/** The document of a server; the scrapers have a test of their own (test/features/scrapers/interface.test.ts). */
 export const documentOf = async (baseUrl: string): Promise<Document> => {
   const text = await (await fetch(`${baseUrl}/openapi.json`)).text()
   const document = documents.get(text) ?? withoutScrapers(JSON.parse(text) as Document)

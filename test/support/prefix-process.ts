@@ -14,7 +14,7 @@ import type { AccountId, KeyId, OrderId, PlanId } from '../../src/kernel/ids.ts'
 import { accountStream, planStream } from '../../src/kernel/streams.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Caller } from '../../src/platform/http/auth.ts'
-import { runnerOver } from '../commands/purse.ts'
+import { runnerOver } from '../platform/commands/purse.ts'
 import { Crash } from './prefix-log.ts'
 import { addressOrder, plainAddress, planOrder } from './world.ts'
 

@@ -6,7 +6,7 @@ import { findingText } from '../../src/audit/checks/finding.ts'
 import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { type VerifyResult, verifyLog } from '../../src/audit/verify.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
+import { openLog } from '../platform/eventstore/open-postgres.ts'
 
 /** Verifies the whole log and every read table of a database, and sees that nothing is wrong. */
 export const assertVerified = async (

@@ -185,7 +185,7 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
     'isolation level repeatable read read only',
   )
 
-/** What a fresh database has once it was migrated; test/audit/guards.test.ts makes it and holds it against one. */
+/** What a fresh database has once it was migrated; test/audit/checks/database-guards.test.ts makes it and holds it against one. */
 export const expectedGuards: Guards = made
 
 type Difference = {

@@ -71,7 +71,7 @@ export type SubscribeOptions = {
 export const maxAppendBytes = 1_048_576
 
 /**
- * The event log. Two adapters pass one contract suite (`test/eventstore/contract.ts`).
+ * The event log. Two adapters pass one contract suite (`test/platform/eventstore/contract.ts`).
  * Reads never miss an event: a position that was read means that all lower positions are final.
  */
 export type EventLog = {

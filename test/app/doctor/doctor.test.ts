@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import type { Finding } from '../../../src/app/doctor/checks.ts'
+import { readDataUser } from '../../../src/platform/postgres/data-lock.ts'
+import { dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
+
+const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
+  const { code, out, err } = await farebox(t, ['doctor', '--json'], env)
+  const { healthy, findings } = JSON.parse(out) as { healthy: boolean; findings: Finding[] }
+  assert.equal(code, healthy ? 0 : 1, err)
+  const by = (check: string): Finding => {
+    const finding = findings.find((each) => each.check === check)
+    assert.ok(finding, `${check} in ${out}`)
+    return finding
+  }
+  for (const { state, todo } of findings) if (state === 'wrong') assert.ok(todo, 'what to do')
+  return { healthy, findings, by }
+}
+
+test('a doctor finds a healthy server, where it listens, and the state of its log', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const server = await startFarebox(t, { FAREBOX_DATA })
+  const env = { FAREBOX_DATA, PORT: new URL(server.baseUrl).port }
+  const first = await examine(t, env)
+  assert.ok(first.healthy, JSON.stringify(first.findings))
+  assert.equal(first.by('data directory').found, FAREBOX_DATA)
+  assert.equal(first.by('server').found, `ready on ${server.baseUrl} (process ${server.pid})`)
+  assert.match(first.by('log').found, /^its head is position \d+, of \d{4}-/)
+  for (const check of ['read models (hot)', 'read models (books)', 'last seal', 'clock'])
+    assert.equal(first.by(check).state, 'ok', check)
+  assert.deepEqual(
+    [first.by('last verification').state, first.by('last verification').todo],
+    ['note', 'run "ledger verify"'],
+  )
+  assert.match(first.by('seal target').found, /^none is set/)
+  const kept = await mkdtemp(join(tmpdir(), 'farebox-doctor-seals-'))
+  t.after(() => rm(kept, { recursive: true, force: true }))
+  const target = { ...env, FAREBOX_SEAL_TARGET: `file:${kept}` }
+  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
+  assert.match(
+    (await examine(t, target)).by('seal target').found,
+    /^file:.* is \d+ seals? behind for \d+ second/,
+  )
+  await rm(kept, { recursive: true })
+  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 1)
+  const away = (await examine(t, target)).by('seal target')
+  assert.deepEqual([away.state, /cannot be found \(ENOENT\)$/.test(away.found)], ['wrong', true])
+  await mkdir(kept)
+  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 0)
+  assert.match((await examine(t, target)).by('seal target').found, /has every seal$/)
+  assert.equal((await farebox(t, ['ledger', 'verify'], env)).code, 0)
+  assert.match((await examine(t, env)).by('last verification').found, /^clean, started at /)
+
+  const { code, out } = await farebox(t, ['doctor'], env)
+  assert.equal(code, 0)
+  assert.match(out, /^ok {5}server {10,}ready on http.+\n(.*\n)*\nnothing is wrong\n$/m)
+
+  const { url } = (await readDataUser(FAREBOX_DATA))!
+  const client = new pg.Client({ connectionString: url! })
+  await client.connect()
+  await client.query(`update work.verifications set outcome = 'differs'`)
+  await client.end()
+  const differs = await examine(t, env)
+  assert.equal(differs.healthy, false)
+  assert.equal(differs.by('last verification').state, 'wrong')
+  await server.stop()
+
+  const without = await examine(t, env)
+  assert.deepEqual(
+    [without.by('server').state, without.by('server').todo],
+    ['note', 'start one with npm start'],
+  )
+  assert.equal(without.by('log').state, 'ok')
+
+  const path = join(FAREBOX_DATA, 'master.key')
+  await rename(path, `${path}.away`)
+  const lost = await examine(t, env)
+  assert.deepEqual([lost.healthy, lost.by('data directory').state], [false, 'wrong'])
+  assert.match(lost.by('data directory').found, /master\.key is missing/)
+  await rename(`${path}.away`, path)
+})
+
+test('a doctor tells a directory that holds no Farebox and a port that another program has, and makes nothing', async (t) => {
+  const FAREBOX_DATA = await mkdtemp(join(tmpdir(), 'farebox-doctor-'))
+  t.after(() => rm(FAREBOX_DATA, { recursive: true }))
+  const other = createServer((_request, response) => response.end('hello')).listen(0, '127.0.0.1')
+  t.after(() => other.close())
+  await new Promise((resolve) => other.once('listening', resolve))
+  const { healthy, by } = await examine(t, {
+    FAREBOX_DATA,
+    PORT: String((other.address() as AddressInfo).port),
+  })
+  assert.equal(healthy, false)
+  assert.match(by('data directory').found, /holds no Farebox$/)
+  assert.match(by('server').found, /^something answers on .+ does not use the data of this FAREBOX_DATA$/)
+  assert.deepEqual(await readdir(FAREBOX_DATA), [])
+})
+
+test('a doctor tells a database that gives no connection', async (t) => {
+  const key = Buffer.alloc(32, 7).toString('base64')
+  const { by } = await examine(t, {
+    DATABASE_URL: 'postgres://u:p@127.0.0.1:1/shop',
+    FAREBOX_MASTER_KEY: key,
+    FAREBOX_SEAL_KEY: key,
+  })
+  assert.match(by('database').found, /^the database shop on 127\.0\.0\.1:1 gave no connection within 10 s/)
+})

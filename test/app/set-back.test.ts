@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openStage } from '../contract/stage.ts'
+import { setBack } from '../platform/eventstore/set-back.ts'
+import { logInPostgres } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const skip = logInPostgres ? false : 'the log is set back in Postgres'
+
+test('a process ends when the log lost events that it knows', { skip }, async (t) => {
+  const stage = await openStage(t)
+  const { core, failed } = stage.farebox
+  const { key } = await stage.customer({ cents: 10_000 })
+  // A key that the read models do not know yet is nobody's, whatever became of the log.
+  await until(async () => (await stage.balance(key)) === 10_000)
+  await setBack(core.pool, (await core.log.head()) - 1)
+  const order = { product_id: 'residential-premium', quantity: 1 }
+  let ended: Error | null = null
+  void failed.then((error) => {
+    ended = error
+  })
+  const answers = new Set<number>()
+  // The first may be turned away by the look at its key, whose connection ended too: then nothing was to be appended yet.
+  await until(async () => {
+    answers.add((await stage.client.post('/api/v1/orders', order, { key })).status)
+    return ended !== null
+  })
+  assert.deepEqual([...answers], [503])
+  assert.match((await failed).message, /^the log was set back under this process: it does not have event /)
+})

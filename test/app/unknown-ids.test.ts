@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { commandRegistrations } from '../../src/app/commands.ts'
+import { openStage } from '../contract/stage.ts'
+import { deskOf } from '../features/resellers/desk.ts'
+
+const account = ['--account', 'acc_none'] as const
+const by = ['--cents', '1', '--reference', 'r'] as const
+
+const commands: readonly (readonly string[])[] = [
+  ['accounts', 'show', 'acc_none'],
+  ['accounts', 'block', 'acc_none'],
+  ['accounts', 'unblock', 'acc_none'],
+  ['keys', 'create', ...account, '--scopes', 'buy'],
+  ['keys', 'list', ...account],
+  ['keys', 'revoke', 'key_none'],
+  ['wallet', 'credit', ...account, ...by],
+  ['wallet', 'adjust', ...account, ...by, '--reason', 'goodwill'],
+  ['customers', 'adjust', ...account, '--customer', 'ann', ...by, '--reason', 'goodwill'],
+  ['customers', 'credit', ...account, '--customer', 'ann', ...by],
+  ['reseller', 'show', 'acc_none'],
+  ['reseller', 'set', ...account, '--merchant-name', 'Acme'],
+  ['reseller', 'retail', ...account, '--product', 'residential-premium', '--price', '7.00'],
+  ['reseller', 'gateway', ...account, '--rail', 'card', '--remove'],
+  ['orders', 'show', 'ord_none'],
+  ...(['customers', 'plans', 'proxies', 'subscriptions', 'deposits', 'webhooks'] as const).flatMap(
+    (things) => [
+      [things, 'list', ...account],
+      [things, 'show', 'none'],
+    ],
+  ),
+  ['orders', 'refund', '--order', 'ord_none'],
+  ['plans', 'meter', '--plan', 'pln_none', '--bytes', '1'],
+  ['stock', 'add', '--product', 'none', '--country', 'USA', '--addresses', '203.0.113.7'],
+  ['catalog', 'set-state', 'none', 'active'],
+  ['notices', 'expire', 'ntc_none'],
+  ['finance', 'token', 'revoke', 'fin_none'],
+  ['ledger', 'account', 'acc_none'],
+  ['ledger', 'statement', 'acc_none'],
+  ['ledger', 'explain', 'ord_none'],
+  ['ledger', 'explain', 'acc_none'],
+  ['ledger', 'replay', '--account', 'acc_none'],
+  ['ledger', 'trial-balance', '--book', 'reseller:acc_none'],
+  ['ledger', 'export', '--format', 'csv', '--book', 'reseller:acc_none', '--out', '/dev/null'],
+]
+
+test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
+  const { farebox } = await openStage(t)
+  const { core } = farebox
+  const run = deskOf(core, commandRegistrations)
+  const stage = await core.log.head()
+  for (const args of commands) {
+    const { code, err, json } = await run(...args)
+    assert.equal(code, 2, `${args.join(' ')}: ${err}`)
+    assert.equal(`error: ${json?.error}`, err, args.join(' '))
+  }
+  assert.equal(await core.log.head(), stage)
+})

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { registerWork } from '../../src/app/work-commands.ts'
+import { deskOf } from '../features/resellers/desk.ts'
+import { startReceiver } from '../features/webhooks/receiver.ts'
+import {
+  deliveriesOf,
+  hookTo,
+  openHooks,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from '../features/webhooks/world.ts'
+
+test('an operator sees what waits and what was given up, and has it tried again', async (t) => {
+  const stage = await openHooks(t)
+  const { core } = stage.farebox
+  const desk = deskOf(core, [registerWork])
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  let code = 410
+  receiver.answer((response) => response.writeHead(code).end())
+  const hook = await hookTo(stage, receiver.url)
+  const gone = await ping(stage, hook)
+  startWorker(t, stage)
+  await untilDelivery(stage, hook, gone, ({ status }) => status === 'abandoned')
+  await core.pool.query(`insert into work.messages (order_id, account_id, customer_id, outcome, due_at, status, finished_at, result)
+    values ('ord_1', 'acc_1', 'cus_1', 'placed', now(), 'dead', now(), 'given up: error 500')`)
+
+  const { json } = await desk('work', 'queues')
+  const deadOf = (queue: string) => json.queues.find((each: { queue: string }) => each.queue === queue).dead
+  assert.deepEqual([deadOf('webhooks'), deadOf('messages'), deadOf('payment-callbacks')], [1, 1, 0])
+  const [dead] = (await desk('work', 'dead', '--queue', 'webhooks')).json.items
+  assert.deepEqual([dead.item, dead.owner, dead.result], [gone, hook.id, 'abandoned after 1 attempts'])
+  assert.match(
+    (await desk.text('work', 'dead', '--queue', 'messages')).out,
+    /ord_1 +acc_1 +0 .* given up: error 500/,
+  )
+
+  code = 200
+  const enabled = await stage.client.call('PATCH', `/api/v1/webhooks/${hook.id}`, {
+    key: hook.key,
+    json: { status: 'active' },
+  })
+  assert.equal(enabled.status, 200, enabled.text)
+  assert.deepEqual((await desk('work', 'retry', '--queue', 'webhooks', '--item', gone)).json, { retried: 1 })
+  await untilDelivery(stage, hook, gone, ({ status }) => status === 'succeeded')
+  assert.equal((await deliveriesOf(stage, hook)).length, 1)
+  assert.deepEqual((await desk('work', 'retry', '--queue', 'messages', '--all')).json, { retried: 1 })
+  const { rows } = await core.pool.query('select status, attempts from work.messages')
+  assert.deepEqual(rows, [{ status: 'pending', attempts: 0 }])
+
+  const unknown = await desk('work', 'dead', '--queue', 'jobs')
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.out, /no queue is called \\"jobs\\"; there are webhooks, payment-callbacks/)
+  assert.equal((await desk('work', 'retry', '--queue', 'messages')).code, 2)
+})

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { findingText } from '../../../src/audit/checks/finding.ts'
+import { verifyLog } from '../../../src/audit/verify.ts'
+import { createCustomers } from '../../../src/features/accounts/customer-service.ts'
+import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
+import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
+import { createResellers } from '../../../src/features/resellers/terms.ts'
+import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
+import { createWebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
+import type { CustomerIdOf } from '../../../src/kernel/external-id.ts'
+import { newId, type PlanId } from '../../../src/kernel/ids.ts'
+import { masterKey } from '../../../src/platform/vault/keys.ts'
+import { commitmentOf, commitmentSql, createVault, freshSalt } from '../../../src/platform/vault/seal.ts'
+import { buyer, cause, serviceWorld } from '../../features/accounts/world.ts'
+import { openPlan } from '../../features/plans/open-plan.ts'
+import { postgresWorld, runnerOver } from '../../platform/commands/world.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { tamper, testKey } from '../world.ts'
+
+type Verified = Pick<Awaited<ReturnType<typeof serviceWorld>>, 'pool' | 'log'>
+
+const verified = ({ pool, log }: Verified, customerIdOf?: CustomerIdOf) =>
+  verifyLog(
+    { pool, log, groups: [], logInPostgres: true },
+    {
+      runId: newId('vrf'),
+      publicKey: testKey().publicKey,
+      exported: null,
+      ...(customerIdOf && { customerIdOf }),
+    },
+  )
+
+/** A change of one table, put back afterwards; what a verification says of it. */
+const mutated = async (
+  world: Verified,
+  table: string,
+  change: string,
+  values: readonly unknown[] = [],
+  customerIdOf?: CustomerIdOf,
+): Promise<readonly string[]> => {
+  const { pool } = world
+  await pool.query(`create table if not exists public.kept as select * from ${table}`)
+  await pool.query(change, [...values])
+  const { findings } = await verified(world, customerIdOf)
+  await pool.query(`delete from ${table}`)
+  await pool.query(`insert into ${table} select * from public.kept`)
+  return findings.map(findingText)
+}
+
+test('Postgres makes the same commitment, and each part of it counts', async (t) => {
+  const { pool } = await testDatabase(t)
+  const bytes = freshSalt()
+  const parts = { what: 'api-key', id: 'key_1', owner: 'acc_ü' }
+  const sql = commitmentSql({ what: '$1::text', id: '$2::text', owner: '$3::text', salted: '$4::bytea' })
+  const { rows } = await pool.query<{ digest: string }>(`select ${sql} as digest`, [
+    ...Object.values(parts),
+    bytes,
+  ])
+  assert.equal(rows[0]?.digest, commitmentOf(parts, bytes))
+  const others = [
+    commitmentOf({ ...parts, what: 'other' }, bytes),
+    commitmentOf({ ...parts, id: 'key_2' }, bytes),
+    commitmentOf({ ...parts, owner: 'acc_2' }, bytes),
+    commitmentOf(parts, freshSalt()),
+  ]
+  assert.equal(new Set([...others, rows[0]?.digest]).size, 5)
+})
+
+describe('keys of the vault', () => {
+  const twoBuyers = async (t: TestContext) => {
+    const world = await serviceWorld(t)
+    const [rich, poor] = [await buyer(world), await buyer(world, { email: 'poor@example.com' })]
+    return { world, rich, poor }
+  }
+  const table = 'vault.api_keys'
+
+  test('every change of a row that lets a key act for another is found, at the event that issued it', async (t) => {
+    const { world, rich, poor } = await twoBuyers(t)
+    const clean = await verified(world)
+    assert.deepEqual(clean.findings.map(findingText), [])
+    assert.deepEqual(clean.vault[0], { table, checked: 2, uncommitted: 0, erased: 0 })
+    const [richKey, poorKey] = [rich.keyId, poor.keyId]
+    const set = (change: string) => `update ${table} set ${change} where key_id = $1`
+    const own = "hash = sha256('my own key')"
+    const changes: readonly (readonly [change: string, values: unknown[], found: string])[] = [
+      [set(own), [richKey], richKey],
+      [set(`${own}, salt = null`), [richKey], richKey],
+      [set("salt = sha256('x')"), [richKey], richKey],
+      [set('account_id = $2'), [poorKey, rich.accountId], poorKey],
+      // The poor key under the name of the rich one: hash, salt and account go together.
+      [
+        `with poor as (delete from ${table} where key_id = $2 returning hash, salt)
+         update ${table} k set hash = poor.hash, salt = poor.salt from poor where k.key_id = $1`,
+        [richKey, poorKey],
+        richKey,
+      ],
+    ]
+    for (const [change, values, found] of changes) {
+      const said = await mutated(world, table, change, values)
+      assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
+      assert.match(said[0]!, new RegExp(`^vault: event \\d+ \\([^)]*KeyIssued.*: vault.api_keys .*${found}`))
+    }
+    assert.deepEqual((await verified(world)).findings, [])
+  })
+
+  test('a key of before there were commitments is outside, and one that was erased is no finding', async (t) => {
+    const { world, rich, poor } = await twoBuyers(t)
+    const { pool, log } = world
+    await tamper(pool, [
+      `update log.events set data = (data::jsonb - 'commitment')::text where type = 'KeyIssued' and data like $1`,
+      [`%${rich.keyId}%`],
+    ])
+    await pool.query(`update ${table} set hash = sha256('another') where key_id = $1`, [rich.keyId])
+    await pool.query(`delete from ${table} where key_id = $1`, [poor.keyId])
+    const { findings, vault } = await verified({ pool, log })
+    assert.deepEqual(findings.map(findingText), [])
+    assert.deepEqual(vault[0], { table, checked: 0, uncommitted: 1, erased: 1 })
+  })
+})
+
+describe('counters of traffic', () => {
+  const table = 'work.traffic'
+  const gb = 1_000_000_000
+  /** The plans were not ordered, which is found as well. */
+  const trafficIn = (found: readonly string[]) => found.filter((each) => each.startsWith('traffic:'))
+
+  test('one behind the log, of no plan, or ahead without a report is found; what was reported is named', async (t) => {
+    const { pool, wire: log } = await postgresWorld(t)
+    const runner = runnerOver(log)
+    t.after(() => runner.close())
+    const meter = createMeter({ pool, runner, clock: Date.now, logger: { error: assert.fail } })
+    const [half, fresh] = [await openPlan(runner, 'half', 10 * gb), await openPlan(runner, 'fresh', 10 * gb)]
+    const report = (sequence: number, ...plans: PlanId[]) =>
+      meter.report({ reporter: 'gateway', sequence, traffic: new Map(plans.map((plan) => [plan, gb])) })
+    await report(1, half)
+    await meter.settle(half)
+    await report(2, half, fresh)
+    const clean = await verified({ pool, log })
+    const said = trafficIn(clean.findings.map(findingText))
+    assert.deepEqual([said, clean.unloggedTraffic], [[], { plans: 2, bytes: 2 * gb }])
+    const set = (change: string) => `update ${table} set ${change} where plan_id = $1`
+    const changes: readonly (readonly [change: string, says: RegExp])[] = [
+      [
+        set('used_bytes = 5'),
+        /^traffic: work.traffic counts 5 bytes of plan pln_half, the log has 1000000000 already$/,
+      ],
+      [
+        set('counted_since = null'),
+        /^traffic: .* 2000000000 bytes of plan pln_half, the log has 1000000000, and no report/,
+      ],
+      [set("plan_id = 'pln_nobody'"), /^traffic: .* the plan pln_nobody, which the log does not have$/],
+    ]
+    for (const [change, says] of changes) {
+      const found = trafficIn(await mutated({ pool, log }, table, change, [half]))
+      assert.equal(found.length, 1, `${change}: ${found.join('; ')}`)
+      assert.match(found[0]!, says)
+    }
+    await meter.settle(half)
+    await meter.settle(fresh)
+    const settled = await verified({ pool, log })
+    const still = trafficIn(settled.findings.map(findingText))
+    assert.deepEqual([still, settled.unloggedTraffic], [[], { plans: 0, bytes: 0 }])
+  })
+})
+
+describe('what resellers and receivers left in the vault', () => {
+  const master = masterKey(Buffer.alloc(32, 7))
+
+  /** A webhook with a URL and a secret, a gateway and a bot, and two customers. */
+  const business = async (t: TestContext) => {
+    const world = await serviceWorld(t)
+    const { pool, runner } = world
+    const vault = createVault(master)
+    const { accountId } = await buyer(world, { reseller: true })
+    const webhooks = createWebhooks({ runner, values: createWebhookValues({ pool, vault }) })
+    const register = async (url: string) => {
+      const made = await webhooks.register({ accountId, url, events: null }, cause)
+      assert.ok(made.outcome === 'done')
+      return made.endpointId
+    }
+    const endpointId = await register('https://first.example.com')
+    await register('https://other.example.com')
+    await webhooks.change({ accountId, endpointId }, { url: 'https://second.example.com' }, cause)
+    await webhooks.rotateSecret({ accountId, endpointId }, cause)
+    const resellers = createResellers({ runner, credentials: createResellerCredentials({ pool, vault }) })
+    const stripe = { provider: 'stripe', secretKey: 'sk_test_1', webhookSecret: 'whsec_1' } as const
+    for (const rail of ['card', 'crypto'] as const)
+      assert.equal((await resellers.setGateway(accountId, rail, stripe, cause)).outcome, 'done')
+    const customers = createCustomers({ pool, master })
+    await customers.ensure(accountId, '+1 555 0100')
+    await customers.ensure(accountId, '+1 555 0101')
+    return { world, customerIdOf: customers.idOf }
+  }
+
+  test('each exchanged value is found at the event that names it, and a reference at its customer', async (t) => {
+    const { world, customerIdOf } = await business(t)
+    const clean = await verified(world, customerIdOf)
+    assert.deepEqual(clean.findings.map(findingText), [])
+    assert.deepEqual(clean.vault.slice(1), [
+      { table: 'vault.webhook_values', checked: 6, uncommitted: 0, erased: 0 },
+      { table: 'vault.reseller_credentials', checked: 2, uncommitted: 0, erased: 0 },
+      { table: 'vault.customers', checked: 2, uncommitted: 0, erased: 0 },
+    ])
+    const first = (table: string, id: string) => `(select min(${id}) from ${table})`
+    const swapped = (table: string, id: string, column: string) =>
+      `update ${table} set ${column} = (select ${column} from ${table} where ${id} <> ${first(table, id)} order by ${id} desc limit 1)
+        where ${id} = ${first(table, id)}`
+    const customers = 'vault.customers'
+    const changes: readonly (readonly [table: string, change: string, says: RegExp])[] = [
+      [
+        'vault.webhook_values',
+        swapped('vault.webhook_values', 'value_id', 'sealed'),
+        /^vault: event .*EndpointRegistered.*another URL/,
+      ],
+      [
+        'vault.webhook_values',
+        `update vault.webhook_values set endpoint_id = 'whs_me' where value_id = ${first('vault.webhook_values', 'value_id')}`,
+        /^vault: event .*EndpointRegistered/,
+      ],
+      [
+        'vault.webhook_values',
+        `update vault.webhook_values set sealed = sealed || '\\x00'::bytea where value_id = (select max(value_id) from vault.webhook_values)`,
+        /^vault: event .*SecretRotated.*another URL, secret/,
+      ],
+      [
+        'vault.reseller_credentials',
+        swapped('vault.reseller_credentials', 'reference', 'sealed'),
+        /^vault: event .*GatewaySet.*other credentials/,
+      ],
+      [
+        'vault.reseller_credentials',
+        `update vault.reseller_credentials set reseller_id = 'acc_me' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        /^vault: event .*GatewaySet/,
+      ],
+      [
+        customers,
+        `update ${customers} set ref = 'me' where customer_id = ${first(customers, 'customer_id')}`,
+        /^vault: vault.customers holds another reference/,
+      ],
+      [
+        customers,
+        `update ${customers} set account_id = 'acc_me' where customer_id = ${first(customers, 'customer_id')}`,
+        /^vault: vault.customers holds another/,
+      ],
+    ]
+    for (const [table, change, says] of changes) {
+      const said = await mutated(world, table, change, [], customerIdOf)
+      assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
+      assert.match(said[0]!, says, change)
+      await world.pool.query('drop table public.kept')
+    }
+    // What was erased is no finding, and nothing of it is told.
+    await world.pool.query(`update ${customers} set ref = null; delete from vault.webhook_values`)
+    const erased = await verified(world, customerIdOf)
+    assert.deepEqual(erased.findings.map(findingText), [])
+    assert.deepEqual(
+      erased.vault.map(({ erased: gone }) => gone),
+      [0, 6, 0, 2],
+    )
+  })
+})

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import pino from 'pino'
+import {
+  deliverSeals,
+  readDeliveryLag,
+  startDelivery,
+} from '../../../src/audit/external-seals/deliver-seals.ts'
+import { createDeliveryCursor } from '../../../src/audit/external-seals/delivery-cursor.ts'
+import { recordName, recordsOf, recordText } from '../../../src/audit/external-seals/seal-record.ts'
+import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
+import type { Store } from '../../../src/platform/outgoing/object-store.ts'
+import {
+  parseStoreLocation,
+  type StoreLocation,
+  storeLocationText,
+} from '../../../src/platform/outgoing/object-store.ts'
+import { openStore } from '../../../src/platform/outgoing/open-object-store.ts'
+import { startKeeper } from '../../support/s3-stand-in.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { type Audited, appendEach, auditWorld, everyKind, sealedHistory, tamper, testKey } from '../world.ts'
+
+const token = 'the-token-of-the-keeper'
+const access = { token, s3: null, allowPrivate: true }
+const clock = (): number => Date.now()
+
+const recordsIn = async ({ log }: Pick<Audited, 'log'>): Promise<[name: string, text: string][]> => {
+  const found: [string, string][] = []
+  for await (const { record } of recordsOf(log)) found.push([recordName(record.revision), recordText(record)])
+  return found
+}
+
+const partsOf = async ({ pool, log }: Audited, place: StoreLocation, store: Store) => {
+  const target = storeLocationText(place)
+  const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+  return { log, store, cursor, target }
+}
+
+/** A log with a few seals, one change of the key among them, and a server that keeps them. */
+const withKeeper = async (t: TestContext) => {
+  const world = await auditWorld(t)
+  const server = await startKeeper(t, token)
+  const place = parseStoreLocation(server.url)!
+  const store = await openStore(place, access, clock)
+  t.after(() => store.close())
+  return { world, server, place, store, parts: await partsOf(world, place, store) }
+}
+
+const files = (server: { files: Map<string, string> }): [string, string][] =>
+  [...server.files].map(([path, text]) => [path.slice(1), text])
+
+describe('seals leave the house', () => {
+  test('in order, each once where all is well, and again where an answer was lost', async (t) => {
+    const { world, server, parts } = await withKeeper(t)
+    assert.equal(await deliverSeals(parts), 0)
+    await sealedHistory(world)
+    const made = await recordsIn(world)
+    assert.ok(made.length >= 4)
+    server.faults.push(null, { cut: 'after' })
+    await assert.rejects(deliverSeals(parts), /^StoreFailed: it gave no answer/)
+    assert.equal((await parts.cursor.read()).revision, 0, 'the second is there, and nobody knows')
+    assert.equal(await deliverSeals(parts), made.length - 1)
+    assert.deepEqual(files(server), made)
+    assert.equal(await deliverSeals(parts), 0)
+    // A process that died before it kept the cursor brings the same bytes again.
+    await parts.cursor.forget()
+    assert.equal(await deliverSeals(parts), made.length)
+    assert.deepEqual(files(server), made)
+  })
+
+  test('are tried again with growing pauses, and somebody can tell how far behind they are', async (t) => {
+    const { world, server, place, store } = await withKeeper(t)
+    await sealedHistory(world)
+    const made = await recordsIn(world)
+    for (let n = 0; n < 1_000; n += 1) server.faults.push({ status: 503 })
+    const lines: string[] = []
+    const logger = pino({}, { write: (line) => void lines.push(line) })
+    const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50, firstBackoffMs: 50 })
+    t.after(() => delivery.stop())
+    const lag = () => readDeliveryLag({ ...world, clock }, place)
+    const behind = await until(async () => ((await lag()).problem === null ? null : await lag()), {
+      what: 'a problem that is told',
+    })
+    assert.equal(behind.target, storeLocationText(place))
+    server.faults.splice(0, server.faults.length, null, { status: 500 }, { cut: 'before' })
+    await until(() => server.files.size === made.length, { what: 'all seals' })
+    await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
+    assert.deepEqual(await lag(), { target: storeLocationText(place), seals: 0, since: null, problem: null })
+    assert.deepEqual(files(server), made)
+    await until(() => lines.join('').includes('seals reach their target again'), {
+      what: 'the end of the trouble',
+    })
+    assert.match(lines.join(''), /a seal did not reach its target and is brought again/)
+    assert.ok(!lines.join('').includes(token))
+    // What is sealed from now on follows by itself.
+    const [event] = await everyKind()
+    const fresh = (stream: string): StoredEvent => ({
+      ...event!,
+      id: crypto.randomUUID(),
+      stream: stream as never,
+    })
+    await appendEach(world.log, [fresh('x')])
+    await world.seal(testKey(2))
+    await until(() => server.files.size === made.length + 1, { what: 'one more' })
+    const asked = server.asked.length
+    server.faults.push({ hang: true })
+    await appendEach(world.log, [fresh('y')])
+    await world.seal(testKey(2))
+    await until(() => server.asked.length > asked, { what: 'a request that hangs' })
+    const startedMs = performance.now()
+    await delivery.stop()
+    assert.ok(performance.now() - startedMs < 14_000, 'an end does not wait for an answer')
+  })
+
+  test('go on from the cursor in another process, and of two one brings them', async (t) => {
+    const { world, server, place } = await withKeeper(t)
+    await sealedHistory(world)
+    const made = await recordsIn(world)
+    const logger = pino({ level: 'silent' })
+    const start = async () => {
+      const store = await openStore(place, access, clock)
+      const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50 })
+      t.after(() => delivery.stop())
+      return delivery
+    }
+    const [first, second] = [await start(), await start()]
+    await until(() => server.files.size === made.length, { what: 'all seals' })
+    const lag = () => readDeliveryLag({ ...world, clock }, place)
+    await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
+    await Promise.all([first.stop(), second.stop()])
+    assert.equal(server.asked.length, made.length, server.asked.join(', '))
+    await start()
+    await appendEach(world.log, [
+      { ...(await everyKind())[0]!, id: crypto.randomUUID(), stream: 'another' as never },
+    ])
+    await world.seal(testKey(2))
+    await until(() => server.files.size === made.length + 1, { what: 'the new one' })
+    assert.equal(server.asked.length, made.length + 1)
+  })
+
+  test('never go over what a place has already, nor on from a log that lost what was brought', async (t) => {
+    const { world, server, parts } = await withKeeper(t)
+    await sealedHistory(world)
+    const [first, ...rest] = await recordsIn(world)
+    server.files.set(`/${first![0]}`, 'of another log')
+    await assert.rejects(deliverSeals(parts), /^DeliveryRefused: .* has another seal as 000000000000\.json/)
+    assert.equal(server.files.size, 1)
+    server.files.clear()
+    assert.equal(await deliverSeals(parts), rest.length + 1)
+    await tamper(
+      world.pool,
+      [`delete from log.events where stream = 'seal' and revision = ${rest.length}`],
+      ['update log.head set last_position = (select max(position) from log.events)'],
+    )
+    await assert.rejects(
+      deliverSeals(parts),
+      new RegExp(`^DeliveryRefused: seal ${rest.length} was brought to .*, and the log does not have it`),
+    )
+  })
+
+  test('by the service, which takes orders and seals while a place hangs, and says how far behind it is', async (t) => {
+    const keeper = await startKeeper(t, token)
+    for (let n = 0; n < 1_000; n += 1) keeper.faults.push({ hang: true })
+    const lines: string[] = []
+    const { farebox, buyer } = await startService(
+      t,
+      {
+        FAREBOX_SEAL_SECONDS: '1',
+        FAREBOX_SEAL_TARGET: keeper.url,
+        FAREBOX_SEAL_TARGET_TOKEN: token,
+        FAREBOX_SEAL_TARGET_PRIVATE: 'on',
+        FAREBOX_METRICS_PORT: '0',
+        LOG_LEVEL: 'info',
+      },
+      { logTo: { write: (line: string) => void lines.push(line) } },
+    )
+    const { insideUrl, core } = farebox
+    await until(() => keeper.asked.length > 0, { what: 'a seal on its way' })
+    const order = { product_id: 'residential-premium', quantity: 1 }
+    const { status } = await buyer.post('/api/v1/orders', order, { headers: { 'idempotency-key': 'one' } })
+    assert.equal(status, 201)
+    await until(async () => ((await core.log.lastOf('seal' as never))?.revision ?? -1) >= 1, {
+      what: 'sealing that goes on',
+    })
+    const ready = await fetch(`${insideUrl}/readyz`)
+    const told = (await ready.json()) as { notes: Record<string, string>; checks: Record<string, string> }
+    assert.equal(ready.status, 200)
+    assert.match(told.notes['seal target'] ?? '', /^\d+ seals? behind for \d+ seconds?/)
+    assert.equal(told.checks['seal target'], undefined)
+    const metrics = await (await fetch(`${insideUrl}/metrics`)).text()
+    assert.match(metrics, /^farebox_seal_target_behind_seals [1-9]/m)
+    assert.match(metrics, /^farebox_seal_target_behind_seconds \d/m)
+    assert.match(metrics, /^farebox_seal_target_problem [01]$/m)
+    await farebox.close()
+    assert.ok(!lines.join('').includes(token), 'no token in the log')
+  })
+})

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { checkExternalSeals } from '../../../src/audit/external-seals/check-external-seals.ts'
+import { parseRecords } from '../../../src/audit/external-seals/external-seals.ts'
+import { parseWitnessFile } from '../../../src/audit/external-seals/witness-file.ts'
+import { isSigned, sealKeyOf } from '../../../src/audit/seals/seal-key.ts'
+import { checkFiles, checkLog, checkWitness, emptyDigest, NotSealed, signedBy } from './second-checker.ts'
+import { makeVectors } from './vectors.ts'
+
+const path = join(import.meta.dirname, '../../../docs/seals-vectors.json')
+if (process.env.FAREBOX_TEST_VECTORS === 'make')
+  writeFileSync(path, `${JSON.stringify(makeVectors(), null, 2)}\n`)
+const vectors = JSON.parse(readFileSync(path, 'utf8')) as ReturnType<typeof makeVectors>
+
+describe('the test vectors of seals and exports', () => {
+  test('are what this release makes: FAREBOX_TEST_VECTORS=make writes them', () => {
+    assert.deepEqual(vectors, JSON.parse(JSON.stringify(makeVectors())))
+  })
+
+  test('pass the code that reads them', async () => {
+    for (const { seed, publicKey } of vectors.keys)
+      assert.equal(sealKeyOf(Buffer.from(seed, 'hex')).publicKey, publicKey)
+    for (const { text, publicKey, signature } of vectors.statements) {
+      assert.ok(isSigned(publicKey, text, signature))
+      assert.ok(!isSigned(publicKey, `${text} `, signature))
+    }
+    const [first] = vectors.keys
+    const records = parseRecords(vectors.files.map(({ text }) => text).join(''))
+    const file = parseWitnessFile(JSON.stringify(vectors.witness))
+    assert.equal((await checkExternalSeals(file, records, first!.publicKey)).news, 0)
+    const { file: seen } = await checkExternalSeals(null, records, first!.publicKey)
+    assert.equal(seen.recordsDigest, vectors.witness.recordsDigest)
+  })
+
+  test('pass a checker that was written from the pages alone, and it finds what is wrong where it is', () => {
+    const [first] = vectors.keys
+    assert.equal(emptyDigest(), vectors.emptyDigest)
+    assert.deepEqual(checkLog(vectors.log, first!.publicKey), vectors.digests)
+    for (const { text, publicKey, signature } of vectors.statements)
+      assert.ok(signedBy(publicKey, text, signature))
+    for (const { what, ordinal, text } of vectors.wrong) {
+      assert.throws(() => checkLog(text, first!.publicKey), /another checksum/, what)
+      assert.throws(
+        () => checkLog(text, first!.publicKey, false),
+        (error: unknown) => error instanceof NotSealed && error.ordinal === ordinal,
+        what,
+      )
+    }
+    assert.deepEqual(checkFiles(vectors.files, vectors.witness.firstEventId), vectors.recordsDigests)
+    assert.equal(vectors.recordsDigests.at(-1), vectors.witness.recordsDigest)
+    checkWitness(vectors.witness)
+    assert.throws(() => checkWitness({ ...vectors.witness, since: 1 }), /did not sign/)
+  })
+
+  test('the checker imports nothing of the service', () => {
+    const source = readFileSync(join(import.meta.dirname, 'second-checker.ts'), 'utf8')
+    assert.deepEqual(source.match(/from '([^']+)'/g), ["from 'node:crypto'"])
+  })
+})

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { findingText } from '../../../src/audit/checks/finding.ts'
+import { verifyLog } from '../../../src/audit/verify.ts'
+import { proposalIdOf } from '../../../src/domain/ledger/decide-approval.ts'
+import type { ManualMovement } from '../../../src/domain/ledger/manual-movements.ts'
+import { newEventId } from '../../../src/kernel/ids.ts'
+import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
+import { appendEach, auditWorld, everyKind, tamper } from '../world.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: facts of many shapes
+type Facts = any
+type Change = readonly [event: StoredEvent, data: Facts | null, metadata?: Facts, become?: 'seal']
+
+/** Changes of the history of four eyes in the golden log, each with what must be found. */
+const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly Change[], finding: RegExp]>> =
+  {
+    'a movement that nobody proposed': [
+      ({ made, approved, large }) => [
+        [made(large), null],
+        [approved(large), null],
+      ],
+      /\$250\.00 by hand, above the \$100\.00 .* and nobody proposed it/,
+    ],
+    'a movement that nobody approved': [
+      ({ approved, large }) => [[approved(large), null]],
+      /no other operator approved it before, once/,
+    ],
+    'a movement that was approved with one micro-dollar less': [
+      ({ made, large }) => [[made(large), { what: { ...large, amountMicros: large.amountMicros - 1 } }]],
+      /and \{.*249999999.*\} was approved/,
+    ],
+    'an approval by whoever proposed it': [
+      ({ approved, large }) => [
+        [approved(large), { by: 'operator:alice' }, { actor: { kind: 'operator', name: 'alice' } }],
+      ],
+      /operator:alice answers what operator:alice proposed/,
+    ],
+    'an approval in the name of another': [
+      ({ approved, large }) => [[approved(large), {}, { actor: { kind: 'operator', name: 'alice' } }]],
+      /it says stf_golden_bob, and was caused by another/,
+    ],
+    'an approval by a customer': [
+      ({ approved, large }) => [
+        [
+          approved(large),
+          {},
+          { actor: { kind: 'session', subjectId: 'acc_golden_buyer', sessionId: 'ses_x', method: 'link' } },
+        ],
+      ],
+      /was caused by another or by nobody who operates/,
+    ],
+    'an approval of what was over': [
+      ({ made, large }) => [[made(large), { expiresAt: '2026-07-21T00:00:00.000Z' }]],
+      /proposal prp_\w+ was over/,
+    ],
+    'an approval of what was withdrawn': [
+      ({ closed, withdrawn }) => [
+        [closed(withdrawn), { by: 'operator:carol' }, { actor: { kind: 'operator', name: 'carol' } }],
+      ],
+      /operator:carol withdraws what operator:alice proposed/,
+    ],
+    'a lower limit than the movement was approved under, which nobody set': [
+      ({ first }) => [[first('FourEyesSet'), null]],
+      /^$/,
+    ],
+    'a limit that is raised alone': [
+      ({ last }) => [[last('ProposalApproved'), null]],
+      /it allows more than \$100\.00, and nobody approved that/,
+    ],
+    'a limit that holds later than a minute after': [
+      ({ first }) => [[first('FourEyesSet'), { from: '2027-06-01T00:00:00.000Z' }]],
+      /which is not a minute after it was recorded/,
+    ],
+    'a movement by the service itself, which no dispute explains': [
+      ({ made, approved, recorded, large }) => [
+        [made(large), null],
+        [approved(large), null],
+        [recorded(large), {}, { actor: { kind: 'system', name: 'disputes' } }],
+      ],
+      /nobody proposed it/,
+    ],
+    'a movement that says it is older than the limit, behind a seal that is not': [
+      ({ made, approved, recorded, large }) => [
+        [made(large), { sealedAt: '2027-06-01T00:00:00.000Z' }, {}, 'seal'],
+        [approved(large), null],
+        [recorded(large), {}, { recordedAt: '2026-11-20T00:00:00.000Z' }],
+      ],
+      /nobody proposed it/,
+    ],
+  }
+
+type Log = {
+  readonly first: (type: string) => StoredEvent
+  readonly last: (type: string) => StoredEvent
+  readonly made: (movement: ManualMovement) => StoredEvent
+  readonly approved: (movement: ManualMovement) => StoredEvent
+  readonly closed: (movement: ManualMovement) => StoredEvent
+  readonly recorded: (movement: ManualMovement) => StoredEvent
+  readonly large: ManualMovement
+  readonly withdrawn: ManualMovement
+}
+
+const logOf = (events: readonly StoredEvent[]): Log => {
+  const dataOf = ({ data }: StoredEvent): Facts => JSON.parse(data)
+  const about = (type: string) => (movement: ManualMovement) =>
+    events.find((event) => event.type === type && dataOf(event).proposalId === proposalIdOf(movement))!
+  const proposed = (reference: string): ManualMovement =>
+    dataOf(
+      events.find((event) => event.type === 'ProposalMade' && dataOf(event).what.reference === reference)!,
+    ).what
+  return {
+    first: (type) => events.find((event) => event.type === type)!,
+    last: (type) => events.findLast((event) => event.type === type)!,
+    made: about('ProposalMade'),
+    approved: about('ProposalApproved'),
+    closed: about('ProposalClosed'),
+    recorded: ({ reference }) =>
+      events.find(
+        (event) => event.type === 'ManualMovementRecorded' && dataOf(event).reference === reference,
+      )!,
+    large: proposed('large'),
+    withdrawn: proposed('withdrawn'),
+  }
+}
+
+test('a verification finds what moves large sums with one pair of eyes', async (t) => {
+  const { pool, log } = await auditWorld(t)
+  const events = await everyKind()
+  await appendEach(log, events)
+  await pool.query('create table log.kept as select * from log.events')
+  const found = logOf(events)
+  const verified = async (): Promise<readonly string[]> => {
+    const { findings } = await verifyLog(
+      { pool, log, groups: [], logInPostgres: true },
+      { runId: newEventId(), publicKey: '', exported: null },
+    )
+    return findings.filter(({ check }) => check === 'invariants').map(findingText)
+  }
+  assert.deepEqual(await verified(), [])
+  for (const [what, [changes, finding]] of Object.entries(cases)) {
+    await tamper(
+      pool,
+      ['delete from log.events'],
+      ['insert into log.events select * from log.kept'],
+      ...changes(found).map(
+        ([{ position, stream, type }, data, metadata = {}, become]): readonly [string, unknown[]] =>
+          data === null
+            ? ['delete from log.events where position = $1', [position]]
+            : [
+                'update log.events set data = (data::jsonb || $2::jsonb)::text, metadata = (metadata::jsonb || $3::jsonb)::text, stream = $4, type = $5 where position = $1',
+                [
+                  position,
+                  JSON.stringify(data),
+                  JSON.stringify(metadata),
+                  become ?? stream,
+                  become === 'seal' ? 'LogSealed' : type,
+                ],
+              ],
+      ),
+    )
+    const said = await verified()
+    if (finding.source === '^$') assert.deepEqual(said, [], what)
+    else
+      assert.ok(
+        said.some((text) => finding.test(text)),
+        `${what}\n${said.join('\n')}`,
+      )
+  }
+})

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import pino from 'pino'
+import { readDemoFile } from '../../../src/app/demo/demo-file.ts'
+import { type SealerDeps, startSealer } from '../../../src/audit/seals/sealer.ts'
+import type { LogSealed } from '../../../src/domain/seals/events.ts'
+import { isSelfSigned } from '../../../src/kernel/streams.ts'
+import { createBackgroundScheduler } from '../../../src/platform/commands/background-scheduler.ts'
+import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
+import { createLogFeed } from '../../../src/platform/projections/feed.ts'
+import { codec, runnerOver } from '../../platform/commands/world.ts'
+import { openLog } from '../../platform/eventstore/open-postgres.ts'
+import { call, dataDirectory, startFarebox } from '../../support/farebox.ts'
+import { seededDatabase } from '../../support/seeded.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { type Audited, allEvents, appendEach, auditWorld, everyKind, testKey } from '../world.ts'
+
+const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data'][]> =>
+  (await allEvents(log)).filter(({ stream }) => stream === 'seal').map(({ data }) => JSON.parse(data))
+
+const sealing = async (t: TestContext, every: { events: number; seconds: number }, key = testKey()) => {
+  const world = await auditWorld(t)
+  const { pool, log } = world
+  const start = (more: Partial<SealerDeps> = {}) => {
+    const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
+    const runner = runnerOver(log)
+    const logger = pino({ level: 'silent' })
+    const backgroundScheduler = createBackgroundScheduler()
+    const sealer = startSealer({
+      pool,
+      log,
+      feed,
+      runner,
+      key,
+      clock: Date.now,
+      backgroundScheduler,
+      logger,
+      every,
+      ...more,
+    })
+    let stopped: Promise<void> | null = null
+    const stop = async (): Promise<void> => {
+      await sealer.stop()
+      await feed.close()
+      await runner.close()
+    }
+    const once = (): Promise<void> => {
+      stopped ??= stop()
+      return stopped
+    }
+    t.after(once)
+    return { ...sealer, stop: once }
+  }
+  return { ...world, start }
+}
+
+/** One process holds the lock of who seals. */
+const sealerLeads = ({ pool }: Pick<Audited, 'pool'>) =>
+  until(
+    async () =>
+      (
+        await pool.query(
+          `select from pg_locks l join pg_stat_activity a using (pid)
+            where l.locktype = 'advisory' and l.granted and a.application_name = 'farebox sealer'
+              and a.datname = current_database()`,
+        )
+      ).rowCount === 1,
+    { timeoutMs: 20_000, what: 'a process that seals' },
+  )
+
+const sealedThrough = (world: Pick<Audited, 'log'>, ordinal: number) =>
+  until(async () => ((await sealsOf(world)).at(-1)?.throughOrdinal ?? 0) >= ordinal, {
+    timeoutMs: 20_000,
+    what: `a seal through ${ordinal}`,
+  })
+
+/** Seals are events too: those that come between push what they do not yet cover to higher ordinals. */
+const sealedWhole = (world: Pick<Audited, 'log'>) =>
+  until(
+    async () => {
+      const stored = await allEvents(world.log)
+      const last = stored.findLastIndex(({ stream }) => !isSelfSigned(stream)) + 1
+      return ((await sealsOf(world)).at(-1)?.throughOrdinal ?? 0) >= last
+    },
+    { timeoutMs: 20_000, what: 'a seal through the last event that needs one' },
+  )
+
+const slices = (events: readonly StoredEvent[], size: number): StoredEvent[][] =>
+  Array.from({ length: Math.ceil(events.length / size) }, (_, n) => events.slice(n * size, (n + 1) * size))
+
+describe('the sealer', () => {
+  test('seals by count while events come, and by time what is left, never seals alone', async (t) => {
+    const world = await sealing(t, { events: 30, seconds: 1 })
+    world.start()
+    const events = await everyKind()
+    for (const some of slices(events, 20)) await appendEach(world.log, some)
+    const seals = await sealsOf(world)
+    await sealedWhole(world)
+    const head = await world.log.head()
+    // Longer than the time after which anything new would be sealed.
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    assert.equal(await world.log.head(), head)
+    assert.ok(seals.every(({ throughOrdinal }) => throughOrdinal >= 30))
+  })
+
+  test('of two processes one seals; when it stops, the other goes on from there', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const events = await everyKind()
+    const [first, second] = [world.start(), world.start()]
+    await appendEach(world.log, events.slice(0, 40))
+    await sealedThrough(world, 20)
+    await first.stop()
+    await appendEach(world.log, events.slice(40))
+    await sealedThrough(world, 70)
+    assert.equal(second.problem(), null)
+    const seals = await sealsOf(world)
+    assert.deepEqual(
+      seals.map(({ throughOrdinal }) => throughOrdinal),
+      [...new Set(seals.map(({ throughOrdinal }) => throughOrdinal))].sort((a, b) => a - b),
+    )
+  })
+
+  test('goes on in another process when the one that seals stands still', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const stopped = fork(join(import.meta.dirname, 'sealer-process.ts'), [world.url, '20', '2000'])
+    t.after(async () => {
+      stopped.kill('SIGKILL')
+      await once(stopped, 'exit')
+    })
+    const events = await everyKind()
+    await appendEach(world.log, events.slice(0, 20))
+    await sealedThrough(world, 20)
+    // While it runs it keeps its session, for longer than that may be without a word.
+    const kept = `select from pg_stat_activity where application_name = 'farebox sealer'
+      and datname = current_database() and backend_start < clock_timestamp() - interval '3 seconds'`
+    await until(async () => (await world.pool.query(kept)).rowCount === 1, { what: 'a session that is kept' })
+    const heir = world.start()
+    await appendEach(world.log, events.slice(20, 40))
+    await sealedThrough(world, 40)
+    stopped.kill('SIGSTOP')
+    await appendEach(world.log, events.slice(40))
+    await sealedThrough(world, 60)
+    assert.equal(heir.problem(), null)
+    stopped.kill('SIGCONT')
+  })
+
+  test('seals the end of the log when it is stopped, unless that takes too long', async (t) => {
+    const world = await sealing(t, { events: 1_000, seconds: 60 })
+    const events = await everyKind()
+    const first = world.start()
+    await appendEach(world.log, events.slice(0, 40))
+    await sealerLeads(world)
+    await first.stop()
+    assert.deepEqual(
+      (await sealsOf(world)).map(({ throughOrdinal }) => throughOrdinal),
+      [40],
+    )
+    // Nothing but a seal came since.
+    const second = world.start()
+    await sealerLeads(world)
+    await second.stop()
+    assert.equal((await sealsOf(world)).length, 1)
+    const held = world.start({ cleared: () => new Promise(() => undefined), lastSealMs: 200 })
+    await appendEach(world.log, events.slice(40))
+    await sealerLeads(world)
+    await held.stop()
+    assert.equal((await sealsOf(world)).length, 1)
+  })
+
+  test('stops with an alarm when the log is not what was sealed', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const events = await everyKind()
+    await appendEach(world.log, events.slice(0, 40))
+    await world.seal()
+    await world.pool.query(
+      `update work.event_digests set digests = set_byte(digests, octet_length(digests) - 1, 0)`,
+    )
+    const sealer = world.start()
+    await appendEach(world.log, events.slice(40))
+    await until(() => sealer.problem(), { timeoutMs: 20_000, what: 'an alarm' })
+    assert.match(sealer.problem() ?? '', /up to ordinal 40 are not those that were sealed/)
+    assert.equal((await sealsOf(world)).length, 1)
+  })
+
+  test('leaves nothing unsealed in the log of a server that SIGTERM stops', async (t) => {
+    const folder = await dataDirectory(t)
+    const env = { ...(await seededDatabase(t, folder)), FAREBOX_SEAL_SECONDS: '3600' }
+    const { stop, baseUrl } = await startFarebox(t, env)
+    const log = await openLog(env.DATABASE_URL)
+    t.after(() => log.close())
+    const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
+    t.after(() => pool.end())
+    await sealerLeads({ pool })
+    const body = { product_id: 'residential-premium', quantity: 1 }
+    const { buyer } = (await readDemoFile(folder))!
+    const { status } = await call(`${baseUrl}/api/v1/orders`, buyer.key, { body })
+    assert.equal(status, 201)
+    const { code, err } = await stop()
+    assert.deepEqual([code, err], [0, ''])
+    const events = await allEvents(log)
+    assert.deepEqual(
+      events
+        .slice((await sealsOf({ log })).at(-1)!.throughOrdinal)
+        .filter(({ stream }) => !isSelfSigned(stream)),
+      [],
+    )
+    assert.ok(events.some(({ type }) => type === 'OrderCompleted'))
+  })
+
+  test('runs in the service, under its key', async (t) => {
+    const { farebox, buyer } = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+    await sealedThrough(farebox.core, 1)
+    const before = (await sealsOf(farebox.core)).length
+    const order = { product_id: 'residential-premium', quantity: 1 }
+    const { status } = await buyer.post('/api/v1/orders', order, { headers: { 'idempotency-key': 'one' } })
+    assert.equal(status, 201)
+    await until(async () => (await sealsOf(farebox.core)).length > before, {
+      timeoutMs: 20_000,
+      what: 'another seal',
+    })
+  })
+})

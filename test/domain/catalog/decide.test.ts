@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createCatalog, orderable, productOfOrder, quotable } from '../../../src/domain/catalog/catalog.ts'
+import { parseCatalog } from '../../../src/domain/catalog/catalog-file.ts'
+import { problemText } from '../../../src/domain/catalog/catalog-rules.ts'
+import { decideImport, decideState, maxCatalogBytes } from '../../../src/domain/catalog/decide.ts'
+import { evolveCatalog } from '../../../src/domain/catalog/fold.ts'
+import { factsOf } from '../../support/decisions.ts'
+import { demoJson, demoText, imported, importedAtMs } from './samples.ts'
+
+const before = imported(demoText)
+const later = importedAtMs + 60_000
+
+const importOver = (file: unknown) => {
+  const parsed = parseCatalog(JSON.stringify(file))
+  assert.ok(parsed.ok, JSON.stringify(parsed))
+  return decideImport(before, parsed.file, later)
+}
+const refusedText = (file: unknown): string => {
+  const decision = importOver(file)
+  assert.ok(decision.outcome === 'refused')
+  return decision.refusal.map(problemText).join('\n')
+}
+
+test('the same catalogue again writes nothing', () => {
+  const { digest, products } = before
+  const again = { outcome: 'decided', events: [], digest, products: products.length }
+  assert.deepEqual(importOver(demoJson()), again)
+})
+
+test('another catalogue replaces the whole, and a state that stays keeps its date', () => {
+  const file = demoJson()
+  file.products[0].tiers[0].unitPriceMicros = 5_400_000
+  file.products[1].state = 'parked'
+  const after = factsOf(importOver(file)).reduce(evolveCatalog, before)
+  assert.notEqual(after.digest, before.digest)
+  assert.equal(after.products[0]!.since, '2026-11-21T02:30:00.000Z')
+  assert.equal(after.products[1]!.since, '2026-11-21T02:31:00.000Z')
+})
+
+test('a product does not vanish', () => {
+  const file = demoJson()
+  file.products.shift()
+  assert.match(
+    refusedText(file),
+    /found "residential-premium"; expected product residential-premium to stay: .* retire it with a successorId/,
+  )
+})
+
+test('a product that nobody ordered may go, and its old ids with it', () => {
+  const file = demoJson()
+  const gone = file.products.find(({ id }: { id: string }) => id === 'ipv4-datacenter')
+  file.products = file.products.filter((product: unknown) => product !== gone)
+  assert.match(refusedText(file), /product ipv4-datacenter to stay: what was ordered never vanishes/)
+  file.products.find(({ id }: { id: string }) => id === 'isp-static').aliases.push(...gone.aliases)
+  const parsed = parseCatalog(JSON.stringify(file))
+  assert.ok(parsed.ok, JSON.stringify(parsed))
+  const without = (never: string) => decideImport(before, parsed.file, later, new Set([never]))
+  assert.equal(factsOf(without('ipv4-datacenter')).length, 1)
+  assert.equal(without('isp-static').outcome, 'refused')
+})
+
+test('an old id does not vanish', () => {
+  const file = demoJson()
+  file.products[0].aliases = []
+  assert.match(refusedText(file), /expected resi-premium to stay: old ids resolve for ever/)
+})
+
+test('an old id names its product for ever: neither another product nor a new one takes it', () => {
+  const moved = demoJson()
+  const aliases = moved.products[0].aliases.splice(0)
+  moved.products[1].aliases = ['resi-new', ...aliases]
+  const at = moved.products[1].aliases.indexOf('resi-premium')
+  const expected =
+    'expected a new id: resi-premium is an old id of residential-premium and names it for ever; ' +
+    'leave it in the aliases of residential-premium'
+  assert.ok(
+    refusedText(moved).split('\n').includes(`products[1].aliases[${at}]: found "resi-premium"; ${expected}`),
+    refusedText(moved),
+  )
+  const promoted = demoJson()
+  promoted.products[0].aliases.splice(promoted.products[0].aliases.indexOf('resi-premium'), 1)
+  const last = promoted.products.push({ ...promoted.products[0], id: 'resi-premium', aliases: [] }) - 1
+  assert.equal(refusedText(promoted), `products[${last}].id: found "resi-premium"; ${expected}`)
+})
+
+test('a product takes new old ids, and one that is retired keeps its own beside its successor', () => {
+  const file = demoJson()
+  const [first, second] = file.products
+  first.aliases.unshift('resi-first')
+  Object.assign(first, { state: 'retired', successorId: second.id })
+  const catalog = createCatalog(factsOf(importOver(file)).reduce(evolveCatalog, before))
+  for (const name of ['resi-first', 'resi-premium', first.id]) {
+    assert.equal(catalog.resolve(name)?.id, first.id)
+    const ordered = productOfOrder(catalog, name)
+    assert.ok(!ordered.ok)
+    assert.equal(ordered.refusal.successorId, second.id)
+  }
+})
+
+test('a product keeps its kind', () => {
+  const file = demoJson()
+  file.products[0].family = 'isp'
+  file.products[1].renewal = 'repurchase'
+  assert.match(refusedText(file), /products\[0\]\.family: found "isp"; expected residential, as it was sold/)
+  assert.match(refusedText(file), /products\[1\]\.renewal: found "repurchase"; expected topup/)
+})
+
+test('a catalogue that does not fit into one append is refused', () => {
+  const file = demoJson()
+  const [first] = file.products
+  for (let n = 0; n < 500; n += 1)
+    file.products.push({ ...first, id: `copy-${n}`, aliases: [], description: 'x'.repeat(2_000) })
+  const text = refusedText(file)
+  assert.match(text, new RegExp(`expected at most ${maxCatalogBytes} bytes`))
+})
+
+test('old ids resolve, products are listed by family and id', () => {
+  const catalog = createCatalog(before)
+  assert.equal(catalog.resolve('resi-premium')?.id, 'residential-premium')
+  assert.equal(catalog.resolve('residential')?.id, 'residential-classic')
+  assert.equal(catalog.resolve('nothing'), undefined)
+  const keys = catalog.products.map(({ family, id }) => `${family} ${id}`)
+  assert.deepEqual(keys, [...keys].sort())
+})
+
+test('a parked product is quotable and not orderable; a retired one neither, and names its successor', () => {
+  const catalog = createCatalog(before)
+  const parked = catalog.resolve('isp-gateway')!
+  const retired = catalog.resolve('residential')!
+  assert.ok(quotable(parked).ok)
+  assert.deepEqual(orderable(parked), {
+    ok: false,
+    refusal: {
+      code: 'product_unavailable',
+      message: 'isp-gateway is parked and cannot be ordered until it is back',
+      successorId: null,
+    },
+  })
+  for (const check of [quotable(retired), orderable(retired), productOfOrder(catalog, 'residential')]) {
+    assert.ok(!check.ok)
+    assert.equal(check.refusal.code, 'product_unavailable')
+    assert.equal(check.refusal.successorId, 'residential-basic')
+  }
+  const unknown = productOfOrder(catalog, 'nothing')
+  assert.ok(!unknown.ok)
+  assert.equal(unknown.refusal.code, 'unknown_product')
+})
+
+test('a product is parked, retired and brought back between imports; the digest stays', () => {
+  const park = decideState(before, { productId: 'isp-static', state: 'parked', successorId: null }, later)
+  const parked = factsOf(park).reduce(evolveCatalog, before)
+  assert.equal(parked.digest, before.digest)
+  const standing = (state: typeof before) => {
+    const product = state.products.find(({ id }) => id === 'isp-static')!
+    return [product.state, product.successorId, product.since]
+  }
+  assert.deepEqual(standing(parked), ['parked', null, '2026-11-21T02:31:00.000Z'])
+  const again = decideState(
+    parked,
+    { productId: 'isp-static', state: 'parked', successorId: null },
+    later + 1,
+  )
+  assert.deepEqual(factsOf(again), [])
+  const retire = { productId: 'isp-static', state: 'retired', successorId: 'ipv4-datacenter' } as const
+  const retired = factsOf(decideState(parked, retire, later + 1)).reduce(evolveCatalog, parked)
+  assert.deepEqual(standing(retired), ['retired', 'ipv4-datacenter', '2026-11-21T02:31:00.001Z'])
+  // The file that was imported last is no news, so a state that was set by hand stays.
+  const parsed = parseCatalog(demoText)
+  assert.ok(parsed.ok)
+  assert.deepEqual(factsOf(decideImport(parked, parsed.file, later)), [])
+})
+
+test('a product that comes back is no longer expected back', () => {
+  const back = decideState(before, { productId: 'isp-gateway', state: 'active', successorId: null }, later)
+  const after = factsOf(back).reduce(evolveCatalog, before)
+  assert.equal(after.products.find(({ id }) => id === 'isp-gateway')!.parkedUntil, null)
+})
+
+for (const [name, change, expected] of [
+  ['an unknown product', { productId: 'x', state: 'parked', successorId: null }, /the id of a product/],
+  [
+    'a retirement without a successor',
+    { productId: 'isp-static', state: 'retired', successorId: null },
+    /the product to buy instead/,
+  ],
+  [
+    'a retirement in favour of itself',
+    { productId: 'isp-static', state: 'retired', successorId: 'isp-static' },
+    /does not lead back/,
+  ],
+  [
+    'a retirement that leads back through another',
+    { productId: 'residential-basic', state: 'retired', successorId: 'residential-classic' },
+    /does not lead back/,
+  ],
+  [
+    'a successor of a parked product',
+    { productId: 'isp-static', state: 'parked', successorId: 'ipv4-datacenter' },
+    /only a retired product has one/,
+  ],
+] as const)
+  test(`a change of state is refused: ${name}`, () => {
+    const decision = decideState(before, change, later)
+    assert.ok(decision.outcome === 'refused')
+    assert.match(decision.refusal.map(problemText).join(), expected)
+  })

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type pg from 'pg'
+import { storeKey } from '../../../src/features/accounts/account-vault.ts'
+import { generateKey, hashKey } from '../../../src/features/accounts/api-key.ts'
+import { createDirectory, type DirectoryOptions } from '../../../src/features/accounts/authenticate.ts'
+import type { KeyId } from '../../../src/kernel/ids.ts'
+import { until } from '../../support/until.ts'
+import { buyer, cause, projectedWorld } from './world.ts'
+
+/** Where requests come from, and what most tests are not about. */
+const from = '203.0.113.7'
+const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
+
+/** A directory whose queries are counted and whose clock stands still until it is moved. */
+const counted = (
+  world: Pick<DirectoryOptions, 'pool' | 'log' | 'reached' | 'watch'>,
+  over: Partial<DirectoryOptions> = {},
+) => {
+  const state = { queries: 0, nowMs: 1_000 }
+  const pool = new Proxy(world.pool, {
+    get(target, name, receiver) {
+      const value = Reflect.get(target, name, receiver)
+      if (name !== 'query') return value
+      return (...args: Parameters<pg.Pool['query']>) => {
+        state.queries += 1
+        return value.apply(target, args)
+      }
+    },
+  })
+  const directory = createDirectory({ ...aside, ...world, pool, monotonicMs: () => state.nowMs, ...over })
+  return { directory, state }
+}
+
+test('a key tells its account, scopes, cap and address', async (t) => {
+  const world = await projectedWorld(t)
+  const { accountId, keyId, key } = await buyer(world, {
+    email: 'ann@example.com',
+    dailyCapCents: 500,
+    reseller: true,
+  })
+  assert.deepEqual(await createDirectory({ ...aside, ...world }).byKey(key, from), {
+    accountId,
+    keyId,
+    capKeyId: keyId,
+    scopes: ['buy'],
+    dailyCapCents: 500,
+    reseller: true,
+    blocked: false,
+    email: 'ann@example.com',
+  })
+})
+
+test('a key works at once after it was issued, though the read models lag', async (t) => {
+  const world = await projectedWorld(t)
+  const { directory } = counted(world)
+  await world.projections.pause()
+  const { key } = await buyer(world)
+  const asked = directory.byKey(key, from)
+  world.projections.resume()
+  assert.notEqual(await asked, null)
+})
+
+test('while the read models cannot catch up, a valid key is asked to come back and never told that it is unknown', async (t) => {
+  const world = await projectedWorld(t)
+  const { directory } = counted({ ...world, reached: async () => false })
+  await world.projections.pause()
+  const { key } = await buyer(world)
+  await assert.rejects(directory.byKey(key, from), { name: 'ReadsBehind' })
+})
+
+test('a key with a typo and any other text cost no query', async (t) => {
+  const world = await projectedWorld(t)
+  const { directory, state } = counted(world)
+  const key = generateKey()
+  for (const text of ['', 'x', `${key}x`, key.slice(0, -1) + (key.endsWith('0') ? '1' : '0'), 'fbx_'])
+    assert.equal(await directory.byKey(text, from), null)
+  assert.equal(state.queries, 0)
+})
+
+test('a busy key costs no query while nothing is told, and requests that come at once share one', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  const watch = { ...world.watch, version: () => 1 }
+  const { directory, state } = counted({ ...world, watch })
+  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key, from)))
+  assert.equal(state.queries, 1)
+  state.nowMs += 9_999
+  await directory.byKey(key, from)
+  assert.equal(state.queries, 1)
+  state.nowMs += 1
+  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key, from)))
+  assert.equal(state.queries, 2)
+})
+
+test('a key is asked for again as soon as a change of accounts and keys is told', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  let version = 1
+  const { directory, state } = counted({ ...world, watch: { ...world.watch, version: () => version } })
+  await directory.byKey(key, from)
+  version = 2
+  await directory.byKey(key, from)
+  await directory.byKey(key, from)
+  assert.equal(state.queries, 2)
+})
+
+test('while changes may be missed a key is asked for again after half a second', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  const { directory, state } = counted({ ...world, watch: { ...world.watch, version: () => null } })
+  await directory.byKey(key, from)
+  state.nowMs += 499
+  await directory.byKey(key, from)
+  assert.equal(state.queries, 1)
+  state.nowMs += 1
+  await directory.byKey(key, from)
+  assert.equal(state.queries, 2)
+})
+
+test('a revoked key and a block act as soon as the read models know them', async (t) => {
+  const world = await projectedWorld(t)
+  const { accountId, keyId, key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  const { directory } = counted(world)
+  assert.equal((await directory.byKey(key, from))!.blocked, false)
+  await world.elsewhere.accounts.block(accountId, 'fraud', cause)
+  await until(() => world.projections.caughtUp())
+  assert.equal((await directory.byKey(key, from))!.blocked, true)
+  await world.elsewhere.accounts.revokeKey(keyId, cause)
+  await until(() => world.projections.caughtUp())
+  assert.equal(await directory.byKey(key, from), null)
+})
+
+test('on the real clock a revocation in another process acts by itself', async (t) => {
+  const world = await projectedWorld(t)
+  const { keyId, key } = await buyer(world)
+  const directory = createDirectory({ ...aside, ...world })
+  assert.notEqual(await directory.byKey(key, from), null)
+  await world.elsewhere.accounts.revokeKey(keyId, cause)
+  await until(async () => (await directory.byKey(key, from)) === null)
+})
+
+test('a key that another process rolled ends here with its overlap, and its follower works', async (t) => {
+  const world = await projectedWorld(t)
+  const { keyId, key } = await buyer(world)
+  const directory = createDirectory({ ...aside, ...world })
+  assert.notEqual(await directory.byKey(key, from), null)
+  const rolled = await world.elsewhere.accounts.rollKey({ keyId, overlapMs: 0 }, cause)
+  assert.equal(rolled.outcome, 'done')
+  await until(async () => (await directory.byKey(key, from)) === null)
+  const next = rolled.outcome === 'done' ? await directory.byKey(rolled.key, from) : null
+  assert.equal(next?.capKeyId, keyId)
+})
+
+test('a hash whose KeyIssued never came is no key', async (t) => {
+  const world = await projectedWorld(t)
+  const { accountId } = await buyer(world)
+  const key = generateKey()
+  await storeKey(world.pool, { hash: hashKey(key), keyId: 'key_orphan' as KeyId, accountId })
+  assert.equal(await createDirectory({ ...aside, ...world }).byKey(key, from), null)
+})
+
+test('an unknown key is asked for again after a tenth of a second, and not before', async (t) => {
+  const world = await projectedWorld(t)
+  const { directory, state } = counted(world)
+  const key = generateKey()
+  assert.equal(await directory.byKey(key, from), null)
+  const { queries } = state
+  state.nowMs += 99
+  assert.equal(await directory.byKey(key, from), null)
+  assert.equal(state.queries, queries)
+  state.nowMs += 1
+  assert.equal(await directory.byKey(key, from), null)
+  assert.ok(state.queries > queries)
+})
+
+test('a failed look-up is told to who asked, and the next one asks again', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  let broken = true
+  const pool = new Proxy(world.pool, {
+    get: (target, name, receiver) =>
+      name === 'query' && broken
+        ? () => Promise.reject(new Error('no connection'))
+        : Reflect.get(target, name, receiver),
+  })
+  const directory = createDirectory({ ...aside, ...world, pool })
+  await assert.rejects(directory.byKey(key, from), /no connection/)
+  broken = false
+  assert.notEqual(await directory.byKey(key, from), null)
+})
+
+test('a key that expires works to its last millisecond and no longer, also while it is kept', async (t) => {
+  const world = await projectedWorld(t)
+  const expiresAtMs = Date.now() + 3_600_000
+  const { key } = await buyer(world, { expiresAtMs })
+  await until(() => world.projections.caughtUp())
+  let nowMs = expiresAtMs - 1
+  const { directory, state } = counted(world, { clock: () => nowMs })
+  // Once no group of read models moves any more, an answer is kept.
+  const queries = await until(async () => {
+    const before = state.queries
+    assert.notEqual(await directory.byKey(key, from), null)
+    return state.queries === before && before
+  })
+  nowMs = expiresAtMs
+  assert.equal(await directory.byKey(key, from), null)
+  assert.equal(state.queries, queries, 'it was kept')
+})
+
+test('while the clock of the process is wrong, nobody is told that a key has expired or not', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world, { expiresAtMs: Date.now() + 3_600_000 })
+  await until(() => world.projections.caughtUp())
+  const { directory } = counted(world, { clockProblem: () => 'the clock is behind the log' })
+  await assert.rejects(directory.byKey(key, from), { code: 'overloaded' })
+})
+
+test('a key with networks works from those alone, and only what it lets in counts as a use', async (t) => {
+  const world = await projectedWorld(t)
+  const networks = ['203.0.113.0/24', '2001:db8::/32', '198.51.100.9']
+  const { key, keyId } = await buyer(world, { networks })
+  await until(() => world.projections.caughtUp())
+  const uses: string[] = []
+  const { directory } = counted(world, { onUse: (used) => uses.push(used) })
+  for (const address of ['203.0.113.255', '2001:db8:ffff::1', '198.51.100.9'])
+    assert.equal((await directory.byKey(key, address))?.keyId, keyId, address)
+  for (const address of ['203.0.114.0', '2001:db9::1', '198.51.100.8', '::1', ''])
+    assert.equal(await directory.byKey(key, address), null, address)
+  assert.deepEqual(uses, [keyId, keyId, keyId])
+})
+
+test('read tables of an older version are waited for', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  await world.pool.query('alter table read.keys drop column networks')
+  const { directory } = counted({ ...world, reached: async () => false })
+  await assert.rejects(directory.byKey(key, from), { name: 'ReadsBehind' })
+})

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { allMigrations } from '../../../src/app/migrations.ts'
+import { createCustomerIds, createCustomers } from '../../../src/features/accounts/customer-service.ts'
+import { changeCustomer, findCustomer, listCustomers } from '../../../src/features/accounts/customer-vault.ts'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import { migrate } from '../../../src/platform/postgres/migrate.ts'
+import { masterKey } from '../../../src/platform/vault/keys.ts'
+import { testDatabase } from '../../support/postgres.ts'
+
+const [one, two] = ['acc_one' as AccountId, 'acc_two' as AccountId]
+
+test('the same own id is always the same customer of a reseller, and nobody finds it out without the key', () => {
+  const master = masterKey(randomBytes(32))
+  const idOf = createCustomerIds(master)
+  assert.match(idOf(one, 'alice'), /^cus_[0-9a-f]{32}$/)
+  assert.equal(createCustomerIds(master)(one, 'alice'), idOf(one, 'alice'))
+  assert.notEqual(idOf(two, 'alice'), idOf(one, 'alice'))
+  assert.notEqual(idOf(one, 'Alice'), idOf(one, 'alice'))
+  assert.notEqual(createCustomerIds(masterKey(randomBytes(32)))(one, 'alice'), idOf(one, 'alice'))
+})
+
+test('the first use makes the relation, from many places at once, and only its reseller sees it', async (t) => {
+  const { pool } = await testDatabase(t)
+  await migrate(pool, allMigrations)
+  const master = masterKey(randomBytes(32))
+  const processes = [createCustomers({ pool, master }), createCustomers({ pool, master })]
+  const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => processes[n % 2]!.ensure(one, 'alice')))
+  assert.equal(new Set(ids).size, 1)
+  const id = ids[0]!
+  await processes[0]!.ensure(two, 'alice')
+  const mine = await listCustomers(pool, one, { limit: 10, offset: 0 })
+  assert.deepEqual([mine.total, mine.customers.map(({ ref }) => ref)], [1, ['alice']])
+  assert.equal(await findCustomer(pool, two, id), null)
+  assert.equal(await changeCustomer(pool, two, id, { label: 'mine now' }), null)
+  const changed = await changeCustomer(pool, one, id, { label: 'Alice', chatId: '-100200' })
+  assert.deepEqual([changed?.label, changed?.chatId], ['Alice', '-100200'])
+  const cleared = await changeCustomer(pool, one, id, { chatId: null })
+  assert.deepEqual([cleared?.label, cleared?.chatId], ['Alice', null])
+})

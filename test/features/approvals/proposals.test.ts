@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { registerProposals } from '../../../src/features/approvals/commands.ts'
+import { registerWallet } from '../../../src/features/wallet/commands.ts'
+import { limitAlone } from '../../support/four-eyes.ts'
+import { registerOrders } from '../../support/register-orders.ts'
+import { until } from '../../support/until.ts'
+import { openTown } from '../orders/store.ts'
+import { deskOf } from '../resellers/desk.ts'
+
+test('at the command line large credits and refunds are proposed by one name and approved by another', async (t) => {
+  const town = await openTown(t)
+  const { core } = town.farebox
+  await limitAlone(core.log, 100)
+  const rooms = [registerWallet, registerOrders, registerProposals]
+  const [alice, bob] = ['alice', 'bob'].map((name) => deskOf(core, rooms, { kind: 'operator', name })) as [
+    ReturnType<typeof deskOf>,
+    ReturnType<typeof deskOf>,
+  ]
+  const { accountId } = town.demo.buyer
+  const credit = (cents: number, reference: string) =>
+    alice('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference)
+  const balance = async () =>
+    (await town.client.get('/api/v1/wallet', { key: town.demo.buyer.key })).body.balanceCents
+  const before = await balance()
+
+  assert.equal((await credit(100, 'small')).code, 0)
+  const proposed = await credit(101, 'large')
+  assert.deepEqual([proposed.code, proposed.json.code], [1, 'approval_needed'])
+  const { proposalId } = proposed.json
+  assert.equal((await credit(101, 'large')).json.proposalId, proposalId)
+  assert.equal((await credit(102, 'large')).json.code, 'other_proposed')
+  assert.equal(await balance(), before + 100)
+
+  const listed = await until(
+    async () => {
+      const { json } = await bob('proposals', 'list')
+      return json?.proposals?.length === 1 && json.proposals[0]
+    },
+    { timeoutMs: 20_000, what: 'the proposal in the read tables' },
+  )
+  assert.equal(listed.proposalId, proposalId)
+  assert.deepEqual(
+    [listed.status, listed.proposedBy, listed.accountId, listed.what.amountMicros],
+    ['open', 'operator:alice', accountId, 1_010_000],
+  )
+  assert.equal((await alice('proposals', 'approve', proposalId)).json.code, 'own_proposal')
+  assert.equal((await bob('proposals', 'withdraw', proposalId)).json.code, 'not_own_proposal')
+  const approved = await bob('proposals', 'approve', proposalId)
+  assert.deepEqual([approved.code, approved.json.amountCents], [0, 101])
+  assert.equal((await bob('proposals', 'approve', proposalId)).json.code, 'already_applied')
+  assert.equal(await balance(), before + 201)
+
+  const order = await town.order(
+    { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
+    'one',
+  )
+  assert.equal(order.status, 201, JSON.stringify(order.body))
+  const { orderId } = order.body
+  const refund = (...more: readonly string[]) => alice('orders', 'refund', '--order', orderId, ...more)
+  assert.match((await refund()).json.error, /give a reference/)
+  const waits = await refund('--reference', 'ticket 1')
+  assert.equal(waits.json.code, 'approval_needed', waits.err)
+  // What was proposed is not what is left any more: it is to be proposed anew.
+  assert.equal((await refund('--reference', 'ticket 2', '--cents', '100')).code, 0)
+  const outdated = await bob('proposals', 'approve', waits.json.proposalId)
+  assert.equal(outdated.json.code, 'proposal_outdated')
+  assert.equal((await bob('proposals', 'decline', waits.json.proposalId, '--note', 'anew')).code, 0)
+  const anew = await refund('--reference', 'ticket 1')
+  assert.deepEqual([anew.json.code, anew.json.proposalId], ['approval_needed', waits.json.proposalId])
+  const done = await bob('proposals', 'approve', anew.json.proposalId)
+  assert.deepEqual([done.code, done.json.refundCents], [0, order.body.amountCents - 100])
+  assert.equal((await bob('proposals', 'show', anew.json.proposalId)).code, 0)
+
+  const off = await alice('four-eyes', 'set', 'off')
+  assert.equal(off.json.code, 'approval_needed')
+  assert.equal((await bob('proposals', 'approve', off.json.proposalId)).code, 0)
+  const { limitCents, next } = (await alice('four-eyes', 'show')).json
+  assert.deepEqual([limitCents, next.limitCents], [100, null])
+  await town.sound()
+})

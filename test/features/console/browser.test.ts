@@ -1,0 +1,550 @@
+import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { verificationsAfter } from '../../../src/audit/verification-runs.ts'
+import { launchBrowser, openPage, pictureOf, type Visit } from '../../support/browser.ts'
+import {
+  consoleOrigin,
+  freshAccount,
+  hiddenField,
+  letterTo,
+  linkIn,
+  printedLink,
+  sendBatch,
+  signedIn,
+  staffBrowser,
+} from '../../support/console.ts'
+import { limitAlone } from '../../support/four-eyes.ts'
+import { operate } from '../../support/operator.ts'
+import { type Service, startService } from '../../support/service.ts'
+import { record } from '../free-list/support/recorded.ts'
+import { cause, shopsOf } from '../resellers/shop.ts'
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A folder for pictures of each page, to be looked at. */
+const pictures = process.env.FAREBOX_TEST_PICTURES
+if (pictures) mkdirSync(pictures, { recursive: true })
+
+type Found = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
+
+/** What axe finds wrong with a page as it stands, by WCAG 2.2 AA. The policy of the page keeps scripts of others out. */
+const violations = async (page: Page): Promise<readonly string[]> => {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Page.setBypassCSP', { enabled: true })
+  await page.reload()
+  await page.evaluate(axe)
+  const found = (await page.evaluate(
+    `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations)`,
+  )) as readonly Found[]
+  await session.send('Page.setBypassCSP', { enabled: false })
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}
+
+const signIn = async (service: Service, { page }: Visit, subjectId: string): Promise<void> => {
+  await page.goto(`${consoleOrigin(service)}${await printedLink(service, subjectId)}`)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** A world with something on every page. */
+const filledAccount = async (service: Service) => {
+  const account = await freshAccount(service, 'nora@example.com', { cents: 50_000 })
+  const order = (body: object, key: string) =>
+    service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
+  const plan = await order({ product_id: 'residential-premium', quantity: 5 }, 'one')
+  const isp = { country: 'USA', period_days: 30 }
+  const rented = await order({ product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, 'two')
+  await order({ product_id: 'residential-premium', quantity: 2, method: 'card' }, 'three')
+  await operate(
+    ['notices', 'publish', '--kind', 'INFO', '--title', 'Maintenance', '--body', 'Ten minutes.'],
+    service.env,
+  )
+  const hook = await service.buyer.post(
+    '/api/v1/webhooks',
+    { url: 'https://example.com/hooks' },
+    { key: account.key },
+  )
+  const subscribed = await service.buyer.post(
+    '/api/v1/subscriptions',
+    { product_id: 'residential-premium', quantity: 2, interval: 'month' },
+    { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
+  )
+  await record(service.farebox.core.pool, [{ ip: '8.8.8.8', port: 3128 }])
+  return {
+    ...account,
+    orderId: plan.body.orderId as string,
+    planId: plan.body.planId as string,
+    proxyId: rented.body.proxyIds[0] as string,
+    rentedId: rented.body.orderId as string,
+    webhookId: hook.body.id as string,
+    subscriptionId: subscribed.body.subscriptionId as string,
+    batchId: await sendBatch(service, account.accountId, [{ subreddit: 'node' }, { subreddit: 'news' }]),
+  }
+}
+
+type Filled = Awaited<ReturnType<typeof filledAccount>>
+
+const pathsOf = ({
+  orderId,
+  planId,
+  proxyId,
+  rentedId,
+  webhookId,
+  subscriptionId,
+  batchId,
+}: Filled): readonly string[] => [
+  '/console',
+  '/console/orders',
+  `/console/orders/${orderId}`,
+  '/console/plans',
+  `/console/plans/${planId}`,
+  `/console/plans/${planId}/lines?country=us`,
+  `/console/plans/${planId}/whitelist`,
+  `/console/plans/${planId}/top-up?quantity=3`,
+  '/console/catalogue',
+  '/console/catalogue/residential-premium',
+  '/console/catalogue/mobile-dedicated?quantity=2',
+  '/console/top-up',
+  '/console/addresses',
+  `/console/addresses/${proxyId}`,
+  `/console/addresses/${proxyId}/replace`,
+  `/console/orders/${rentedId}/extend`,
+  '/console/subscriptions',
+  `/console/subscriptions/${subscriptionId}`,
+  '/console/transactions',
+  '/console/keys',
+  '/console/keys/new',
+  '/console/scrapers',
+  '/console/scrapers/reddit/subreddit',
+  '/console/scrapers/usage',
+  '/console/scrapers/batches',
+  `/console/scrapers/batches/${batchId}`,
+  '/console/webhooks',
+  '/console/webhooks/new',
+  `/console/webhooks/${webhookId}`,
+  '/console/notices',
+  '/',
+  '/status',
+  '/prices',
+  '/prices/residential-premium',
+  '/prices/mobile-dedicated',
+  '/free-proxies',
+  '/networks',
+  '/networks/AS15169',
+  '/ip-lookup?ip=8.8.8.8',
+  '/proxy-checker',
+  '/console/sessions',
+  '/console/passkeys',
+  '/console/times',
+  '/console/sign-in/sent',
+]
+
+/** Pages of staff, about the same account. */
+const staffPathsOf = ({
+  accountId,
+  orderId,
+  runId,
+  proposal,
+}: {
+  readonly accountId: string
+  readonly orderId: string
+  /** Of a verification. */
+  readonly runId: string
+  /** The page of one. */
+  readonly proposal: string
+}): readonly string[] => [
+  '/console/finance/money',
+  '/console/finance/balance',
+  '/console/finance/balance?from=2020-01-01&depth=1',
+  `/console/finance/account?name=${accountId}`,
+  '/console/finance/account?name=nothing',
+  '/console/finance/periods',
+  `/console/finance/periods/${new Date().toISOString().slice(0, 7)}/close`,
+  '/console/finance/replay',
+  '/console/finance/verifications',
+  `/console/finance/verifications/${runId}`,
+  '/console/finance/exports?format=beancount&to=never',
+  `/console/finance/account?name=${accountId}&to=2020-01-01`,
+  '/console/finance/seals',
+  '/console/operator/search?q=nothing',
+  '/console/operator/accounts',
+  `/console/operator/accounts/${accountId}`,
+  `/console/operator/accounts/${accountId}/block`,
+  `/console/operator/accounts/${accountId}/credit`,
+  `/console/operator/orders/${orderId}`,
+  `/console/operator/orders/${orderId}/refund`,
+  `/console/trail/${orderId}`,
+  '/console/operator/catalogue',
+  '/console/operator/stock',
+  '/console/operator/stock/add',
+  '/console/operator/exits',
+  '/console/operator/gateways',
+  '/console/operator/gateways/sandbox-stripe',
+  '/console/operator/proposals',
+  proposal,
+  `${proposal}/approve`,
+  `${proposal}/close`,
+  '/console/operator/notices',
+  '/console/operator/notices/new',
+  '/console/operator/queues',
+  '/console/operator/queues/webhooks',
+  '/console/operator/projections',
+  '/console/operator/projections/hot',
+  '/console/operator/settings',
+]
+
+const resellerPathsOf = ({ customerId }: { readonly customerId: string }): readonly string[] => [
+  '/console/reseller/margins',
+  '/console/reseller/customers',
+  `/console/reseller/customers/${customerId}`,
+  '/console/reseller/statement',
+  '/console/reseller/terms',
+  '/console/reseller/shop',
+  '/console/reseller/gateways',
+  '/console/reseller/gateways/card',
+  '/console/reseller/gateways/crypto/set/btcpay',
+]
+
+/** A reseller who sold something and took a part of it back. */
+const filledReseller = async (service: Service) => {
+  const shops = shopsOf(service)
+  const shop = await shops.open(500_000)
+  const customerId = await shop.credit('alice-17', 50_000)
+  await shop.credit('bob', 20_000)
+  await shop.order('alice-17', { product_id: 'residential-premium', quantity: 3 })
+  const { body } = await shop.order('bob', { product_id: 'residential-premium', quantity: 2 })
+  await shops.refund(body.orderId)
+  await shops.resellers.setGateway(shop.accountId, 'card', { provider: 'stripe', sandbox: true }, cause)
+  return { customerId, ...(await signedIn(service, shop.accountId)) }
+}
+
+/** A credit that waits for a second person, as its page. From then on nobody moves more than $100 alone. */
+const proposedCredit = async (service: Service, accountId: string): Promise<string> => {
+  await limitAlone(service.farebox.core.log, 10_000)
+  const other = await staffBrowser(service, ['operator'])
+  const path = `/console/operator/accounts/${accountId}/credit`
+  const form = hiddenField(await other.get(path), 'form')
+  const { to } = await other.post(path, { form, amount: '250', reference: 'goodwill of November' })
+  assert.match(to ?? '', /^\/console\/operator\/proposals\/prp_/)
+  return to!
+}
+
+/** A name of a file for the picture of a page. */
+const pictureName = (path: string): string =>
+  path
+    .replaceAll(/[a-z]{3}_[0-9a-f]{32}/g, 'one')
+    .slice(1)
+    .replaceAll(/[^a-z0-9]+/g, '-')
+
+const looks: readonly { readonly name: string; readonly options: BrowserContextOptions }[] = [
+  { name: 'light-wide', options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
+  { name: 'dark-phone', options: { colorScheme: 'dark', viewport: { width: 360, height: 740 } } },
+]
+
+test('the console in a browser', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const browser: Browser = await launchBrowser(t)
+  const account = await filledAccount(service)
+  const staff = await staffBrowser(service, ['finance', 'operator'])
+  const reseller = await filledReseller(service)
+  for (const command of ['seal', 'verify'])
+    assert.equal((await operate(['ledger', command], service.env)).code, 0)
+  const [verified] = await verificationsAfter(service.farebox.core.pool, { after: null, limit: 1 })
+  const runId = verified?.runId ?? ''
+  const proposal = await proposedCredit(service, account.accountId)
+  const origin = consoleOrigin(service)
+  const become = async (
+    { context }: Visit,
+    person: { readonly cookies: ReadonlyMap<string, string> },
+  ): Promise<void> => {
+    await context.clearCookies()
+    await context.addCookies(
+      [...person.cookies].map(([cookie, value]) => ({
+        name: cookie,
+        value,
+        domain: 'localhost',
+        path: '/',
+        secure: true,
+      })),
+    )
+  }
+
+  for (const { name, options } of looks)
+    await t.test(`every page is as it should be: ${name}`, async () => {
+      const visit = await openPage(browser, options)
+      const { page, context, complaints } = visit
+      await page.goto(`${origin}/console/sign-in`)
+      assert.deepEqual(await violations(page), [])
+      if (pictures) await writeFile(join(pictures, `sign-in-${name}.png`), await pictureOf(page))
+      await signIn(service, visit, account.accountId)
+      const see = async (paths: readonly string[]): Promise<void> => {
+        for (const path of paths) {
+          await page.goto(`${origin}${path}`)
+          assert.deepEqual(await violations(page), [], path)
+          const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+          assert.ok(Number(wide) <= 0, `${path} is ${wide} px wider than the window`)
+          if (pictures)
+            await writeFile(join(pictures, `${pictureName(path)}-${name}.png`), await pictureOf(page))
+        }
+      }
+      await see(pathsOf(account))
+      await become(visit, reseller)
+      await see(resellerPathsOf(reseller))
+      await become(visit, staff)
+      await see(staffPathsOf({ ...account, runId, proposal }))
+      assert.deepEqual(complaints, [])
+      await context.close()
+    })
+
+  await t.test('a quote follows what is typed, and what is bought is what it says', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    await signIn(service, visit, account.accountId)
+    await page.goto(`${origin}/console/catalogue/isp-static?quantity=1`)
+    const price = page.locator('#live-quote .figure')
+    const first = await price.textContent()
+    await page.getByLabel('Quantity').fill('3')
+    await page.getByText('3 IP,').waitFor()
+    assert.notEqual(await price.textContent(), first)
+    await page.getByLabel('Country').selectOption('DEU')
+    await page.locator('#live-quote').getByText('Germany').waitFor()
+    const quoted = (await price.textContent()) ?? ''
+    await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
+    await page.getByText('Ordered.').waitFor()
+    await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
+
+  await t.test('without script a customer signs in by mail, makes a key and sees it once', async () => {
+    const visit = await openPage(browser, { javaScriptEnabled: false })
+    const { page, context } = visit
+    await page.goto(`${origin}/console/keys`)
+    assert.match(page.url(), /\/console\/sign-in\?to=/)
+    await page.getByLabel('E-mail').fill(account.email)
+    await page.getByRole('button', { name: 'Send me a link' }).click()
+    await page.goto(`${origin}${linkIn(await letterTo(service, account.email))}`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await page.getByRole('link', { name: 'Make a key' }).click()
+    await page.getByLabel('Daily cap, USD').fill('fifty')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    assert.equal(await page.getByLabel('Daily cap, USD').inputValue(), 'fifty')
+    await page.getByLabel('Daily cap, USD').fill('50.25')
+    await page.getByLabel('What it is for').fill('<b>shop</b>')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const key = (await page.locator('.secret').textContent()) ?? ''
+    const me = await service.buyer.get('/api/v1/me', { key })
+    assert.equal(me.body.dailySpendCapCents, 5025)
+    await page.goto(`${origin}/console/keys`)
+    assert.equal((await page.content()).includes(key), false)
+    assert.equal(await page.getByRole('link', { name: '<b>shop</b>' }).count(), 1)
+    await context.close()
+  })
+
+  await t.test('without script every page shows what it is for, and every button is of a form', async () => {
+    const visit = await openPage(browser, { javaScriptEnabled: false })
+    const { page, context } = visit
+    const see = async (paths: readonly string[]): Promise<void> => {
+      for (const path of paths) {
+        const answer = await page.goto(`${origin}${path}`, { waitUntil: 'domcontentloaded' })
+        assert.equal(answer?.status(), 200, path)
+        assert.equal(new URL(page.url()).pathname, path.split('?')[0], path)
+        const title = await page.locator('main h1').innerText()
+        const content = await page.locator('main').innerText()
+        assert.ok(content.length > title.length + 20, `${path}: ${content}`)
+        assert.equal(await page.locator('main button:visible:not(form button)').count(), 0, path)
+        assert.equal(await page.locator('main [aria-busy]:visible').count(), 0, path)
+      }
+    }
+    await signIn(service, visit, account.accountId)
+    await see(pathsOf(account))
+    await become(visit, reseller)
+    await see(resellerPathsOf(reseller))
+    await become(visit, staff)
+    await see(staffPathsOf({ ...account, runId, proposal }))
+    await context.close()
+  })
+
+  await t.test(
+    'without script somebody orders, names a plan and tops up, and is told what is wrong',
+    async () => {
+      const visit = await openPage(browser, { javaScriptEnabled: false })
+      const { page, context } = visit
+      await signIn(service, visit, account.accountId)
+      await page.goto(`${origin}/console/catalogue/residential-premium`)
+      await page.getByLabel('Quantity').fill('4')
+      await page.getByRole('button', { name: 'Quote' }).click()
+      const quoted = (await page.locator('#live-quote .figure').textContent()) ?? ''
+      await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
+      await page.getByText('Ordered.').waitFor()
+      await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
+      await page.goto(`${origin}/console/plans/${account.planId}`)
+      await page.getByLabel('What you call it').fill('<i>acme</i>')
+      await page.getByRole('button', { name: 'Set the label' }).click()
+      assert.equal(await page.getByLabel('What you call it').inputValue(), '<i>acme</i>')
+      await page.goto(`${origin}/console/plans`)
+      await page.getByText('<i>acme</i>').waitFor()
+      await page.goto(`${origin}/console/top-up`)
+      await page.getByLabel('Amount, USD').fill('a lot')
+      await page.getByRole('button', { name: 'Make the invoice' }).click()
+      assert.equal(await page.getByLabel('Amount, USD').inputValue(), 'a lot')
+      await page.getByLabel('Amount, USD').fill('25.50')
+      await page.getByRole('button', { name: 'Make the invoice' }).click()
+      await page.getByRole('link', { name: 'Pay $25.50' }).waitFor()
+      assert.match(page.url(), /\/console\/deposits\/dep_[0-9a-f]{32}$/)
+      await context.close()
+    },
+  )
+
+  await t.test('a page follows by itself the work that it began', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    await become(visit, staff)
+    // The page says at first that something runs, as it does while a long one does; what comes later, it fetches.
+    await page.route('**/console/finance/replay', async (route) => {
+      const answer = await route.fetch()
+      const asked = route.request().resourceType() === 'document'
+      const body = (await answer.text()).replace('id="replays" data-live', 'id="replays" data-live data-runs')
+      await route.fulfill({ response: answer, ...(asked && { body }) })
+    })
+    await page.goto(`${origin}/console/finance/replay`)
+    const form = hiddenField(await staff.get('/console/finance/replay'), 'form')
+    assert.equal((await staff.post('/console/finance/replay', { form })).status, 303)
+    await page.locator('#replays').getByText('the same').waitFor()
+    await page.locator('#replays:not([data-runs])').waitFor()
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
+
+  await t.test('the proxy checker shows results as they come, escaped, and what was refused', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
+    const told = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
+    const dead = { ...told, alive: false, detail: '<b>nothing listens there</b>', exit_ip: null, asn: null }
+    const events = [
+      ['result', { index: 1, proxy: '8.8.4.4:80', ...dead }],
+      ['result', { index: 0, proxy: '8.8.8.8:3128', ...told }],
+      ['summary', {}],
+    ] as const
+    const asked: string[] = []
+    await page.route('**/api/proxy-check', async (route) => {
+      asked.push(route.request().postData() ?? '')
+      if (asked.length === 1)
+        await route.fulfill({
+          contentType: 'text/event-stream',
+          body: events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
+        })
+      else await route.fulfill({ status: 429, json: { error: 'as many checks of yours run as may' } })
+    })
+    await page.goto(`${origin}/proxy-checker`)
+    await page.getByLabel('Proxies').fill('8.8.8.8:3128\n 8.8.4.4:80')
+    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByText('2 of 2 checked, 1 works').waitFor()
+    assert.equal(asked[0], JSON.stringify({ proxies: ['8.8.8.8:3128', '8.8.4.4:80'] }))
+    await page.getByText('<b>nothing listens there</b>').waitFor()
+    assert.equal(
+      await page.getByRole('link', { name: 'AS15169', exact: true }).getAttribute('href'),
+      '/networks/AS15169',
+    )
+    if (pictures) await writeFile(join(pictures, 'proxy-checker-live.png'), await pictureOf(page))
+    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByText('as many checks of yours run as may').waitFor()
+    assert.deepEqual(
+      complaints.filter((text) => !text.includes('429')),
+      [],
+    )
+    await context.close()
+  })
+
+  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an act', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    const session = await context.newCDPSession(page)
+    await session.send('WebAuthn.enable')
+    await session.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    })
+    await signIn(service, visit, account.accountId)
+    await page.goto(`${origin}/console/passkeys`)
+    await page.getByLabel('What you call it').fill('laptop')
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByText('The passkey is added.').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.goto(`${origin}/console/sign-in?to=/console/plans`)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.waitForURL(`${origin}/console/plans`)
+    // The sign-in is old by now: the act asks for the passkey again.
+    await service.farebox.core.pool.query(
+      `update vault.console_sessions set confirmed_until = now() - interval '1 day' where subject_id = $1`,
+      [account.accountId],
+    )
+    await page.goto(`${origin}/console/keys/new`)
+    assert.match(page.url(), /\/console\/confirm\?/)
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
+    await page.waitForURL(`${origin}/console/keys/new`)
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
+
+  await t.test(
+    'staff registers a passkey by a link of the command line, and looks at an account',
+    async () => {
+      const granted = await operate(
+        ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],
+        service.env,
+      )
+      const { url } = JSON.parse(granted.out) as { url: string }
+      const { page, context, complaints } = await openPage(browser)
+      const session = await context.newCDPSession(page)
+      await session.send('WebAuthn.enable')
+      await session.send('WebAuthn.addVirtualAuthenticator', {
+        options: {
+          protocol: 'ctap2',
+          transport: 'usb',
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: true,
+        },
+      })
+      await page.goto(url)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.waitForURL(`${origin}/console/passkeys`)
+      await page.getByRole('button', { name: 'Add a passkey' }).click()
+      await page.getByText('The passkey is added.').waitFor()
+      await page.goto(`${origin}/console`)
+      await page.waitForURL(`${origin}/console/staff`)
+      assert.deepEqual(await violations(page), [])
+      await page.getByLabel('Account').fill(account.email)
+      await page.getByLabel('Why').fill('a question about an order')
+      await page.getByRole('button', { name: 'Look at the account' }).click()
+      await page.getByText('as it sees them').waitFor()
+      await page.goto(`${origin}/console/keys`)
+      if (pictures) await writeFile(join(pictures, 'view-as.png'), await pictureOf(page))
+      assert.deepEqual(await violations(page), [])
+      await page.goto(`${origin}/console/notices`)
+      await page.getByRole('button', { name: 'Mark all as read' }).click()
+      await page.getByText('nothing can be changed in its place').waitFor()
+      await page.getByRole('button', { name: 'Stop looking' }).click()
+      await page.waitForURL(`${origin}/console/staff`)
+      assert.deepEqual(
+        complaints.filter((text) => !text.includes('403')),
+        [],
+      )
+      await context.close()
+    },
+  )
+})

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { createAssets } from '../../../src/platform/ui/assets.ts'
+import { amountText } from '../../../src/platform/ui/text.ts'
+import { type Browser, freshAccount, hiddenField, signedIn } from '../../support/console.ts'
+import { operate } from '../../support/operator.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+/** Every page of a list, one after the other, as its links lead. */
+const everyPage = async (browser: Browser, path: string): Promise<readonly string[]> => {
+  const pages: string[] = []
+  for (let next: string | undefined = path; next !== undefined; ) {
+    const { html, status } = await browser.get(next)
+    assert.equal(status, 200, next)
+    pages.push(html)
+    next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+  }
+  return pages
+}
+
+const found = (pages: readonly string[], pattern: RegExp): readonly string[] =>
+  pages.flatMap((html) => [...html.matchAll(pattern)].map(([, text = '']) => text))
+
+test('the pages of a customer', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const account = await freshAccount(service, 'una@example.com', { cents: 200_000 })
+  const browser = await signedIn(service, account.accountId)
+  const api = (path: string) => service.buyer.get(`/api/v1${path}`, { key: account.key })
+  const buy = (key: string, body: object) =>
+    service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
+  await Promise.all(
+    Array.from({ length: 120 }, (_, n) =>
+      buy(`order-${n}`, { product_id: 'residential-premium', quantity: 1 }),
+    ),
+  )
+
+  await t.test('lists page by key, and hold every order and every movement once, in order', async () => {
+    const orders = await everyPage(browser, '/console/orders')
+    assert.equal(orders.length, 3)
+    const shown = found(orders, /<a href="\/console\/orders\/(ord_[0-9a-f]{32})"/g)
+    const listed: string[] = []
+    for (let offset = 0; offset < 120; offset += 100)
+      for (const order of (await api(`/orders?limit=100&offset=${offset}`)).body.orders)
+        listed.push(order.orderId)
+    assert.deepEqual(shown, listed)
+    const movements = await everyPage(browser, '/console/transactions')
+    assert.equal(found(movements, /<th scope="row">(order)<\/th>/g).length, 120)
+  })
+
+  await t.test('the balance is the one of the API, before and after an order', async () => {
+    const balance = async () => (await api('/wallet')).body.balanceCents as number
+    const shown = async () =>
+      /<p class="figure">\$([\d,.]+)<\/p>/.exec((await browser.get('/console')).html)?.[1]
+    assert.equal(await shown(), amountText(await balance()))
+    await buy('after', { product_id: 'residential-premium', quantity: 3 })
+    assert.equal(await shown(), amountText(await balance()))
+  })
+
+  await t.test(
+    'the file holds every movement with the figures of the API, and starts no formula',
+    async () => {
+      await operate(
+        [
+          'wallet',
+          'credit',
+          '--account',
+          account.accountId,
+          '--cents',
+          '7',
+          '--reference',
+          '=HYPERLINK("x")',
+        ],
+        service.env,
+      )
+      const { html: csv, headers } = await browser.get('/console/transactions.csv')
+      assert.match(String(headers['content-type']), /^text\/csv/)
+      assert.match(
+        String(headers['content-disposition']),
+        /attachment; filename="transactions-\d{4}-\d\d-\d\d\.csv"/,
+      )
+      const [heading = '', ...lines] = csv.replace('\ufeff', '').trimEnd().split('\r\n')
+      const { total, transactions } = (await api('/wallet/transactions?limit=100')).body
+      assert.equal(lines.length, total)
+      assert.equal(
+        lines.reduce(
+          (sum, line) => sum + Number(line.split(',')[heading.split(',').indexOf('amountCents')]),
+          0,
+        ),
+        (await api('/wallet')).body.balanceCents,
+      )
+      assert.equal(lines[0]?.split(',')[0], transactions[0].transactionId)
+      assert.match(csv, /'=HYPERLINK/)
+    },
+  )
+
+  await t.test('a notice that is marked here is read for the API, and for this account alone', async () => {
+    await operate(
+      ['notices', 'publish', '--kind', 'INFO', '--title', '<i>News</i>', '--body', 'Line one.\nLine two.'],
+      service.env,
+    )
+    // The read table has it a moment after the command.
+    const { html } = await until(async () => {
+      const page = await browser.get('/console/notices')
+      return page.html.includes('<h2>&lt;i&gt;News&lt;/i&gt;</h2>') ? page : null
+    })
+    const id = /name="read" value="(ntc_[0-9a-f]+)"/.exec(html)?.[1] ?? ''
+    assert.equal((await api('/announcements')).body.announcements[0].unread, true)
+    assert.equal((await browser.post('/console/notices', { read: id })).status, 303)
+    assert.equal((await api('/announcements')).body.announcements[0].unread, false)
+    assert.equal((await service.buyer.get('/api/v1/announcements')).body.announcements[0].unread, true)
+    assert.doesNotMatch((await browser.get('/console/notices')).html, /Mark as read/)
+  })
+
+  await t.test('an order tells what happened to it, and whose act it was', async () => {
+    const order = await buy('told', { product_id: 'residential-premium', quantity: 2 })
+    const { html } = await browser.get(`/console/orders/${order.body.orderId}`)
+    assert.match(html, /Ordered, paid from the wallet and delivered/)
+    assert.match(html, /by key key_[0-9a-f]{32}/)
+    const plans = await browser.get('/console/plans')
+    assert.match(plans.html, new RegExp(`href="/console/plans/${order.body.planId}"`))
+  })
+
+  await t.test(
+    'a key is made with what was asked for, capped, replaced and revoked; the log names the session',
+    async () => {
+      const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+      const made = await browser.post('/console/keys/new', {
+        form,
+        name: 'till',
+        scopes: ['buy', 'scrape'],
+        cap: '1,000.5',
+        days: '30',
+        networks: '127.0.0.0/8, 2001:db8::/32',
+      })
+      const key = /<code class="secret">(fbx_\w+)<\/code>/.exec(made.html)?.[1] ?? ''
+      const me = await service.buyer.get('/api/v1/me', { key })
+      assert.deepEqual([me.body.scopes, me.body.dailySpendCapCents], [['buy', 'scrape'], 100_050])
+      const id =
+        /<a href="\/console\/keys\/(key_[0-9a-f]+)">till<\/a>/.exec(
+          (await browser.get('/console/keys')).html,
+        )?.[1] ?? ''
+      assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.345' })).status, 400)
+      assert.equal((await browser.post(`/console/keys/${id}/cap`, { cap: '12.34' })).status, 303)
+      assert.equal((await service.buyer.get('/api/v1/me', { key })).body.dailySpendCapCents, 1_234)
+      const rollForm = hiddenField(await browser.get(`/console/keys/${id}/roll`), 'form')
+      const rolled = await browser.post(`/console/keys/${id}/roll`, { form: rollForm, overlap: '0' })
+      const next = /<code class="secret">(fbx_\w+)<\/code>/.exec(rolled.html)?.[1] ?? ''
+      assert.equal((await service.buyer.get('/api/v1/me', { key: next })).status, 200)
+      const nextId =
+        /<a href="\/console\/keys\/(key_[0-9a-f]+)">till<\/a>/.exec(
+          (await browser.get('/console/keys')).html,
+        )?.[1] ?? ''
+      assert.equal((await browser.post(`/console/keys/${nextId}/revoke`)).status, 303)
+      const events: { type: string; metadata: string }[] = []
+      for await (const event of service.farebox.core.log.readStream(`account-${account.accountId}` as never))
+        events.push(event)
+      const acts = events.filter(({ metadata }) => JSON.parse(metadata).actor.kind === 'session')
+      assert.deepEqual(
+        acts.map(({ type }) => type),
+        ['KeyIssued', 'KeyCapped', 'KeyIssued', 'KeyExpirySet', 'KeyRevoked'],
+      )
+    },
+  )
+
+  await t.test('bad input is answered beside its field, with what was typed, and makes nothing', async () => {
+    const wrong: Readonly<Record<string, readonly [string, string]>> = {
+      cap: ['1.234', 'dollars'],
+      days: ['0', 'whole days'],
+      networks: ['300.0.0.1', '300'],
+      name: ['x'.repeat(65), 'characters'],
+    }
+    for (const [field, [typed, says]] of Object.entries(wrong)) {
+      const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+      const { status, html } = await browser.post('/console/keys/new', {
+        form,
+        scopes: 'buy',
+        [field]: typed,
+      })
+      assert.equal(status, 400, field)
+      assert.match(html, new RegExp(`id="${field}-problem">[^<]*${says}`), field)
+      assert.match(html, new RegExp(`name="${field}"[^>]*value="${typed}"`), field)
+    }
+    const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+    assert.match((await browser.post('/console/keys/new', { form })).html, /Tick what the key may do/)
+    for (const before of ['x', '9'.repeat(30), "2026-11-21T02:30:00.000Z_ord_' or 1=1", '%00'])
+      for (const list of ['orders', 'plans', 'transactions'])
+        assert.equal(
+          (await browser.get(`/console/${list}?before=${encodeURIComponent(before)}`)).status,
+          200,
+          before,
+        )
+  })
+
+  await t.test('what a page loads stays small', async () => {
+    const assets = createAssets()
+    const sizeOf = (path: string) => gzipSync(assets.find(path.split('/').at(-1) ?? '')?.text ?? '').length
+    assert.ok(sizeOf(assets.style) < 12_288, `${sizeOf(assets.style)} bytes of style`)
+    assert.ok(sizeOf(assets.island('passkey')) < 4_096, `${sizeOf(assets.island('passkey'))} bytes of script`)
+    const page = gzipSync((await browser.get('/console/orders')).html).length
+    assert.ok(page < 12_288, `${page} bytes of a page with 50 rows`)
+    const served = await browser.get(assets.style)
+    assert.match(String(served.headers['cache-control']), /immutable/)
+    assert.match(String(served.headers['content-type']), /^text\/css/)
+    assert.equal((await browser.get('/console/assets/console-0000000000000000.css')).status, 404)
+  })
+})

@@ -1,0 +1,337 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { consolePages } from '../../../src/app/console-pages.ts'
+import { createAccounts } from '../../../src/features/accounts/account-service.ts'
+import { claimStaff, createPeople } from '../../../src/features/sign-in/people.ts'
+import { createSessions, newSessionId } from '../../../src/features/sign-in/sessions.ts'
+import { consolePath } from '../../../src/platform/ui/cookies.ts'
+import type { ConsolePage } from '../../../src/platform/ui/page.ts'
+import {
+  type Browser,
+  consoleBrowser,
+  consoleOrigin,
+  freshAccount,
+  hiddenField,
+  letterTo,
+  signedIn,
+  staffBrowser,
+} from '../../support/console.ts'
+import { startService } from '../../support/service.ts'
+
+// What pages say of themselves needs nothing behind them.
+const nothing: object = new Proxy(() => 0, { get: () => nothing, apply: () => 0 })
+const pages = consolePages(nothing as never)
+
+const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+
+/** Whether a role may see a page, as the page says it. */
+const expected = (page: ConsolePage, who: string): boolean => {
+  if (page.for === 'anyone') return true
+  if (who === 'nobody') return false
+  if (page.for === 'person') return true
+  return page.for.some((role) => role === who || (role === 'customer' && who === 'reseller'))
+}
+
+test('pages and who they are for', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+
+  const customer = await freshAccount(service, 'olga@example.com')
+  const shop = await freshAccount(service, 'shop@example.com', { reseller: true })
+  const visitors: Readonly<Record<string, Browser>> = {
+    nobody: consoleBrowser(service),
+    customer: await signedIn(service, customer.accountId),
+    reseller: await signedIn(service, shop.accountId),
+    finance: await staffBrowser(service, ['finance']),
+    operator: await staffBrowser(service, ['operator']),
+  }
+  const pathOf = ({ path }: ConsolePage): string => path.replace(/\{\w+\}/g, `ord_${'0'.repeat(32)}`)
+
+  await t.test('every page is shown to the roles it names, and to nobody else', async () => {
+    assert.ok(pages.length > 20, `${pages.length} pages`)
+    for (const page of pages.filter(({ show }) => show))
+      for (const [who, browser] of Object.entries(visitors)) {
+        const { status, to } = await browser.get(pathOf(page))
+        const place = `${page.path} as ${who}: ${status} ${to ?? ''}`
+        if (expected(page, who)) {
+          assert.notEqual(status, 403, place)
+          assert.ok(status < 500, place)
+          assert.ok(to === null || !to.startsWith('/console/sign-in?'), place)
+        } else if (who === 'nobody') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
+        else assert.equal(status, 403, place)
+      }
+  })
+
+  await t.test('every form is taken from the roles it names, and from nobody else', async () => {
+    for (const page of pages.filter(({ act, path }) => act && path !== '/console/sign-out'))
+      for (const [who, browser] of Object.entries(visitors)) {
+        if (expected(page, who)) continue
+        const { status, to } = await browser.post(pathOf(page))
+        const place = `${page.path} as ${who}: ${status} ${to ?? ''}`
+        if (who === 'nobody') assert.match(to ?? '', /^\/console\/sign-in\?to=/, place)
+        else assert.equal(status, 403, place)
+      }
+  })
+
+  await t.test('no form is taken from another site, whatever it says of itself', async () => {
+    const browser = visitors.customer!
+    const foreign: readonly Readonly<Record<string, string>>[] = [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site', origin: consoleOrigin(service) },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: `${consoleOrigin(service)}.evil.example` },
+      {},
+    ]
+    for (const page of pages.filter(({ act }) => act))
+      for (const headers of foreign) {
+        const { status, html } = await browser.post(pathOf(page), {}, { own: false, headers })
+        assert.equal(status, 403, `${page.path} ${JSON.stringify(headers)}`)
+        assert.match(html, /This form came from elsewhere/)
+      }
+    assert.equal((await browser.get('/console')).status, 200, 'nobody was signed out')
+  })
+
+  await t.test(
+    'every page forbids frames, foreign scripts and caches, and its cookies belong to this host',
+    async () => {
+      for (const page of pages.filter(({ show }) => show))
+        for (const [who, browser] of Object.entries(visitors)) {
+          const { headers } = await browser.get(pathOf(page))
+          const place = `${page.path} as ${who}`
+          const policy = String(headers['content-security-policy'])
+          for (const part of [
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+            "script-src 'self'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "require-trusted-types-for 'script'",
+          ])
+            assert.ok(policy.includes(part), `${place}: ${policy}`)
+          assert.doesNotMatch(policy, /unsafe|\*/, place)
+          assert.equal(headers['x-frame-options'], 'DENY', place)
+          assert.equal(headers['referrer-policy'], 'same-origin', place)
+          assert.equal(headers['x-content-type-options'], 'nosniff', place)
+          assert.equal(headers['cache-control'], 'no-store', place)
+          for (const line of [headers['set-cookie'] ?? []].flat())
+            assert.match(
+              line,
+              /^__Host-farebox_\w+=[^;]*; Path=\/; Secure; HttpOnly; SameSite=(Lax|Strict)/,
+              place,
+            )
+        }
+    },
+  )
+
+  await t.test('nothing leads to another site', async () => {
+    const away = [
+      '//evil.example',
+      'https://evil.example',
+      '/\\evil.example',
+      '/console//evil.example',
+      '/console/../docs',
+      '/docs',
+      'javascript:alert(1)',
+      '/console\nSet-Cookie: a=b',
+      '/consoles',
+    ]
+    for (const to of away) {
+      assert.equal(consolePath(to), '/console', to)
+      const page = await visitors.customer!.get(`/console/sign-in?${new URLSearchParams({ to })}`)
+      assert.equal(page.to, '/console', to)
+      const themed = await visitors.customer!.post('/console/theme', { theme: 'dark', to })
+      assert.equal(themed.to, '/console', to)
+    }
+    assert.equal(
+      consolePath('/console/orders?status=failed&before=2026-11-21T02:30:00.000Z_ord_1'),
+      '/console/orders?status=failed&before=2026-11-21T02:30:00.000Z_ord_1',
+    )
+  })
+
+  await t.test('another name of this machine is sent on, and a strange host is shown nothing', async () => {
+    const { port } = new URL(service.baseUrl)
+    const elsewhere = await consoleBrowser(service).get('/console/keys?a=1', {
+      headers: { host: `127.0.0.1:${port}` },
+    })
+    assert.equal(elsewhere.status, 307)
+    assert.equal(elsewhere.headers.location, `${consoleOrigin(service)}/console/keys?a=1`)
+    for (const host of ['evil.example', `evil.example:${port}`, `localhost.evil.example:${port}`]) {
+      assert.equal((await visitors.customer!.get('/console', { headers: { host } })).status, 421)
+      assert.equal(
+        (await visitors.customer!.post('/console/sign-out', {}, { headers: { host } })).status,
+        421,
+      )
+    }
+  })
+
+  await t.test('things of another account read as absent', async () => {
+    const order = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-premium', quantity: 1 },
+      { key: customer.key, headers: { 'Idempotency-Key': 'foreign' } },
+    )
+    const keys = await createAccounts(service.farebox.core).read(customer.accountId, operator)
+    const [keyId] = [...keys!.keys.keys()]
+    const stranger = visitors.reseller!
+    for (const path of [
+      `/console/orders/${order.body.orderId}`,
+      ...['', '/cap', '/roll', '/revoke'].map((end) => `/console/keys/${keyId}${end}`),
+    ]) {
+      assert.equal((await visitors.customer!.get(path)).status, 200, path)
+      assert.equal((await stranger.get(path)).status, 404, path)
+      if (path.includes('/keys/') && !path.endsWith(keyId!)) {
+        const form = hiddenField(await stranger.get('/console/keys/new'), 'form')
+        assert.equal((await stranger.post(path, { cap: '1', overlap: '0', form })).status, 404, path)
+      }
+    }
+    const after = await createAccounts(service.farebox.core).read(customer.accountId, operator)
+    assert.deepEqual(after!.keys.toJS(), keys!.keys.toJS())
+  })
+
+  await t.test('a form that is sent twice, also at once, is done once', async () => {
+    const browser = visitors.customer!
+    const count = async () =>
+      (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.size
+    const before = await count()
+    const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+    const sent = { form, scopes: 'buy', name: 'twice' }
+    const answers = await Promise.all([1, 2, 3].map(() => browser.post('/console/keys/new', sent)))
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 303, 303])
+    assert.equal(await count(), before + 1)
+    assert.equal(
+      (await browser.post('/console/keys/new', { scopes: 'buy' })).status,
+      303,
+      'a form without its key',
+    )
+    assert.equal(await count(), before + 1)
+  })
+
+  await t.test(
+    'what an act asks to be confirmed for is not done without; a sign-in that is fresh is enough',
+    async () => {
+      const account = await freshAccount(service, 'pia@example.com', { reseller: true })
+      const browser = await signedIn(service, account.accountId)
+      const staff = await staffBrowser(service, ['finance', 'operator'])
+      const { pool } = service.farebox.core
+      const confirmed = pages.filter((page) => page.confirmed)
+      const whose = (page: ConsolePage): Browser => (expected(page, 'reseller') ? browser : staff)
+      assert.ok(confirmed.some((page) => whose(page) === staff))
+      for (const page of confirmed) {
+        const { status, to } = await whose(page).get(pathOf(page))
+        assert.notEqual(status, 403, page.path)
+        assert.doesNotMatch(to ?? '', /confirm/, page.path)
+      }
+      await pool.query(
+        `update vault.console_sessions set confirmed_until = now() - interval '1 hour' where subject_id = any ($1)`,
+        [[account.accountId, staff.staffId]],
+      )
+      for (const page of confirmed) {
+        assert.match((await whose(page).get(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
+        if (page.act)
+          assert.match((await whose(page).post(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
+      }
+      // Confirmed for one act, it holds for that one alone.
+      await pool.query(
+        `update vault.console_sessions set confirmed_until = now() + interval '5 minutes', confirmed_act = '/console/keys/new' where subject_id = $1`,
+        [account.accountId],
+      )
+      assert.equal((await browser.get('/console/keys/new')).status, 200)
+      assert.match((await browser.get('/console/passkeys')).to ?? '', /^\/console\/confirm\?/)
+    },
+  )
+
+  await t.test('a code by mail confirms an act once, and gives the session another secret', async () => {
+    const account = await freshAccount(service, 'quin@example.com')
+    const browser = await signedIn(service, account.accountId)
+    const old = browser.cookies.get('__Host-farebox_session')
+    await service.farebox.core.pool.query(
+      `update vault.console_sessions set confirmed_until = null where subject_id = $1`,
+      [account.accountId],
+    )
+    const asked = { act: '/console/keys/new', to: '/console/keys/new' }
+    await browser.post('/console/confirm', { ...asked, do: 'mail' })
+    const code = /(\d{4} \d{4})/.exec((await letterTo(service, account.email)).text)?.[1] ?? ''
+    assert.equal(
+      (await browser.post('/console/confirm', { ...asked, act: '/console/passkeys', do: 'code', code }))
+        .status,
+      400,
+    )
+    assert.equal(
+      (await browser.post('/console/confirm', { ...asked, do: 'code', code })).to,
+      '/console/keys/new',
+    )
+    assert.notEqual(browser.cookies.get('__Host-farebox_session'), old)
+    assert.equal((await browser.get('/console/keys/new')).status, 200)
+    assert.equal((await browser.post('/console/confirm', { ...asked, do: 'code', code })).status, 400)
+  })
+
+  await t.test(
+    'a blocked account reads and changes nothing, but ends its keys and its sessions',
+    async () => {
+      const account = await freshAccount(service, 'rex@example.com')
+      const browser = await signedIn(service, account.accountId)
+      const accounts = createAccounts(service.farebox.core)
+      const form = hiddenField(await browser.get('/console/keys/new'), 'form')
+      await accounts.block(account.accountId, 'test', operator)
+      assert.equal((await browser.get('/console')).status, 200)
+      assert.equal((await browser.post('/console/keys/new', { form, scopes: 'buy' })).status, 403)
+      const [keyId] = [...(await accounts.read(account.accountId, operator))!.keys.keys()]
+      assert.equal((await browser.post(`/console/keys/${keyId}/revoke`)).to, '/console/keys')
+      assert.equal((await accounts.read(account.accountId, operator))!.keys.get(keyId!)!.revoked, true)
+    },
+  )
+
+  await t.test('a role that is taken ends what it opened, from the next page on', async () => {
+    const { core } = service.farebox
+    const staffId = await claimStaff(core.pool, 'sam@staff.example')
+    const people = createPeople(core)
+    await people.grant(staffId, 'operator', operator)
+    const opened = await createSessions(core).open(
+      { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' },
+      { userAgent: 'test', address: '127.0.0.1' },
+    )
+    const browser = consoleBrowser(service)
+    browser.cookies.set('__Host-farebox_session', opened.secret)
+    assert.equal((await browser.get('/console/staff')).status, 200)
+    await people.revokeRole(staffId, 'operator', operator)
+    assert.equal((await browser.get('/console/staff')).status, 303)
+  })
+
+  await t.test(
+    'whoever looks at an account changes nothing there, and the log says that they looked',
+    async () => {
+      const browser = visitors.operator!
+      await browser.post('/console/staff', { account: customer.email, reason: 'a question' })
+      const seen = await browser.get('/console/keys')
+      assert.equal(seen.status, 200)
+      assert.match(seen.html, /as it sees them/)
+      const before = (await createAccounts(service.farebox.core).read(
+        customer.accountId,
+        operator,
+      ))!.keys.toJS()
+      for (const page of pages.filter(({ act, ofAccount }) => act && ofAccount)) {
+        const answer = await browser.post(pathOf(page), { read: 'all', scopes: 'buy' })
+        assert.equal(answer.status, 403, page.path)
+      }
+      assert.deepEqual(
+        (await createAccounts(service.farebox.core).read(customer.accountId, operator))!.keys.toJS(),
+        before,
+      )
+      const { pool } = service.farebox.core
+      const { rows } = await pool.query(
+        `select viewing_account_id as viewing, subject_id as staff from vault.console_sessions where viewing_account_id is not null`,
+      )
+      assert.equal(rows.length, 1)
+      const events: { type: string; data: string }[] = []
+      for await (const event of service.farebox.core.log.readStream(`console-${rows[0].staff}` as never))
+        events.push(event)
+      const viewed = events.filter(({ type }) => type === 'AccountViewed').map(({ data }) => JSON.parse(data))
+      assert.deepEqual(
+        viewed.map(({ accountId, reason }) => [accountId, reason]),
+        [[customer.accountId, 'a question']],
+      )
+      assert.equal((await browser.post('/console/view/stop')).to, '/console/staff')
+      assert.equal((await browser.get('/console/keys')).status, 403)
+    },
+  )
+})

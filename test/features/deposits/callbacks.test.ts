@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { Writable } from 'node:stream'
+import { describe, test } from 'node:test'
+import Stripe from 'stripe'
+import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
+import { deriveKey } from '../../../src/platform/vault/keys.ts'
+import { operator } from '../../contract/stage.ts'
+import { until } from '../../support/until.ts'
+import { creditOf, customer, openReseller, openShop, type Shop, standingOf } from './support.ts'
+
+const stripe = new Stripe('sk_test_unused')
+
+/** The signing secret of a stand-in's account, as the service derives it. */
+const secretOf = (shop: Shop, gatewayId: string): string =>
+  createHmac('sha256', deriveKey(shop.farebox.core.keys.master, 'sandbox gateways v1'))
+    .update(JSON.stringify([gatewayId, 'webhook']))
+    .digest('hex')
+
+const send = async (shop: Shop, gateway: string, body: string, headers: Record<string, string>) => {
+  const response = await fetch(`${shop.baseUrl}/callbacks/${gateway}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+const stripeHeader = (shop: Shop, payload: string, over: { ageS?: number; secret?: string } = {}) => ({
+  'stripe-signature': stripe.webhooks.generateTestHeaderString({
+    payload,
+    secret: over.secret ?? `whsec_${secretOf(shop, 'sandbox-stripe')}`,
+    timestamp: Math.floor(Date.now() / 1000) - (over.ageS ?? 0),
+  }),
+})
+
+const inbox = async ({ farebox }: Shop) =>
+  (
+    await farebox.core.pool.query<{ event_id: string; result: string | null; done: boolean }>(
+      'select event_id, result, finished_at is not null as done from work.gateway_inbox order by event_id',
+    )
+  ).rows
+
+describe('a payment callback', () => {
+  test('that is forged or stale is 401, is logged, and moves nothing', async (t) => {
+    const lines: string[] = []
+    const logTo = new Writable({
+      write: (chunk, _encoding, written) => {
+        lines.push(String(chunk))
+        written()
+      },
+    })
+    const shop = await openShop(t, { LOG_LEVEL: 'info' }, { logTo })
+    const { key } = await shop.customer({ cents: 0 })
+    const card = await shop.open(key, { amount_cents: 2500 })
+    const crypto = await shop.open(key, { amount_cents: 2500, method: 'crypto' })
+    const invoiceOf = async (id: string) =>
+      ((await (await fetch(`${shop.sandbox}/_sandbox/invoices/${id}`)).json()) as { id: string }).id
+    const session = await invoiceOf(card.deposit_id)
+    const event = JSON.stringify({
+      id: 'evt_forged',
+      object: 'event',
+      type: 'checkout.session.completed',
+      data: {
+        object: {
+          id: session,
+          object: 'checkout.session',
+          payment_status: 'paid',
+          amount_total: 2500,
+          currency: 'usd',
+        },
+      },
+    })
+    const btcpay = JSON.stringify({
+      deliveryId: 'forged',
+      type: 'InvoiceSettled',
+      timestamp: Math.floor(Date.now() / 1000),
+      invoiceId: await invoiceOf(crypto.deposit_id),
+    })
+    const sign = (secret: string, body: string) => ({
+      'btcpay-sig': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
+    })
+    const before = await shop.farebox.core.log.head()
+    const forged = [
+      await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { secret: 'whsec_somebody' })),
+      await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { ageS: 301 })),
+      await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event, { ageS: -301 })),
+      await send(shop, 'sandbox-stripe', `${event} `, stripeHeader(shop, event)),
+      await send(shop, 'sandbox-stripe', event, {}),
+      // Of the other gateway's secret.
+      await send(
+        shop,
+        'sandbox-stripe',
+        event,
+        stripeHeader(shop, event, { secret: `whsec_${secretOf(shop, 'sandbox-btcpay')}` }),
+      ),
+      await send(shop, 'sandbox-btcpay', btcpay, sign('somebody', btcpay)),
+      await send(shop, 'sandbox-btcpay', `${btcpay}\n`, sign(secretOf(shop, 'sandbox-btcpay'), btcpay)),
+    ]
+    for (const { status, text } of forged)
+      assert.deepEqual([status, JSON.parse(text).code], [401, 'unauthorized'], text)
+    assert.equal((await send(shop, 'nobody', event, {})).status, 404)
+    assert.deepEqual(await inbox(shop), [])
+    assert.equal(await shop.farebox.core.log.head(), before)
+    assert.equal(lines.filter((line) => line.includes('a callback was refused')).length, forged.length)
+  })
+
+  test('that is rightly signed and lies moves only what the provider says', async (t) => {
+    const shop = await openShop(t)
+    const victim = await shop.customer({ cents: 0 })
+    const thief = await shop.customer({ cents: 0 })
+    const owed = await shop.open(victim.key, { amount_cents: 2500 })
+    const own = await shop.open(thief.key, { amount_cents: 1000 })
+    const session = (
+      (await (await fetch(`${shop.sandbox}/_sandbox/invoices/${owed.deposit_id}`)).json()) as {
+        id: string
+      }
+    ).id
+    const state = async (n: number, object: object) => {
+      const event = JSON.stringify({
+        id: `evt_lie_${n}`,
+        object: 'event',
+        type: 'checkout.session.completed',
+        data: {
+          object: { object: 'checkout.session', payment_status: 'paid', status: 'complete', ...object },
+        },
+      })
+      const { status } = await send(shop, 'sandbox-stripe', event, stripeHeader(shop, event))
+      assert.equal(status, 200)
+    }
+    // Unpaid at the provider: whatever is stated, nothing is credited.
+    await state(1, { id: session, amount_total: 2500, currency: 'usd', client_reference_id: owed.deposit_id })
+    await state(2, {
+      id: session,
+      amount_total: 99_999_900,
+      currency: 'usd',
+      client_reference_id: own.deposit_id,
+    })
+    await state(3, {
+      id: 'cs_test_of_nobody',
+      amount_total: 1,
+      currency: 'usd',
+      client_reference_id: own.deposit_id,
+    })
+    await until(async () => (await inbox(shop)).filter(({ done }) => done).length === 3)
+    assert.deepEqual([await shop.balance(victim.key), await shop.balance(thief.key)], [0, 0])
+    // Paid: its own account, its own amount, however often and for whomever it is stated.
+    await shop.act(owed.deposit_id, 'pay', 2500)
+    await shop.reads(victim.key, owed.deposit_id, { status: 'paid' })
+    await state(4, {
+      id: session,
+      amount_total: 1,
+      currency: 'jpy',
+      metadata: { deposit_id: own.deposit_id },
+    })
+    await state(5, { id: session, amount_total: 5_000_00, currency: 'usd' })
+    await until(async () => (await inbox(shop)).every(({ done }) => done))
+    assert.deepEqual([await shop.balance(victim.key), await shop.balance(thief.key)], [2500, 0])
+  })
+
+  test('is lost, repeated, overtaken, slow or beside forged ones: each payment is credited once', async (t) => {
+    const shop = await openShop(t)
+    const { key } = await shop.customer({ cents: 0 })
+    let expected = 0
+    for (const change of [
+      { repeats: 5 },
+      { repeats: 3, reorderMs: 150 },
+      { slowMs: 200 },
+      { forged: true, lying: true },
+      { apiSlowMs: 300 },
+    ]) {
+      await shop.switches({
+        repeats: 0,
+        reorderMs: 0,
+        slowMs: 0,
+        forged: false,
+        lying: false,
+        apiSlowMs: 0,
+        ...change,
+      })
+      for (const [method, cents] of [
+        ['card', 1000],
+        ['crypto', 700],
+      ] as const) {
+        const made = await shop.open(key, { amount_cents: cents, method })
+        await shop.act(made.deposit_id, 'pay', cents)
+        await shop.reads(key, made.deposit_id, { status: 'paid', credited_cents: cents })
+        expected += cents
+      }
+    }
+    await until(async () => (await inbox(shop)).every(({ done }) => done), { timeoutMs: 20_000 })
+    assert.equal(await shop.balance(key), expected)
+  })
+
+  test('that never comes is made up for by asking the provider', async (t) => {
+    const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
+    await shop.switches({ lost: 1 })
+    const { key } = await shop.customer({ cents: 0 })
+    for (const [method, cents] of [
+      ['card', 1000],
+      ['crypto', 700],
+    ] as const) {
+      const made = await shop.open(key, { amount_cents: cents, method })
+      await shop.act(made.deposit_id, 'pay', cents)
+      await shop.reads(key, made.deposit_id, { status: 'paid', credited_cents: cents })
+      const shut = await shop.open(key, { amount_cents: cents, method })
+      await shop.act(shut.deposit_id, 'expire')
+      await shop.reads(key, shut.deposit_id, { status: 'expired', credited_cents: 0 })
+    }
+    assert.deepEqual(await inbox(shop), [])
+    assert.equal(await shop.balance(key), 1700)
+  })
+
+  test('of a dispute that never comes is made up for, and one that came moves nothing again', async (t) => {
+    const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
+    const wallets = createWallets(shop.farebox.core)
+    const reseller = await openReseller(shop, 'Acme', 'btcpay')
+    const own = await shop.customer({ cents: 0 })
+    const told = await shop.customer({ cents: 0 })
+    const paid = async (key: string, headers = {}) => {
+      const { deposit_id } = await shop.open(key, { amount_cents: 1000 }, headers)
+      await shop.act(deposit_id, 'pay', 1000)
+      await shop.reads(key, deposit_id, { status: 'paid' })
+      return deposit_id
+    }
+    const ids = [await paid(own.key), await paid(reseller.key, customer('ann', 'ann'))]
+    const heard = await paid(told.key)
+    await shop.act(heard, 'dispute')
+    await shop.untilBalance(told.key, 0)
+    await shop.switches({ lost: 1 })
+    for (const id of ids) await shop.act(id, 'dispute')
+    shop.ahead(61 * 60_000)
+    await shop.untilBalance(own.key, 0)
+    await until(async () => (await creditOf(shop, reseller.accountId, 'ann')) === 0)
+    // Each gateway is asked again, and the dispute that was heard of is found beside the two.
+    shop.ahead(122 * 60_000)
+    const found = async () => (await inbox(shop)).filter(({ event_id }) => event_id.startsWith('found dp_'))
+    await until(async () => (await found()).length === 3 && (await found()).every(({ done }) => done))
+    for (const { accountId } of [own, told]) {
+      const { availableMicros, receivableMicros } = await wallets.read(accountId, operator)
+      assert.deepEqual([availableMicros, receivableMicros], [0, 0])
+    }
+    assert.equal((await standingOf(shop, reseller.accountId, 'ann')).receivableMicros, 0)
+  })
+
+  test('waits in the inbox while the provider is down, and is not forgotten', async (t) => {
+    const shop = await openShop(t)
+    const { key } = await shop.customer({ cents: 0 })
+    const made = await shop.open(key, { amount_cents: 1000 })
+    await shop.switches({ down: true })
+    await shop.act(made.deposit_id, 'pay', 1000)
+    await until(async () => (await inbox(shop)).some(({ result, done }) => result !== null && !done))
+    assert.equal((await shop.read(key, made.deposit_id)).status, 'awaiting_payment')
+    await shop.switches({ down: false })
+    await shop.reads(key, made.deposit_id, { status: 'paid' })
+    assert.equal((await inbox(shop)).length, 1)
+    const stored = JSON.stringify(await shop.farebox.core.pool.query('select * from work.gateway_inbox'))
+    assert.ok(!stored.includes('amount'), 'only where to look is kept of a callback')
+  })
+})

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startDisputeReactor } from '../../../src/features/deposits/disputes.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { silent } from '../../platform/projections/engine.ts'
+import { testDatabase } from '../../support/postgres.ts'
+
+test('gateways that cannot be asked for disputes hold up no others, however many they are', async (t) => {
+  const { pool } = await testDatabase(t)
+  const ids = Array.from({ length: 20 }, (_, n) => `gateway-${n}`)
+  // What is read of the deposits: which gateways brought money.
+  await pool.query('create table read.deposits (gateway_id text, credited_micros bigint)')
+  await pool.query('insert into read.deposits select id, 1 from unnest($1::text[]) id', [ids])
+  const workers = createWorkers({
+    pool,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  t.after(() => workers.stop())
+  const asked: string[] = []
+  const reactor = startDisputeReactor({
+    workers,
+    pool,
+    gateways: {
+      byId: async (gatewayId) => {
+        asked.push(gatewayId)
+        // More than are asked side by side.
+        if (asked.length <= 12) throw new Error('its credentials cannot be read')
+        return null
+      },
+    },
+    inbox: { store: () => assert.fail('no dispute is found here') },
+    clock: Date.now,
+    logger: silent,
+    firstPollMs: 60_000,
+  })
+  await reactor.drain()
+  assert.deepEqual(asked.sort(), ids.sort())
+  const { rows } = await pool.query(
+    `select result, count(*)::integer from work.dispute_looks where due_at > clock_timestamp() + interval '59 minutes'
+      group by 1 order by 1`,
+  )
+  assert.deepEqual(rows, [
+    { result: 'its credentials cannot be read', count: 12 },
+    { result: 'the gateway is gone', count: 8 },
+  ])
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decideCreation } from '../../../src/domain/accounts/decide.ts'
+import { accountFold } from '../../../src/domain/accounts/fold.ts'
+import type { DepositDetails } from '../../../src/domain/deposits/events.ts'
+import type { DisputeReport } from '../../../src/domain/payments/payments.ts'
+import { applyDispute } from '../../../src/features/deposits/disputes.ts'
+import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
+import type { AccountId, CustomerId, DepositId } from '../../../src/kernel/ids.ts'
+import { accountStream } from '../../../src/kernel/streams.ts'
+import { runnerOver } from '../../platform/commands/purse.ts'
+import fc from '../../support/fast-check.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+
+const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
+const accountId = 'acc_shop' as AccountId
+const ann = 'cus_ann' as CustomerId
+
+const detailsOf = (customerId: CustomerId | null): DepositDetails => ({
+  depositId: 'dep_1' as DepositId,
+  accountId,
+  customerId,
+  rail: 'card',
+  amountCents: 1_000,
+  gatewayId: 'gateway',
+  provider: 'stripe',
+  merchantName: 'Shop',
+  fingerprint: 'f',
+  pending: null,
+})
+
+/** A reseller with money in its wallet and a customer with credit, so that what is taken beyond the deposit is seen. */
+const setUp = async (heldCents: number) => {
+  const log = createMemoryLog()
+  const runner = runnerOver(log)
+  const wallets = createWallets({ runner })
+  await runner.run({
+    name: 'open-account',
+    streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+    decide: ({ account }) => {
+      const decision = decideCreation(account, { accountId, reseller: true })
+      const events = decision.outcome === 'decided' ? decision.events : []
+      return { appends: [{ stream: accountStream(accountId), events }], answer: null }
+    },
+    ...cause,
+  })
+  if (heldCents > 0) {
+    await wallets.credit({ accountId, amountCents: heldCents, reference: 'start' }, cause)
+    const payment = { reason: 'payment', gateway: null, reference: 'start', amountCents: heldCents } as const
+    await wallets.adjustCustomer({ accountId, customerId: ann, ...payment }, cause)
+  }
+  return {
+    wallets,
+    close: () => runner.close(),
+    /** What moved money by adjustments, in the order of the log. */
+    adjusted: async (): Promise<readonly Record<string, unknown>[]> =>
+      (await log.readAll(0, 1_000))
+        .filter(({ type }) => type === 'WalletAdjusted' || type === 'CustomerAdjusted')
+        .map(({ data }) => JSON.parse(data)),
+    /** What the deposit's owner has, less what it owes, in cents. */
+    net: async (customerId: CustomerId | null): Promise<number> => {
+      if (customerId === null) {
+        const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
+        return (availableMicros - receivableMicros) / 10_000
+      }
+      const { availableMicros, receivableMicros } = (await wallets.customerCredit(accountId, cause))(
+        customerId,
+      )
+      return (availableMicros - receivableMicros) / 10_000
+    },
+  }
+}
+
+const report = (disputeId: string, amountMicros: number, state: DisputeReport['state']): DisputeReport => ({
+  kind: 'dispute',
+  disputeId,
+  invoiceId: 'cs_1',
+  depositId: 'dep_1',
+  currency: 'usd',
+  amountMicros,
+  state,
+})
+
+test('a dispute takes at most what the deposit was credited, once, and gives exactly that back when it is won', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(null, ann),
+      fc.integer({ min: 0, max: 3_000 }),
+      fc.integer({ min: 0, max: 20_000_000 }),
+      fc.integer({ min: 1, max: 40_000_000 }),
+      fc.array(fc.constantFrom('withdrawn' as const, 'reinstated' as const), { minLength: 1, maxLength: 5 }),
+      async (customerId, heldCents, creditedMicros, disputedMicros, told) => {
+        const { wallets, net, close } = await setUp(heldCents)
+        const deposit = { details: detailsOf(customerId), creditedMicros }
+        const before = await net(customerId)
+        const takes = Math.floor(Math.min(creditedMicros, disputedMicros) / 10_000)
+        let won = false
+        for (const state of told) {
+          const outcome = await applyDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
+          won ||= state === 'reinstated'
+          assert.equal(outcome, takes === 0 ? 'nothing was credited: nothing moved' : state)
+          assert.equal(await net(customerId), won ? before : before - takes)
+        }
+        // The other side is as it was.
+        assert.equal(await net(customerId === null ? ann : null), heldCents)
+        await close()
+      },
+    ),
+    { numRuns: process.env.FAREBOX_SOAK === '1' ? 3_000 : 100 },
+  )
+})
+
+test('a dispute that grew before it was won gives back what it took', async () => {
+  const { wallets, net, close } = await setUp(0)
+  const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
+  await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
+  assert.equal(await net(ann), -400)
+  await applyDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
+  assert.equal(await net(ann), 0)
+  await close()
+})
+
+for (const [whose, customerId] of [
+  ['of a wallet', null],
+  ["of a customer's credit", ann],
+] as const)
+  test(`a chargeback ${whose} names its deposit, once, and so does what is given back; by hand there is none`, async () => {
+    const { wallets, adjusted, close } = await setUp(0)
+    const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
+    for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
+      assert.equal(await applyDispute(wallets, deposit, report('dp_1', 4_000_000, state), cause), state)
+    const byHand = {
+      accountId,
+      amountCents: 5,
+      reference: 'thanks',
+      reason: 'goodwill',
+      gateway: null,
+    } as const
+    await (customerId === null
+      ? wallets.adjust(byHand, cause)
+      : wallets.adjustCustomer({ ...byHand, customerId }, cause))
+    assert.deepEqual(
+      (await adjusted()).map((data) => [data.reference, data.depositId, Object.hasOwn(data, 'depositId')]),
+      [
+        ['stripe dp_1', 'dep_1', true],
+        ['stripe dp_1 won', 'dep_1', true],
+        ['thanks', undefined, false],
+      ],
+    )
+    await close()
+  })
+
+test('a chargeback that stands without its deposit, as it was once written, is not taken again', async () => {
+  const { wallets, adjusted, net, close } = await setUp(2_000)
+  const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1' } as const
+  await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)
+  const standing = await adjusted()
+  const deposit = { details: detailsOf(null), creditedMicros: 10_000_000 }
+  assert.equal(
+    await applyDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause),
+    'withdrawn',
+  )
+  assert.equal(await net(null), 1_600)
+  assert.deepEqual(await adjusted(), standing)
+  await close()
+})

@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { Deposit } from '../../../src/domain/deposits/fold.ts'
+import { startDepositReactor } from '../../../src/features/deposits/poll-invoices.ts'
+import { GatewayUnavailable } from '../../../src/features/payments/payment-port.ts'
+import type { DepositId } from '../../../src/kernel/ids.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { silent } from '../../platform/projections/engine.ts'
+import { until } from '../../support/until.ts'
+import { openShop, type Shop } from './support.ts'
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const firstPollMs = 2 * minuteMs
+const open = 60
+
+/** Opens deposits, and waits until the read model has them with their invoices: an invoice says how long it is watched. */
+const openMany = async (
+  shop: Shop,
+  key: string,
+  count: number,
+  method: 'card' | 'crypto' = 'card',
+): Promise<readonly DepositId[]> => {
+  const ids: DepositId[] = []
+  for (let n = 0; n < count; n += 1)
+    ids.push((await shop.open(key, { amount_cents: 500, method })).deposit_id)
+  await until(
+    async () => {
+      const { rows } = await shop.farebox.core.pool.query(
+        'select count(*)::integer as n from read.deposits where deposit_id = any($1::text[]) and expires_at is not null',
+        [ids],
+      )
+      return rows[0].n === count
+    },
+    { what: 'the deposits and their invoices in the read model' },
+  )
+  return ids
+}
+
+/** Until when the deposit's provider watches it, as milliseconds since the epoch. */
+const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
+  const { rows } = await shop.farebox.core.pool.query<{ watch_until: string }>(
+    'select watch_until from read.deposits where deposit_id = $1::text',
+    [depositId],
+  )
+  return Date.parse(rows[0]?.watch_until ?? '')
+}
+
+/** A process with a clock of its own that looks at deposits of the shop; its providers say that nothing happened. */
+const openLooks = (
+  t: TestContext,
+  shop: Shop,
+  clock: { nowMs: number },
+  answer: (depositId: DepositId) => void | Promise<void> = () => undefined,
+) => {
+  const looked: DepositId[] = []
+  const { pool } = shop.farebox.core
+  const workers = createWorkers({
+    pool,
+    clock: () => clock.nowMs,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  const looks = startDepositReactor({
+    workers,
+    pool,
+    clock: () => clock.nowMs,
+    logger: silent,
+    firstPollMs,
+    deposits: {
+      settle: async (depositId) => {
+        looked.push(depositId)
+        await answer(depositId)
+        const watchUntil = new Date(await watchEnd(shop, depositId)).toISOString()
+        const invoice = { invoiceId: 'one', expiresAt: watchUntil, watchUntil }
+        return { status: 'awaiting_payment', invoice } as Deposit
+      },
+      abandon: () => assert.fail('no deposit is given up here'),
+    },
+  })
+  t.after(() => workers.stop())
+  return { looked, round: looks.drain }
+}
+
+test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const { pool } = shop.farebox.core
+  const ids = await openMany(shop, key, open)
+  // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
+  // None is due yet by the clock of the shop, which looks, too.
+  const nowMs = Date.now() + hourMs
+  for (const [looks, lateMs, which] of [
+    [100, 10 * minuteMs, ids.slice(0, -1)],
+    [0, 3 * minuteMs, ids.slice(-1)],
+  ] as const)
+    await pool.query(
+      'update work.deposit_looks set attempts = $3::integer, due_at = $2::timestamptz where deposit_id = any($1::text[])',
+      [which, new Date(nowMs - lateMs).toISOString(), looks],
+    )
+  const { looked, round } = openLooks(t, shop, { nowMs })
+  await round()
+  assert.deepEqual([...looked].sort(), [...ids].sort())
+  assert.ok(looked.indexOf(ids.at(-1)!) < 50, 'the young one was not among the first')
+  await round()
+  assert.equal(looked.length, open, 'none is looked at again before its next turn')
+})
+
+test('of several processes one looks at a deposit', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, open)
+  const clock = { nowMs: Date.now() + 3 * minuteMs }
+  const all = [1, 2, 3].map(() => openLooks(t, shop, clock))
+  await Promise.all(all.map(({ round }) => round()))
+  assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
+})
+
+test('deposits that cannot be taken on hold up no others, however many they are', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, open)
+  let failures = 0
+  const { looked, round } = openLooks(t, shop, { nowMs: Date.now() + 3 * minuteMs }, () => {
+    // More than are looked at side by side.
+    if (++failures <= 15) throw new RangeError('more than a wallet holds')
+  })
+  await round()
+  assert.deepEqual([...looked].sort(), [...ids].sort())
+})
+
+test('a gateway that hangs holds up the deposits of no other, however many of its own are due and later', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const hanging = await openMany(shop, key, open)
+  const [other] = await openMany(shop, key, 1, 'crypto')
+  const nowMs = Date.now() + 3 * minuteMs
+  const answered = Promise.withResolvers<void>()
+  const { looked, round } = openLooks(t, shop, { nowMs }, (depositId) =>
+    hanging.includes(depositId) ? answered.promise : undefined,
+  )
+  const running = round()
+  await until(() => looked.includes(other!))
+  assert.ok(looked.length <= 11, 'of the gateway that hangs no more are asked for than ten at once')
+  answered.resolve()
+  await running
+  assert.deepEqual([...looked].sort(), [...hanging, other].sort())
+})
+
+test('the first look that is answered at or after the end of the watch is the last one', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const [depositId] = await openMany(shop, key, 1)
+  assert.ok(depositId)
+  const endMs = await watchEnd(shop, depositId)
+  const clock = { nowMs: 0 }
+  const { looked, round } = openLooks(t, shop, clock)
+  const looksAt = async (atMs: number): Promise<number> => {
+    const before = looked.length
+    clock.nowMs = atMs
+    await round()
+    return looked.length - before
+  }
+  assert.equal(await looksAt(endMs - 2 * hourMs), 1)
+  assert.equal(await looksAt(endMs - 1), 1, 'money may still come')
+  assert.equal(await looksAt(endMs + hourMs), 1, 'what came after the one before')
+  for (let hours = 2; hours < 100; hours += 7) assert.equal(await looksAt(endMs + hours * hourMs), 0)
+})
+
+test('a deposit that its provider never answers for is asked for to the end of time, and at most once an hour', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  await openMany(shop, key, 1)
+  const startMs = Date.now()
+  const clock = { nowMs: startMs }
+  const gone = () => {
+    throw new GatewayUnavailable('the gateway is gone')
+  }
+  const { looked, round } = openLooks(t, shop, clock, gone)
+  const days = async (from: number, to: number): Promise<number> => {
+    const before = looked.length
+    for (let hours = from * 24; hours < to * 24; hours += 0.5) {
+      clock.nowMs = startMs + hours * hourMs
+      await round()
+    }
+    return looked.length - before
+  }
+  await days(0, 2)
+  assert.equal(await days(30, 32), 48)
+})
+
+test('a deposit that a crash left out of the rounds is found', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, 3)
+  await shop.farebox.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
+  const clock = { nowMs: Date.now() + 3 * minuteMs }
+  const { looked, round } = openLooks(t, shop, clock)
+  await round()
+  await round()
+  assert.deepEqual([...looked].sort(), [...ids].sort())
+})
+
+test('after an upgrade, deposits whose watch is over have one last look if they are not closed, and none if they are', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const { pool } = shop.farebox.core
+  const [closed, looked, never, watched] = await openMany(shop, key, 4)
+  assert.ok(closed && looked && never && watched)
+  await shop.act(closed, 'expire')
+  await shop.reads(key, closed, { status: 'expired' })
+  const daysMs = 20 * 24 * hourMs
+  await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
+  // What the migrations leave of rows of before (test/platform/work/upgrade.test.ts).
+  // By the clock of the shop, which looks, too, they are not due once they are found again.
+  await pool.query(
+    "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz",
+    [new Date(Date.now() + daysMs - hourMs).toISOString()],
+  )
+  await pool.query('update read.deposits set watch_until = $2::timestamptz where deposit_id = $1::text', [
+    watched,
+    new Date(Date.now() + 2 * daysMs).toISOString(),
+  ])
+  const clock = { nowMs: Date.now() + daysMs }
+  const looks = openLooks(t, shop, clock)
+  await looks.round()
+  await looks.round()
+  assert.deepEqual([...looks.looked].sort(), [looked, never, watched].sort())
+  clock.nowMs += 2 * hourMs
+  await looks.round()
+  assert.deepEqual(looks.looked.slice(3), [watched])
+})

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { machineMs } from '../../support/machine-time.ts'
+import { until } from '../../support/until.ts'
+import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
+
+type Invoice = { readonly id: string; readonly deposit_id: string; readonly provider: string }
+
+const deposits = '/api/v1/deposits'
+
+/** A reseller per provider of crypto; cards of both run at Stripe. */
+const openShops = async (shop: Shop) => {
+  const [nowpayments, btcpay] = [
+    await openReseller(shop, 'Now', 'nowpayments'),
+    await openReseller(shop, 'Btc', 'btcpay'),
+  ]
+  return [
+    { provider: 'stripe', method: 'card', reseller: btcpay },
+    { provider: 'btcpay', method: 'crypto', reseller: btcpay },
+    { provider: 'nowpayments', method: 'crypto', reseller: nowpayments },
+  ] as const
+}
+
+const invoicesOf = async (shop: Shop, depositId: string): Promise<readonly Invoice[]> => {
+  const answer = await fetch(`${shop.sandbox}/_sandbox/invoices`)
+  const { invoices } = (await answer.json()) as { invoices: readonly Invoice[] }
+  return invoices.filter(({ deposit_id }) => deposit_id === depositId)
+}
+
+const body = (method: string) => ({ amount_cents: 1500, method })
+
+/** Asks while the provider fails, then again and again under the same key: one deposit, one pay page, one credit. */
+const outlives = async (
+  shop: Shop,
+  { provider, method, reseller }: Awaited<ReturnType<typeof openShops>>[number],
+  fault: string,
+  mend: () => Promise<void>,
+) => {
+  const name = `${provider} ${fault}`
+  const headers = customer(name, name)
+  const { key, accountId } = reseller
+  const ask = () => shop.client.post(deposits, body(method), { key, headers })
+  const failed = await ask()
+  assert.deepEqual([failed.status, failed.body.code], [502, 'gateway_unavailable'], failed.text)
+  assert.match(failed.body.error, /same Idempotency-Key/)
+  await mend()
+  const mine = async () => {
+    const { body: list } = await shop.client.get(`${deposits}?limit=100`, { key })
+    return list.deposits.filter((one: { customer: string }) => one.customer === name)
+  }
+  assert.deepEqual(
+    (await mine()).map((one: { status: string; pay_url: string | null }) => [one.status, one.pay_url]),
+    [['awaiting_payment', null]],
+  )
+  const [made, ...again] = await Promise.all([ask(), ask(), ask(), ask()])
+  assert.equal(made.status, 200, made.text)
+  for (const one of again) assert.deepEqual([one.status, one.body], [200, made.body], 'one pay page')
+  assert.deepEqual(
+    (await mine()).map((one: { deposit_id: string }) => one.deposit_id),
+    [made.body.deposit_id],
+  )
+  const atProvider = await invoicesOf(shop, made.body.deposit_id)
+  assert.ok(atProvider.every((invoice) => invoice.provider === provider))
+  // NOWPayments has neither a key nor a search: what it made unheard nobody was told of (docs/decisions/0017).
+  if (provider !== 'nowpayments')
+    assert.equal(atProvider.length, 1, `${atProvider.length} invoices at ${name}`)
+  await shop.act(made.body.deposit_id, 'pay', 1500)
+  await shop.reads(key, made.body.deposit_id, { status: 'paid', credited_cents: 1500 })
+  assert.equal(await creditOf(shop, accountId, name), 1500)
+}
+
+describe('a gateway that is down: 502 gateway_unavailable, and the same key gives one invoice', () => {
+  const faults = [
+    ['it answers 503', { down: true }, { down: false }],
+    ['it breaks the connection', { apiCut: 'before' }, { apiCut: 'never' }],
+    ['it makes the invoice and breaks the connection', { apiCut: 'after' }, { apiCut: 'never' }],
+  ] as const
+  for (const [fault, broken, mended] of faults)
+    test(fault, async (t) => {
+      const shop = await openShop(t)
+      for (const one of await openShops(shop))
+        await t.test(one.provider, async () => {
+          await shop.switches(broken)
+          await outlives(shop, one, fault, () => shop.switches(mended))
+        })
+    })
+
+  test('it answers too late, and does what it was asked for all the same', async (t) => {
+    const shop = await openShop(t)
+    const shops = await openShops(shop)
+    // Its patience is ten seconds a call.
+    await shop.switches({ apiSlowMs: 11_000 })
+    const heard = Promise.withResolvers<void>()
+    let refused = 0
+    // All have been refused before any of it is mended.
+    const mend = async () => {
+      refused += 1
+      if (refused === shops.length) heard.resolve(shop.switches({ apiSlowMs: 0 }))
+      await heard.promise
+    }
+    await Promise.all(shops.map((one) => outlives(shop, one, 'slow', mend)))
+  })
+})
+
+test('a provider that breaks off while its callbacks are looked up is asked again, and each payment is credited once', async (t) => {
+  const shop = await openShop(t)
+  const shops = await openShops(shop)
+  const made = await Promise.all(
+    shops.map(({ provider, method, reseller }) =>
+      shop.open(reseller.key, body(method), customer(provider, provider)),
+    ),
+  )
+  await shop.switches({ apiCut: 'after' })
+  for (const { deposit_id: id } of made) await shop.act(id, 'pay', 1500)
+  const { pool } = shop.farebox.core
+  await until(async () => {
+    const { rows } = await pool.query(
+      'select 1 from work.gateway_inbox where attempts > 0 and finished_at is null',
+    )
+    return rows.length >= shops.length
+  })
+  for (const [n, { reseller }] of shops.entries())
+    assert.equal((await shop.read(reseller.key, made[n].deposit_id)).credited_cents, 0)
+  await shop.switches({ apiCut: 'never' })
+  for (const [n, { provider, reseller }] of shops.entries()) {
+    await shop.reads(reseller.key, made[n].deposit_id, { status: 'paid', credited_cents: 1500 })
+    assert.equal(await creditOf(shop, reseller.accountId, provider), 1500)
+  }
+})
+
+test("a provider that hangs holds up no other's payments, however many of its callbacks wait", async (t) => {
+  const shop = await openShop(t)
+  const [stripe, , nowpayments] = await openShops(shop)
+  const waiting = await Promise.all(
+    Array.from({ length: 12 }, (_, n) =>
+      shop.open(nowpayments.reseller.key, body('crypto'), customer(`n-${n}`, `n-${n}`)),
+    ),
+  )
+  const card = await shop.open(stripe.reseller.key, body('card'), customer('c', 'c'))
+  await shop.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
+  // Each payment is told of twice, and again after the next one of its invoice: more than are worked on at once.
+  for (const { deposit_id: id } of waiting)
+    for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
+  const { pool } = shop.farebox.core
+  await until(async () => {
+    const { rows } = await pool.query('select 1 from work.gateway_inbox where finished_at is null')
+    return rows.length >= 36
+  })
+  await shop.act(card.deposit_id, 'pay', 1500)
+  const paidAt = machineMs()
+  await shop.reads(stripe.reseller.key, card.deposit_id, { status: 'paid', credited_cents: 1500 })
+  assert.ok(machineMs() - paidAt < 8_000, 'it waited for the one that hangs')
+  await shop.switches({ apiSlowMs: 0 })
+  for (const { deposit_id: id } of waiting)
+    await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
+})
+
+test("a provider that hangs takes a bounded number of the service's places: one request more is refused at once", async (t) => {
+  const shop = await openShop(t)
+  const [stripe, btcpay] = await openShops(shop)
+  await shop.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })
+  const answered: string[] = []
+  const ask = async (name: string, key: string) => {
+    const headers = customer(name, key)
+    const { status, body: told } = await shop.client.post(deposits, body('crypto'), {
+      key: btcpay.reseller.key,
+      headers,
+    })
+    answered.push(`${name} ${status} ${told.code ?? told.deposit_id}`)
+  }
+  const refused = (name: string) => answered.filter((one) => one.startsWith(`${name} 50`))
+  // One request of them makes the invoice, and 64 wait for it.
+  const again = Array.from({ length: 80 }, () => ask('again', 'again'))
+  await until(() => refused('again').length >= 80 - 65, { what: 'the refusals of those that would wait' })
+  const fresh = Array.from({ length: 150 }, (_, n) => ask('fresh', `fresh-${n}`))
+  await until(() => refused('fresh').length >= 150 - 127, {
+    what: 'the refusals of those that would be sent',
+  })
+  const { status } = await shop.client.post(deposits, body('card'), {
+    key: stripe.reseller.key,
+    headers: customer('card', 'card'),
+  })
+  assert.equal(status, 200, "another gateway's are made")
+  assert.ok(answered.length < 80, `${answered.length} are answered, and most wait still`)
+  assert.deepEqual([...new Set(refused('again'))], ['again 503 overloaded'])
+  assert.deepEqual([...new Set(refused('fresh'))], ['fresh 502 gateway_unavailable'])
+  await shop.switches({ apiSlowMs: 0 })
+  await Promise.all([...again, ...fresh])
+  assert.equal(new Set(answered.filter((one) => one.startsWith('again 200'))).size, 1, 'one deposit')
+})

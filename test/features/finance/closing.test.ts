@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { endOfPeriodMs, nextPeriod, periodOf } from '../../../src/kernel/months.ts'
+import { asOperator } from '../../support/demo-env.ts'
+import { farebox } from '../../support/farebox.ts'
+import { startService } from '../../support/service.ts'
+
+const minute = 60_000
+
+test('finance closes the month on the command line; a service whose clock still reads it decides nothing more', async (t) => {
+  const lines: { msg: string; problem?: string }[] = []
+  const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  const service = await startService(t, { LOG_LEVEL: 'error' }, { logTo })
+  const { env, buyer } = service
+  const period = periodOf(new Date().toISOString())
+  const next = nextPeriod(period)
+  const order = () =>
+    buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-premium', quantity: 5 },
+      {
+        headers: { 'Idempotency-Key': randomUUID() },
+      },
+    )
+  assert.equal((await order()).status, 201)
+
+  const run = async (offsetMs: number, ...args: string[]) =>
+    farebox(t, ['ledger', ...args], { ...env, FAREBOX_CLOCK_OFFSET_MS: String(Math.round(offsetMs)) })
+  const untilEnd = endOfPeriodMs(period) - Date.now()
+  const early = await run(untilEnd + 2 * minute, 'close', '--period', period)
+  assert.equal(early.code, 2, early.err)
+  assert.match(early.err, /is not over: it can be closed from .*:05:00.000Z on; nothing was written/)
+  const head = await service.farebox.core.log.head()
+
+  const closed = await run(untilEnd + 6 * minute, 'close', '--period', period, '--json')
+  assert.equal(closed.code, 0, closed.err)
+  const { digest, now } = JSON.parse(closed.out).closed.at(-1)
+  assert.equal(now, true)
+  assert.ok((await service.farebox.core.log.head()) > head)
+  const report = await run(untilEnd + 6 * minute, 'periods', period, '--format', 'csv')
+  assert.equal(createHash('sha256').update(report.out).digest('hex'), digest)
+  assert.match(report.out, /^service,liabilities:wallet:acc_/m)
+  const listed = JSON.parse((await run(untilEnd + 6 * minute, 'periods', '--json')).out).periods
+  assert.deepEqual(
+    listed.map(({ period: name, status }: { period: string; status: string }) => [name, status]),
+    [
+      [period, 'closed'],
+      [next, 'under way'],
+    ],
+  )
+
+  await service.farebox.core.clockGuard.check()
+  const refused = await order()
+  assert.equal(refused.status, 503, refused.text)
+  const ready = await fetch(`${service.baseUrl}/readyz`, asOperator)
+  assert.equal(ready.status, 503)
+  const wrong = new RegExp(`${period} is closed: the operator must set the clock right`)
+  assert.match(await ready.text(), wrong)
+  await service.farebox.core.clockGuard.check()
+  const told = lines.filter(
+    ({ msg }) => msg === 'nothing is decided by this process until its clock is right',
+  )
+  assert.equal(told.length, 1, 'told of once')
+  assert.match(told[0]!.problem!, wrong)
+
+  for (const none of ['2026-13', 'november', '2026-1'])
+    assert.equal((await run(0, 'close', '--period', none)).code, 2)
+  assert.equal((await run(0, 'periods', '1999-12')).code, 2)
+  assert.equal((await run(0, 'periods', '--format', 'csv')).code, 2)
+})

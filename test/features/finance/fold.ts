@@ -1,0 +1,25 @@
+import { createEntryStream, type Entry } from '../../../src/domain/finance/entries.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
+import { decode } from '../../platform/projections/engine.ts'
+
+export type FoldedEvent = { readonly position: number; readonly at: string; readonly entry: Entry | null }
+
+/** Every event of a log with its accounting time and what it books. */
+export const foldLog = async (log: EventLog): Promise<readonly FoldedEvent[]> => {
+  const entries = createEntryStream()
+  return (await log.readAll(0, 1_000_000)).map((stored) => {
+    const entry = entries.next(decode(stored))
+    return { position: stored.position, at: entries.at as string, entry }
+  })
+}
+
+/** Balances by `book account` after some events; zero ones are left out. */
+export const balancesOf = (events: readonly FoldedEvent[]): Map<string, bigint> => {
+  const balances = new Map<string, bigint>()
+  for (const { entry } of events)
+    for (const { book, account, debitMicros, creditMicros } of entry?.postings ?? []) {
+      const key = `${book} ${account}`
+      balances.set(key, (balances.get(key) ?? 0n) + BigInt(debitMicros) - BigInt(creditMicros))
+    }
+  return new Map([...balances].filter(([, balance]) => balance !== 0n).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

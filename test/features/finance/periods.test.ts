@@ -1,0 +1,416 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { createEventReader } from '../../../src/audit/checks/event-reader.ts'
+import { createFindings } from '../../../src/audit/checks/finding.ts'
+import { createPeriodCheck } from '../../../src/audit/checks/period-check.ts'
+import {
+  closedOf,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  inChartOf,
+  reportCsv,
+} from '../../../src/features/finance/period-report.ts'
+import { createPeriods, PeriodDiffers, PeriodRefused } from '../../../src/features/finance/period-service.ts'
+import { type AccountId, type NoticeId, newEventId } from '../../../src/kernel/ids.ts'
+import { parsePeriod } from '../../../src/kernel/months.ts'
+import { ledgerStream, noticeStream, periodStream } from '../../../src/kernel/streams.ts'
+import { createCommandRunner } from '../../../src/platform/commands/command-runner.ts'
+import { createCodec } from '../../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
+import { silent } from '../../platform/projections/engine.ts'
+import fc from '../../support/fast-check.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+
+const codec = createCodec()
+const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+const account = 'acc_1' as AccountId
+const minute = 60_000
+const ms = (iso: string): number => Date.parse(iso)
+const month = (text: string) => parsePeriod(text) ?? assert.fail(text)
+
+/** A log that processes with clocks of their own write to. */
+const createWorld = () => {
+  const log = createMemoryLog()
+  let available = 0
+  let revision = -1
+  /** What a process appends that decided at this time by its clock, whatever the log or a closing says. */
+  const credit = async (at: string, cents = 100): Promise<void> => {
+    available += cents * 10_000
+    const data = {
+      source: 'manual',
+      reference: `ref ${revision}`,
+      gateway: 'manual',
+      depositId: null,
+      orderId: null,
+      family: null,
+      amountMicros: cents * 10_000,
+      receivableMicros: 0,
+      availableAfterMicros: available,
+    }
+    const metadata = { correlationId: 'x', causationId: null, actor: cause.actor, recordedAt: at }
+    const event = { id: randomUUID(), ...codec.encode({ type: 'WalletCredited', data }, metadata) }
+    await log.append(ledgerStream(account), revision === -1 ? 'noStream' : revision, [event])
+    revision += 1
+  }
+  const process = (clock: () => number, on: EventLog = log) => {
+    const runner = createCommandRunner({ log: on, clock, newEventId, codec, logger: silent })
+    return createPeriods({ log: on, runner, decode: codec.decode })
+  }
+  return { log, credit, process }
+}
+
+test('closing a month records its report, and does nothing the second time', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-10-30T10:00:00.000Z', 300)
+  await credit('2026-11-02T10:00:00.000Z', 50)
+  await credit('2026-11-30T23:59:59.999Z', 7)
+  await credit('2026-12-01T00:00:00.000Z', 1000)
+  const periods = process(() => ms('2026-12-01T00:05:00.000Z'))
+  const closed = await periods.close(month('2026-11'), cause)
+  assert.deepEqual(
+    closed.map(({ period, entries, throughOrdinal, now }) => [period, entries, throughOrdinal, now]),
+    [
+      ['2026-10', 1, 1, true],
+      ['2026-11', 2, 3, true],
+    ],
+  )
+  const { report } = await periods.show(month('2026-11'), 0)
+  assert.equal(
+    reportCsv(report),
+    [
+      'book,account,opening,debits,credits,closing',
+      'service,assets:gateway:manual,3.000000,0.570000,0.000000,3.570000',
+      'service,liabilities:wallet:acc_1,-3.000000,0.000000,0.570000,-3.570000',
+      '',
+    ].join('\n'),
+  )
+  assert.equal(closed[1]?.digest, createHash('sha256').update(reportCsv(report)).digest('hex'))
+
+  const head = await log.head()
+  const again = await periods.close(month('2026-11'), cause)
+  assert.deepEqual(
+    again,
+    closed.map((each) => ({ ...each, now: false })),
+  )
+  assert.equal(await log.head(), head)
+})
+
+test('a month that is not over, or that the log does not have, is refused and nothing is written', async () => {
+  const { log, credit, process } = createWorld()
+  const late = process(() => ms('2026-12-01T00:04:59.999Z'))
+  await assert.rejects(late.close(month('2026-11'), cause), { code: 'no_such_period' })
+  await credit('2026-10-30T10:00:00.000Z')
+  for (const [period, code] of [
+    ['2026-11', 'not_over'],
+    ['2026-12', 'not_over'],
+    ['2027-01', 'not_over'],
+    ['2026-09', 'no_such_period'],
+  ] as const) {
+    await assert.rejects(late.close(month(period), cause), (error) => {
+      assert.ok(error instanceof PeriodRefused)
+      assert.equal(error.code, code)
+      return true
+    })
+    assert.equal(await log.head(), 1)
+  }
+})
+
+test('what a process that knows nothing of the closing still books goes into the first open month', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-11-10T00:00:00.000Z', 100)
+  const periods = process(() => ms('2026-12-02T00:00:00.000Z'))
+  const [closed] = await periods.close(month('2026-11'), cause)
+  const before = await periods.show(month('2026-11'), 0)
+  await credit('2026-11-20T00:00:00.000Z', 500)
+  await credit('2026-11-30T23:59:59.000Z', 600)
+  assert.deepEqual((await periods.show(month('2026-11'), 0)).report, before.report)
+  const { report } = await periods.show(month('2026-12'), ms('2026-12-02T00:00:00.000Z'))
+  assert.deepEqual(
+    report.lines.map(({ account: name, debitMicros, creditMicros }) => [name, debitMicros, creditMicros]),
+    [
+      ['assets:gateway:manual', 11_000_000n, 0n],
+      ['liabilities:wallet:acc_1', 0n, 11_000_000n],
+    ],
+  )
+  assert.equal(
+    (await process(() => ms('2027-01-05T00:00:00.000Z')).close(month('2026-11'), cause))[0]?.digest,
+    closed?.digest,
+  )
+  assert.ok(await log.lastOf(periodStream(month('2026-11'))))
+})
+
+test('appends that land while a month is being closed do not get into it', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-11-10T00:00:00.000Z', 100)
+  // Each append of the closing is followed at once by one of a slow process, whose clock still reads November.
+  const raced: EventLog = {
+    ...log,
+    appendAll: async (items) => {
+      const outcomes = await log.appendAll(items)
+      await credit('2026-11-30T23:59:59.999Z', 9)
+      return outcomes
+    },
+  }
+  const now = () => ms('2026-12-01T00:05:00.000Z')
+  const [closed] = await process(now, raced).close(month('2026-11'), cause)
+  assert.deepEqual([closed?.entries, closed?.throughOrdinal], [1, 1])
+  const { report } = await process(now).show(month('2026-11'), now())
+  assert.equal(report.entries, 1)
+})
+
+test('a closing that was interrupted after the cut-off goes on, and two at once come to one', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-11-10T00:00:00.000Z', 100)
+  const now = () => ms('2026-12-01T00:05:00.000Z')
+  let appends = 0
+  const dying: EventLog = {
+    ...log,
+    appendAll: async (items) => {
+      appends += 1
+      if (appends > 1)
+        return items.map(() => ({ status: 'unavailable', cause: new Error('gone'), landed: [] }))
+      return log.appendAll(items)
+    },
+  }
+  await assert.rejects(process(now, dying).close(month('2026-11'), cause))
+  assert.equal(await log.head(), 2)
+  assert.deepEqual(
+    (await process(now).list(now())).map(({ period, status }) => [period, status]),
+    [
+      ['2026-11', 'over'],
+      ['2026-12', 'under way'],
+    ],
+  )
+  const both = await Promise.all(
+    [process(now), process(now)].map((one) => one.close(month('2026-11'), cause)),
+  )
+  assert.equal(both[0]?.[0]?.digest, both[1]?.[0]?.digest)
+  const types = (await log.readAll(0, 100)).map(({ type }) => type)
+  assert.deepEqual(types, ['WalletCredited', 'PeriodCutOff', 'PeriodClosed'])
+})
+
+test('a month without an entry is closed with the balances before it', async () => {
+  const { credit, process } = createWorld()
+  await credit('2026-09-10T00:00:00.000Z', 100)
+  const periods = process(() => ms('2026-12-05T00:00:00.000Z'))
+  const closed = await periods.close(month('2026-11'), cause)
+  assert.deepEqual(
+    closed.map(({ period, entries }) => [period, entries]),
+    [
+      ['2026-09', 1],
+      ['2026-10', 0],
+      ['2026-11', 0],
+    ],
+  )
+  assert.equal(closed[1]?.digest, closed[2]?.digest)
+})
+
+test('a log that was changed behind the closing is told', async () => {
+  const { log, credit, process } = createWorld()
+  await credit('2026-11-10T00:00:00.000Z', 100)
+  const now = () => ms('2026-12-01T00:05:00.000Z')
+  await process(now).close(month('2026-11'), cause)
+  const changed: EventLog = {
+    ...log,
+    readAll: async (after, limit) =>
+      (await log.readAll(after, limit)).map((event) => ({
+        ...event,
+        data: event.data.replace('"amountMicros":1000000', '"amountMicros":1000001'),
+      })),
+  }
+  await assert.rejects(process(now, changed).show(month('2026-11'), now()), PeriodDiffers)
+})
+
+/** Clocks that run ahead, behind and back, around the end of a month. */
+const jumps = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        kind: fc.constant('book' as const),
+        offset: fc.integer({ min: -40_000, max: 40_000 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('close' as const),
+        offset: fc.integer({ min: -10, max: 90_000 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('fact' as const),
+        offset: fc.integer({ min: -40_000, max: 40_000 }),
+      }),
+    },
+  ),
+  { minLength: 1, maxLength: 40 },
+)
+
+test('whatever the clocks do, a closed month never changes, and every entry is in exactly one month', async () => {
+  await fc.assert(
+    fc.asyncProperty(jumps, async (steps) => {
+      const { log, credit, process } = createWorld()
+      // Offsets are minutes around the end of November: about a month to each side.
+      const at = (offset: number): number => ms('2026-12-01T00:00:00.000Z') + offset * minute
+      const known = new Map<string, string>()
+      for (const [n, { kind, offset }] of steps.entries()) {
+        const iso = new Date(at(offset)).toISOString()
+        if (kind === 'book') await credit(iso)
+        else if (kind === 'fact')
+          await log.append(noticeStream(`ntc_${n}` as NoticeId), 'noStream', [
+            {
+              id: randomUUID(),
+              type: 'NoticePublished',
+              data: '{}',
+              metadata: JSON.stringify({ recordedAt: iso }),
+            },
+          ])
+        else {
+          const period = month(
+            new Date(at(offset) - 5 * minute - 31 * 24 * 60 * minute).toISOString().slice(0, 7),
+          )
+          const closed = await process(() => at(offset))
+            .close(period, cause)
+            .catch((error) => {
+              if (error instanceof PeriodRefused) return []
+              throw error
+            })
+          for (const each of closed) {
+            assert.equal(known.get(each.period) ?? each.digest, each.digest)
+            known.set(each.period, each.digest)
+          }
+        }
+      }
+      const fold = createPeriodFold()
+      const events = (await log.readAll(0, 1000)).map(codec.decode)
+      const reports = events.flatMap((event) => fold.take(event))
+      const last = fold.current()
+      for (const event of events)
+        if (event.type === 'PeriodClosed') {
+          const closed = event.data as Parameters<typeof differenceOf>[0]
+          const report = reports.find(({ period }) => period === closed.period) ?? assert.fail(closed.period)
+          assert.equal(differenceOf(closed, closingsOf(report)), null)
+        }
+      const entries = [...reports, ...(last ? [last] : [])].reduce((sum, report) => sum + report.entries, 0)
+      assert.equal(entries, events.filter(({ type }) => type === 'WalletCredited').length)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('verification makes the report of each month anew, and names the closing that differs', () => {
+  const event = (position: number, type: string, data: object, recordedAt: string) => ({
+    id: `00000000-0000-7000-8000-${String(position).padStart(12, '0')}`,
+    type,
+    data: JSON.stringify(data),
+    metadata: JSON.stringify({ correlationId: 'x', causationId: null, actor: cause.actor, recordedAt }),
+    stream: type === 'WalletCredited' ? ledgerStream(account) : periodStream(month('2026-11')),
+    revision: position - 1,
+    position,
+  })
+  const credited = {
+    source: 'manual',
+    reference: 'r',
+    gateway: 'manual',
+    amountMicros: 10_000,
+    receivableMicros: 0,
+  }
+  const first = event(1, 'WalletCredited', credited, '2026-11-10T00:00:00.000Z')
+  const cut = event(2, 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z')
+  const fold = createPeriodFold()
+  const [report] = [first, cut].flatMap((stored) => fold.take(codec.decode(stored)))
+  const closed = closedOf(report ?? assert.fail('no report'))
+  const problems = (events: readonly ReturnType<typeof event>[]) => {
+    const findings = createFindings()
+    createPeriodCheck(findings).take(createEventReader().read(events, 1))
+    return findings
+      .list()
+      .map((finding) => `${finding.check} ${'event' in finding ? finding.event.ordinal : ''}`)
+  }
+  const closing = event(3, 'PeriodClosed', closed, '2026-12-01T00:05:00.000Z')
+  assert.deepEqual(problems([first, cut, closing]), [])
+  const forged = event(3, 'PeriodClosed', { ...closed, digest: '0'.repeat(64) }, '2026-12-01T00:05:00.000Z')
+  assert.deepEqual(problems([first, cut, forged]), ['periods 3'])
+  const changed = event(
+    1,
+    'WalletCredited',
+    { ...credited, amountMicros: 10_001 },
+    '2026-11-10T00:00:00.000Z',
+  )
+  assert.deepEqual(problems([changed, cut, closing]), ['periods 3'])
+  assert.deepEqual(problems([first, closing]), [])
+  const early = event(2, 'PeriodClosed', closed, '2026-11-30T00:00:00.000Z')
+  assert.deepEqual(problems([first, early]), ['periods 2'])
+})
+
+test('a month that was closed before resellers had debts in their books keeps its report', () => {
+  let position = 0
+  const event = (stream: string, type: string, data: object, at: string) => {
+    position += 1
+    const metadata = { correlationId: 'x', causationId: null, actor: cause.actor, recordedAt: at }
+    const place = { id: newEventId(), stream, revision: position, position }
+    return codec.decode({ ...place, ...codec.encode({ type, data }, metadata) } as never)
+  }
+  const money = (type: string, data: object) =>
+    event(ledgerStream(account), type, { gateway: 'stripe', ...data }, '2026-11-10T00:00:00.000Z')
+  const order = { family: 'isp', orderId: 'ord_1', customerId: null }
+  const events = [
+    event(
+      'account-acc_1',
+      'AccountCreated',
+      { accountId: account, reseller: true },
+      '2026-11-09T00:00:00.000Z',
+    ),
+    money('WalletCredited', { source: 'deposit', amountMicros: 100_000_000, receivableMicros: 0 }),
+    money('WalletDebited', { order, amountMicros: 80_000_000 }),
+    money('WalletAdjusted', {
+      reason: 'chargeback',
+      amountMicros: -100_000_000,
+      receivableMicros: 80_000_000,
+    }),
+    money('WalletCredited', {
+      source: 'refund',
+      family: 'isp',
+      amountMicros: 30_000_000,
+      receivableMicros: 30_000_000,
+    }),
+    money('WalletAdjusted', { reason: 'goodwill', amountMicros: 60_000_000, receivableMicros: -50_000_000 }),
+    event('period-2026-11', 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z'),
+  ]
+  const fold = createPeriodFold()
+  const [report] = events.flatMap((each) => fold.take(each))
+  const now = report ?? assert.fail('no report')
+  const own = (lines: typeof now.lines) =>
+    lines
+      .filter(({ book }) => book === 'reseller:acc_1')
+      .map(({ account: name, debitMicros, creditMicros }) => [
+        name,
+        Number(debitMicros / 1_000_000n),
+        Number(creditMicros / 1_000_000n),
+      ])
+  assert.deepEqual(own(now.lines), [
+    ['assets:service-wallet', 110, 100],
+    ['equity:funding', 100, 100],
+    ['expenses:own-use', 80, 30],
+    ['liabilities:service-debt', 80, 80],
+    ['revenue:adjustments:goodwill', 0, 60],
+  ])
+  assert.deepEqual(own(inChartOf(now, {}).lines), [
+    ['assets:service-wallet', 110, 100],
+    ['equity:funding', 50, 110],
+    ['expenses:own-use', 80, 30],
+  ])
+  const { chart: _, ...first } = closedOf(inChartOf(now, {}))
+  const closings = closingsOf(now)
+  assert.equal(first.accounts, closings.current.accounts - 2)
+  for (const closed of [first, closedOf(now)]) assert.equal(differenceOf(closed, closings), null)
+  assert.match(differenceOf({ ...closedOf(now), digest: first.digest }, closings) ?? '', /digest/)
+  const { chart: __, ...unnumbered } = closedOf(now)
+  assert.match(differenceOf(unnumbered, closings) ?? '', /accounts/)
+  assert.match(differenceOf({ ...closedOf(now), chart: 3 }, closings) ?? '', /closed in chart 3/)
+})

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { books } from '../../../projections/groups.ts'
+import { closingMicros } from '../../../src/features/finance/journal-sums.ts'
+import { createMoments, type Moment } from '../../../src/features/finance/moment.ts'
+import { createFinanceReader } from '../../../src/features/finance/reader.ts'
+import { totalsOfBook } from '../../../src/features/finance/trial-balance.ts'
+import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
+import { startMs } from '../../projections/steps.ts'
+import { declaredKinds } from '../../support/event-kinds.ts'
+import fc from '../../support/fast-check.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { balancesOf, foldLog } from './fold.ts'
+import { moneyKindsOf, playInto, steps } from './support.ts'
+
+const moment: fc.Arbitrary<Moment> = fc.oneof(
+  fc.nat({ max: 200 }).map((position): Moment => ({ kind: 'position', position })),
+  fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
+)
+
+test('the laws below are asked of money of every kind', async () => {
+  const seen = new Set<string>()
+  for (const list of fc.sample(steps, { numRuns: 60, seed: 20_261_121 })) {
+    const log = createMemoryLog()
+    await playInto(log, list)
+    for (const kind of await moneyKindsOf(log)) seen.add(kind)
+  }
+  assert.deepEqual(
+    [...seen].sort(),
+    [...declaredKinds('src/money/ledger/{events,customer-events}.ts')].sort(),
+  )
+})
+
+test('law: as of any position or time each book sums to zero, equals a fold of the log up to there, and has its totals at any depth', async (t) => {
+  const { pool } = await testDatabase(t)
+  const none = { book: null, depth: null }
+  await fc.assert(
+    fc.asyncProperty(steps, fc.array(moment, { minLength: 8, maxLength: 8 }), async (list, asked) => {
+      await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
+      const log = createMemoryLog()
+      const engine = await startEngine(t, pool, log, [{ ...books, batchWindowMs: 1 }])
+      await playInto(log, list)
+      await caughtUp(engine, log)
+      await engine.stop()
+      const events = await foldLog(log)
+      const head = events.length
+      const reader = createFinanceReader({
+        pool,
+        log,
+        moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+      })
+      for (const given of asked) {
+        const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
+        const until =
+          asOf.kind === 'position'
+            ? events.filter(({ position }) => position <= asOf.position)
+            : events.filter(({ at }) => Date.parse(at) <= asOf.atMs)
+        const { span, books: found } = await reader.trialBalance({ asOf }, head, none)
+        assert.equal(span.position, until.at(-1)?.position ?? 0)
+        for (const { accounts } of found)
+          assert.equal(
+            accounts.reduce((sum, each) => sum + closingMicros(each), 0n),
+            0n,
+          )
+        const lines = found.flatMap(({ accounts }) => accounts)
+        const balances = lines.map((sums) => [`${sums.book} ${sums.account}`, closingMicros(sums)] as const)
+        assert.deepEqual(new Map(balances.filter(([, balance]) => balance !== 0n)), balancesOf(until))
+        // Also of accounts that are at zero again, whose lines are there.
+        const legs = until.flatMap(({ entry }) => entry?.postings ?? [])
+        assert.deepEqual(
+          new Set(lines.map(({ book, account }) => `${book} ${account}`)),
+          new Set(legs.map(({ book, account }) => `${book} ${account}`)),
+        )
+        for (const depth of [null, 1, 2]) {
+          const { books: cut } = await reader.trialBalance({ asOf }, head, { book: null, depth })
+          for (const { book, accounts } of cut) {
+            const debitMicros = legs
+              .filter((leg) => leg.book === book)
+              .reduce((sum, leg) => sum + BigInt(leg.debitMicros), 0n)
+            const totals = { openingMicros: 0n, debitMicros, creditMicros: debitMicros }
+            assert.deepEqual(totalsOfBook(accounts), totals, `${book} at depth ${depth}`)
+          }
+        }
+      }
+    }),
+    { numRuns: 10, endOnFailure: true },
+  )
+})
+
+test('law: over any range opening plus movements is closing, and pages of a statement are its lines', async (t) => {
+  const { pool } = await testDatabase(t)
+  await fc.assert(
+    fc.asyncProperty(
+      steps,
+      moment,
+      moment,
+      fc.integer({ min: 1, max: 7 }),
+      async (list, one, other, limit) => {
+        await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
+        const log = createMemoryLog()
+        const engine = await startEngine(t, pool, log, [{ ...books, batchWindowMs: 1 }])
+        await playInto(log, list)
+        await caughtUp(engine, log)
+        await engine.stop()
+        const events = await foldLog(log)
+        const head = events.length
+        const inLog = (given: Moment): Moment =>
+          given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
+        const [from, to] = [inLog(one), inLog(other)]
+        const reader = createFinanceReader({
+          pool,
+          log,
+          moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+        })
+        const before = (end: Moment) =>
+          end.kind === 'position'
+            ? events.filter(({ position }) => position < end.position)
+            : events.filter(({ at }) => Date.parse(at) < end.atMs)
+        const start = before(from).length
+        const end = Math.max(start, before(to).length)
+        const account = 'liabilities:wallet:acc_two'
+        const filter = { book: 'service', account, below: false }
+        const legs = (some: typeof events) =>
+          some.flatMap(({ position, entry }) =>
+            (entry?.postings ?? [])
+              .filter((leg) => leg.book === 'service' && leg.account === account)
+              .map((leg) => ({ position, amount: BigInt(leg.debitMicros) - BigInt(leg.creditMicros) })),
+          )
+        let balance = legs(events.slice(0, start)).reduce((sum, { amount }) => sum + amount, 0n)
+        const expected = legs(events.slice(start, end)).map((line) => {
+          balance += line.amount
+          return { ...line, balance }
+        })
+        const lines = []
+        for (let offset = 0; ; offset += limit) {
+          const page = await reader.statement({ from, to }, head, filter, { limit, offset })
+          assert.equal(page.totals.lines, expected.length)
+          assert.equal(closingMicros(page.totals), balance)
+          if (page.lines.length === 0) break
+          lines.push(...page.lines)
+        }
+        assert.deepEqual(
+          lines.map(({ position, amountMicros, balanceMicros }) => ({
+            position,
+            amount: amountMicros,
+            balance: balanceMicros,
+          })),
+          expected,
+        )
+        const { books: ranged } = await reader.trialBalance({ from, to }, head, { book: null, depth: 2 })
+        for (const { accounts } of ranged)
+          for (const side of ['openingMicros', 'debitMicros', 'creditMicros'] as const) {
+            const sum = accounts.reduce((total, each) => total + each[side], 0n)
+            if (side === 'openingMicros') assert.equal(sum, 0n)
+            else
+              assert.equal(
+                sum,
+                accounts.reduce((total, each) => total + each.debitMicros, 0n),
+              )
+          }
+      },
+    ),
+    { numRuns: 10, endOnFailure: true },
+  )
+})

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openStage } from '../../contract/stage.ts'
+import { farebox } from '../../support/farebox.ts'
+import { until } from '../../support/until.ts'
+import { customer, openReseller, openShop } from '../deposits/support.ts'
+
+const finance = '/finance/v1'
+
+test('after a chargeback', async (t) => {
+  const shop = await openShop(t)
+  const { client, env, financeToken: key } = shop
+  // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
+  const ask = async (path: string): Promise<any> => {
+    const answer = await client.get(`${finance}/${path}`, { key })
+    assert.equal(answer.status, 200, answer.text)
+    return answer.body
+  }
+  const ledger = async (...args: readonly string[]) => {
+    const ran = await farebox(t, ['ledger', ...args], env)
+    assert.equal(ran.code, 0, ran.err)
+    return ran.out
+  }
+  const buyer = await shop.customer({ cents: 0 })
+  const deposit = await shop.open(buyer.key, { amount_cents: 1000 })
+  await shop.act(deposit.deposit_id, 'pay', 1000)
+  await shop.reads(buyer.key, deposit.deposit_id, { status: 'paid' })
+  await shop.act(deposit.deposit_id, 'dispute')
+  await shop.untilBalance(buyer.key, 0)
+
+  await t.test(
+    'a trial balance has the same totals however it is cut, and its lines add up to them',
+    async () => {
+      const sides = ['openingMicros', 'debitMicros', 'creditMicros', 'balanceMicros'] as const
+      const whole = await ask('trial-balance?book=service')
+      const [totals] = whole.totals
+      assert.equal(totals.debitMicros, totals.creditMicros)
+      assert.deepEqual([totals.openingMicros, totals.balanceMicros], ['0', '0'])
+      const gateway = whole.accounts.find(
+        ({ account }: { account: string }) => account === 'assets:gateway:stripe',
+      )
+      assert.deepEqual(
+        sides.map((side) => gateway[side]),
+        ['0', '10000000', '10000000', '0'],
+      )
+      for (const cut of ['', '&depth=1', '&depth=2', '&depth=10', '&from=1', '&from=1&depth=1', '&limit=2']) {
+        const { totals: same, total } = await ask(`trial-balance?book=service${cut}`)
+        assert.deepEqual(same, whole.totals, cut)
+        const lines = []
+        while (lines.length < total)
+          lines.push(...(await ask(`trial-balance?book=service${cut}&offset=${lines.length}`)).accounts)
+        for (const side of sides)
+          assert.equal(String(lines.reduce((sum, line) => sum + BigInt(line[side]), 0n)), totals[side], cut)
+      }
+      for (const options of [[], ['--depth', '1'], ['--from', '1', '--depth', '1']]) {
+        const printed = JSON.parse(await ledger('trial-balance', '--book', 'service', ...options, '--json'))
+        assert.deepEqual(printed.totals, [totals], `the command line, ${options}`)
+      }
+    },
+  )
+
+  await t.test(
+    'nothing had moved as of any instant before the first event, however long before',
+    async () => {
+      for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
+        const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
+        assert.deepEqual([accounts, position], [[], 'pos_0_0'], early)
+        const since = await ask(`trial-balance?book=service&from=${early}`)
+        assert.deepEqual(since, await ask('trial-balance?book=service&from=1'), `from ${early}`)
+      }
+    },
+  )
+
+  await t.test('the command line prints what HTTP answers, without the page', async () => {
+    const compared = async (path: string, ...command: readonly string[]) => {
+      const { position } = await ask('trial-balance')
+      const query = `${path.includes('?') ? '&' : '?'}limit=100&to=${position}`
+      const { total: _, limit: _l, offset: _o, ...answered } = await ask(`${path}${query}`)
+      const printed = JSON.parse(await ledger(...command, '--to', position, '--json'))
+      assert.deepEqual(printed, answered, path)
+    }
+    await compared('trial-balance', 'trial-balance')
+    await compared('trial-balance?book=service&depth=2', 'trial-balance', '--book', 'service', '--depth', '2')
+    await compared('accounts/liabilities', 'account', 'liabilities')
+    await compared(`accounts/${buyer.accountId}/statement`, 'statement', buyer.accountId)
+  })
+
+  await t.test('a table of balances leaves out what is at zero, one of movements does not', async () => {
+    assert.doesNotMatch(await ledger('trial-balance'), /assets:gateway:stripe/)
+    assert.match(
+      await ledger('trial-balance', '--from', '1'),
+      /assets:gateway:stripe +0\.00 +10\.00 +10\.00 +0\.00/,
+    )
+    const help = await farebox(t, ['ledger', 'trial-balance', '--help'], env)
+    assert.match(help.out, /accounts at zero/)
+  })
+
+  await t.test(
+    'it names its deposit: in the wallet, in a statement, in an explanation, in an export',
+    async () => {
+      const { transactions } = (await client.get('/api/v1/wallet/transactions', { key: buyer.key })).body
+      assert.deepEqual(
+        transactions.map(({ type, depositId }: Record<string, string>) => [type, depositId]),
+        [
+          ['chargeback', deposit.deposit_id],
+          ['deposit', deposit.deposit_id],
+        ],
+      )
+      const { lines } = await ask(`accounts/${buyer.accountId}/statement`)
+      assert.deepEqual(
+        lines.map(({ type, depositId }: Record<string, string>) => [type, depositId]),
+        [
+          ['WalletCredited', deposit.deposit_id],
+          ['WalletAdjusted', deposit.deposit_id],
+        ],
+      )
+      const explained = await ledger('explain', buyer.accountId)
+      assert.match(explained, /in the book service is at 0\.00 as of position/)
+      assert.match(explained, new RegExp(`reason chargeback.* depositId ${deposit.deposit_id}`))
+      assert.match(
+        await ledger('statement', buyer.accountId),
+        new RegExp(`WalletAdjusted ${deposit.deposit_id} stripe dp_`),
+      )
+      for (const [format, chargeback] of [
+        ['csv', `,WalletAdjusted,.*,${deposit.deposit_id},stripe dp_`],
+        ['hledger', `WalletAdjusted\\n(    ; .*\\n)+    ; deposit:${deposit.deposit_id}\\n`],
+        ['beancount', `"WalletAdjusted"\\n(  .*\\n)+  deposit: "${deposit.deposit_id}"\\n`],
+      ] as const)
+        assert.match(await ledger('export', '--format', format), new RegExp(chargeback))
+    },
+  )
+
+  await t.test("that of a reseller's customer names its deposit in the reseller's book", async () => {
+    const acme = await openReseller(shop, 'Acme', 'btcpay')
+    const made = await shop.open(acme.key, { amount_cents: 1000 }, customer('c-1'))
+    await shop.act(made.deposit_id, 'pay', 1000)
+    await shop.reads(acme.key, made.deposit_id, { status: 'paid' })
+    await shop.act(made.deposit_id, 'dispute')
+    const { rows } = await shop.farebox.core.pool.query<{ customer_id: string }>(
+      "select customer_id from vault.customers where account_id = $1 and ref = 'c-1'",
+      [acme.accountId],
+    )
+    const path = `accounts/${rows[0]?.customer_id}/statement?book=reseller:${acme.accountId}`
+    await until(async () => (await ask(path)).total === 2)
+    const { account, lines } = await ask(path)
+    assert.equal(account, `liabilities:customer:${rows[0]?.customer_id}`)
+    assert.deepEqual(
+      lines.map(({ type, depositId }: Record<string, string>) => [type, depositId]),
+      [
+        ['CustomerCredited', made.deposit_id],
+        ['CustomerAdjusted', made.deposit_id],
+      ],
+    )
+  })
+})
+
+test('an account is found, and a book refused, as the command line does it', async (t) => {
+  const { client, financeToken: key, env, ...stage } = await openStage(t)
+  const get = (path: string) => client.get(`${finance}/${path}`, { key })
+  const { accountId } = await stage.customer({ cents: 1234 })
+  const wallet = `liabilities:wallet:${accountId}`
+
+  await t.test('the id of an account stands for its wallet', async () => {
+    for (const path of ['', '/statement']) {
+      const byId = await get(`accounts/${accountId}${path}`)
+      assert.equal(byId.status, 200, byId.text)
+      assert.deepEqual([byId.body.account, byId.body.balanceMicros], [wallet, '-12340000'])
+      assert.deepEqual(byId.body, (await get(`accounts/${wallet}${path}`)).body)
+    }
+  })
+
+  await t.test('a book that is none is 400 with what a book is, also beside an account', async () => {
+    const message = 'there is no book zz; a book is service, or reseller:ACCOUNT_ID'
+    for (const path of ['trial-balance', `accounts/${wallet}`, `accounts/${wallet}/statement`]) {
+      const { status, body } = await get(`${path}?book=zz`)
+      assert.deepEqual([status, body.code, body.error], [400, 'invalid_parameter', message], path)
+    }
+    for (const args of [['trial-balance'], ['account', wallet], ['statement', wallet]]) {
+      const { code, err } = await farebox(t, ['ledger', ...args, '--book', 'zz'], env)
+      assert.equal(code, 2)
+      assert.ok(err.includes(message), err)
+    }
+    const customers = await get(`trial-balance?book=reseller:${accountId}`)
+    assert.equal(customers.body.code, 'invalid_parameter', 'who is no reseller has no book')
+  })
+
+  await t.test("a reseller's book that nothing moved in yet is empty, and not unknown", async () => {
+    const { accountId: reseller } = await stage.customer({ cents: 0, reseller: true })
+    const { status, body } = await get(`trial-balance?book=reseller:${reseller}`)
+    assert.deepEqual([status, body.total, body.totals], [200, 0, []])
+    const { code, out } = await farebox(t, ['ledger', 'trial-balance', '--book', `reseller:${reseller}`], env)
+    assert.deepEqual([code, out.startsWith('no entries as of position')], [0, true])
+  })
+
+  await t.test(
+    'an account that several resellers have is of none of them until a book is named',
+    async () => {
+      const [one, other] = [
+        await stage.customer({ cents: 100, reseller: true }),
+        await stage.customer({ cents: 200, reseller: true }),
+      ]
+      const { status, body } = await get('accounts/equity:funding')
+      assert.deepEqual([status, body.code], [400, 'invalid_parameter'])
+      assert.match(
+        body.error,
+        /^several books have an account equity:funding: name one as book, e\.g\. reseller:acc_/,
+      )
+      const named = await get(`accounts/equity:funding?book=reseller:${other.accountId}`)
+      assert.equal(named.body.balanceMicros, '-2000000')
+      assert.notEqual(one.accountId, other.accountId)
+    },
+  )
+
+  await t.test('a statement of a parent says where its accounts are listed', async () => {
+    const { status, body } = await get('accounts/liabilities/statement')
+    assert.deepEqual([status, body.code], [404, 'not_found'])
+    assert.match(body.error, /^liabilities stands for those below it and has no lines of its own/)
+    const unknown = await get(`accounts/${wallet}x?book=service`)
+    assert.deepEqual(
+      [unknown.status, unknown.body.error],
+      [404, `the book service has no account ${wallet}x; the trial balance lists them all`],
+    )
+  })
+})

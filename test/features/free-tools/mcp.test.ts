@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { startService } from '../../support/service.ts'
+import { record } from '../free-list/support/recorded.ts'
+
+const root = join(import.meta.dirname, '../../..')
+const suite = join(root, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
+
+type Check = { readonly id: string; readonly status: string; readonly errorMessage?: string }
+
+/** Every check that the protocol's own suite makes of a server at one revision, by scenario. */
+const conformance = async (
+  t: TestContext,
+  url: string,
+  revision: string,
+): Promise<ReadonlyMap<string, readonly Check[]>> => {
+  const folder = await mkdtemp(join(tmpdir(), 'farebox-mcp-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const args = ['server', '--url', url, '--suite', 'all', '--spec-version', revision, '-o', folder]
+  const child = spawn(process.execPath, [suite, ...args], { stdio: 'ignore' })
+  await once(child, 'exit')
+  const found = new Map<string, readonly Check[]>()
+  for (const name of await readdir(folder)) {
+    const [, scenario = ''] = /^server-(.*)-\d{4}-\d\d-\d\dT/.exec(name) ?? []
+    found.set(scenario, JSON.parse(await readFile(join(folder, name, 'checks.json'), 'utf8')))
+  }
+  return found
+}
+
+/**
+ * The suite also tries what a server need not have: tools of its own making, resources, prompts, questions to the user. This
+ * server answers as one does that has none of them.
+ */
+const absent =
+  /\bMethod not found|\bTool \S+ not found|^Not testable: server (?:does not list|exposes no tool)|^Prerequisite failed: could not get initial InputRequiredResult|^Expected InputRequiredResult with inputRequests/
+
+const mustPass: Readonly<Record<string, readonly string[]>> = {
+  '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
+  '2026-07-28': [
+    'tools-list',
+    'dns-rebinding-protection',
+    'http-header-validation',
+    'server-sse-multiple-streams',
+  ],
+}
+
+const connected = async (t: TestContext, baseUrl: string, mode: 'legacy' | 'auto'): Promise<Client> => {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', baseUrl)))
+  t.after(() => client.close())
+  return client
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the client has checked it against the tool's schema
+const call = async (client: Client, name: string, args: object): Promise<any> =>
+  client.callTool({ name, arguments: args as Record<string, unknown> })
+
+const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
+const listTools = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+
+test('the tools over the Model Context Protocol', async (t) => {
+  const { baseUrl, farebox } = await startService(t)
+  await record(farebox.core.pool, [
+    { ip: '8.8.8.8', port: 3128, protocols: ['http', 'https'] },
+    { ip: '1.1.1.1', port: 1080, protocols: ['socks5'], anonymity: 'anonymous' },
+  ])
+
+  for (const [revision, scenarios] of Object.entries(mustPass))
+    await t.test(`the protocol's own suite of ${revision} finds nothing wrong`, async (t) => {
+      const found = await conformance(t, `${baseUrl}/mcp`, revision)
+      for (const [scenario, checks] of found)
+        for (const { id, status, errorMessage = '' } of checks)
+          if (status === 'FAILURE') assert.match(errorMessage, absent, `${scenario}: ${id}`)
+      for (const scenario of scenarios) {
+        const checks = found.get(scenario) ?? []
+        assert.ok(
+          checks.some(({ status }) => status === 'SUCCESS'),
+          `${scenario} ran`,
+        )
+        assert.ok(
+          checks.every(({ status }) => status !== 'FAILURE'),
+          scenario,
+        )
+      }
+      const passed = [...found.values()].flat().filter(({ status }) => status === 'SUCCESS')
+      t.diagnostic(`${passed.length} checks of ${found.size} scenarios passed`)
+    })
+
+  for (const mode of ['legacy', 'auto'] as const)
+    await t.test(`the official client uses all three tools (${mode})`, async (t) => {
+      const client = await connected(t, baseUrl, mode)
+      const { tools } = await client.listTools()
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['ip_lookup', 'proxy_check', 'proxy_list'],
+      )
+      for (const { annotations, inputSchema, outputSchema } of tools) {
+        assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint], [true, false])
+        assert.ok(inputSchema.properties && outputSchema)
+      }
+      const place = await call(client, 'ip_lookup', { ip: '8.8.8.8' })
+      assert.deepEqual([place.structuredContent.asn, place.structuredContent.in_live_list], [15169, true])
+      assert.deepEqual(JSON.parse(place.content[0].text), place.structuredContent)
+      const list = await call(client, 'proxy_list', { protocol: 'socks5', limit: 5 })
+      assert.deepEqual([list.structuredContent.total, list.structuredContent.proxies[0].ip], [1, '1.1.1.1'])
+      const own = await call(client, 'ip_lookup', {})
+      assert.equal(own.structuredContent.ip, '127.0.0.1')
+    })
+
+  await t.test('what a tool refuses is a result that says why', async (t) => {
+    const client = await connected(t, baseUrl, 'auto')
+    const refusals = [
+      [
+        'proxy_check',
+        { proxies: ['10.0.0.1:80'] },
+        /invalid_parameter: 10\.0\.0\.1:80 is not checked.*private/,
+      ],
+      ['proxy_check', { proxies: ['8.8.8.8:80'], judge: 'http://evil.example/' }, /Unrecognized key/],
+      ['proxy_check', { proxies: [] }, /proxies/],
+      ['proxy_list', { country: 'zz' }, /alpha-2/],
+      ['proxy_list', { protocol: 'ftp' }, /socks5/],
+      ['ip_lookup', { ip: 'here' }, /IPv4 or IPv6/],
+    ] as const
+    for (const [tool, args, words] of refusals) {
+      const { isError, content } = await call(client, tool, args)
+      assert.equal(isError, true, JSON.stringify(args))
+      assert.match(content[0].text, words)
+    }
+  })
+
+  await t.test('pages of others may not call it, and only POST is there', async () => {
+    const post = (origin: string | null) =>
+      fetch(`${baseUrl}/mcp`, {
+        method: 'POST',
+        headers: { ...headers, ...(origin === null ? {} : { Origin: origin }) },
+        body: listTools,
+      })
+    for (const origin of ['https://evil.example', 'http://127.0.0.1.evil.example', 'null', 'file://'])
+      assert.equal((await post(origin)).status, 403, origin)
+    for (const origin of [null, baseUrl, 'http://localhost:6274'])
+      assert.equal((await post(origin)).status, 200)
+    for (const method of ['GET', 'DELETE', 'PUT']) {
+      const answer = await fetch(`${baseUrl}/mcp`, { method, headers })
+      assert.deepEqual([answer.status, answer.headers.get('allow')], [405, 'POST, OPTIONS'])
+    }
+  })
+
+  await t.test('what is no request of the protocol is an error of the protocol', async () => {
+    const send = async (body: string) => {
+      const answer = await fetch(`${baseUrl}/mcp`, { method: 'POST', headers, body })
+      return [
+        answer.status,
+        JSON.parse((await answer.text()).replace(/^event: message\ndata: /, '')).error?.code,
+      ]
+    }
+    assert.deepEqual(await send('{'), [400, -32_700])
+    assert.deepEqual(await send('{"jsonrpc":"2.0","id":1,"method":"resources/list"}'), [200, -32_601])
+  })
+})
+
+test('a tool has the limit of its operation over HTTP, whichever way it is asked', async (t) => {
+  const { baseUrl } = await startService(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LOOKUP: '2/1' })
+  const client = await connected(t, baseUrl, 'auto')
+  assert.equal((await fetch(`${baseUrl}/api/ip-lookup?ip=8.8.8.8`)).status, 200)
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, () => call(client, 'ip_lookup', { ip: '8.8.8.8' })),
+  )
+  const refused = answers.filter(({ isError }) => isError)
+  assert.ok(refused.length >= 1)
+  assert.match(refused[0].content[0].text, /rate_limited: too many calls; try again in \d+ s/)
+})

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { call, farebox, startFarebox } from '../../support/farebox.ts'
+import { until } from '../../support/until.ts'
+import { openShop, type Shop } from '../deposits/support.ts'
+import { addresses, openStore } from './store.ts'
+
+/**
+ * What a payment does rests on streams that it does not write: the account, the stock, the order. Operators change them
+ * from another process, whose events this one has not read: here the real command line.
+ */
+const openWatched = async (t: TestContext) => {
+  const shop = await openShop(t)
+  const atDesk = async (...args: readonly string[]) => {
+    const { code, out, err } = await farebox(t, [...args, '--json'], shop.env)
+    assert.equal(code, 0, err)
+    return JSON.parse(out)
+  }
+  return { ...shop, atDesk }
+}
+type Watched = Awaited<ReturnType<typeof openWatched>>
+
+const gigabytes = { product_id: 'residential-premium', quantity: 2, method: 'card' }
+
+/** An account that this process has never written to, as the command line makes it. */
+const customerFromDesk = async ({ atDesk, client }: Watched) => {
+  const { accountId } = await atDesk('accounts', 'create', '--email', 'ann@example.com')
+  const { key } = await atDesk('keys', 'create', '--account', accountId, '--scopes', 'buy')
+  await until(async () => (await client.get('/api/v1/wallet', { key })).status === 200)
+  return { accountId, key } as { accountId: string; key: string }
+}
+
+const orderOnPage = async ({ client }: Shop, key: string, name: string, body: object = gigabytes) => {
+  const { status, body: order } = await client.post('/api/v1/orders', body, {
+    key,
+    headers: { 'Idempotency-Key': name },
+  })
+  assert.equal(status, 201)
+  const depositId = await until(async () => {
+    const { deposits } = (await client.get('/api/v1/deposits', { key })).body
+    return deposits.find((one: { order_id: string }) => one.order_id === order.orderId)?.deposit_id
+  })
+  return { orderId: order.orderId as string, depositId: depositId as string, cents: order.amountCents }
+}
+
+/** Pays the order's invoice; how the order stands once the money is credited. */
+const paid = async (shop: Shop, key: string, order: Awaited<ReturnType<typeof orderOnPage>>) => {
+  await shop.act(order.depositId, 'pay', Math.max(1_000, order.cents))
+  await shop.reads(key, order.depositId, { status: 'paid' })
+  const { status, failureReason } = (await shop.client.get(`/api/v1/orders/${order.orderId}`, { key })).body
+  return [status, failureReason]
+}
+
+test('an order that is paid after its account was blocked fails, though one before it was placed', async (t) => {
+  const shop = await openWatched(t)
+  const { key, accountId } = await customerFromDesk(shop)
+  const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
+  assert.deepEqual(await paid(shop, key, before), ['completed', null])
+  await shop.atDesk('accounts', 'block', accountId)
+  assert.deepEqual(await paid(shop, key, after), ['failed', 'account_blocked'])
+})
+
+test('an order that is paid after its account was unblocked is placed, though one before it failed', async (t) => {
+  const shop = await openWatched(t)
+  const { key, accountId } = await customerFromDesk(shop)
+  const [before, after] = [await orderOnPage(shop, key, '1'), await orderOnPage(shop, key, '2')]
+  await shop.atDesk('accounts', 'block', accountId)
+  assert.deepEqual(await paid(shop, key, before), ['failed', 'account_blocked'])
+  await shop.atDesk('accounts', 'unblock', accountId)
+  assert.deepEqual(await paid(shop, key, after), ['completed', null])
+})
+
+test('an order of addresses that is paid after the operator stocked them is placed', async (t) => {
+  const shop = await openWatched(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const rich = await shop.customer({ cents: 100_000_000 })
+  const order = await orderOnPage(shop, key, '1', addresses(1, { method: 'card' }))
+  // Sold out, which this process knows from the refusals that end it.
+  for (let quantity = 128, n = 0; quantity >= 1; n += 1) {
+    const headers = { 'Idempotency-Key': `all ${n}` }
+    const { status } = await shop.client.post('/api/v1/orders', addresses(quantity), {
+      key: rich.key,
+      headers,
+    })
+    if (status !== 201) quantity = Math.floor(quantity / 2)
+  }
+  const where = ['--product', 'isp-static', '--country', 'USA']
+  await shop.atDesk('stock', 'add', ...where, '--addresses', '203.0.113.7')
+  assert.deepEqual(await paid(shop, key, order), ['completed', null])
+})
+
+test('a chargeback blocks its account again that the operator unblocked after the one before', async (t) => {
+  const shop = await openWatched(t)
+  const { key, accountId } = await shop.customer({ cents: 0 })
+  const deposit = async () => {
+    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_000, method: 'card' })
+    await shop.act(id, 'pay', 2_000)
+    await shop.reads(key, id, { status: 'paid' })
+    return id as string
+  }
+  const [first, second] = [await deposit(), await deposit()]
+  const isBlocked = async () => (await shop.atDesk('accounts', 'show', accountId)).blocked
+  await shop.act(first, 'dispute')
+  await shop.untilBalance(key, 2_000)
+  assert.equal(await isBlocked(), true)
+  await shop.atDesk('accounts', 'unblock', accountId)
+  await shop.act(second, 'dispute')
+  await shop.untilBalance(key, 0)
+  assert.equal(await isBlocked(), true)
+})
+
+test('an order is placed by the payment of an invoice that another process opened for it', async (t) => {
+  const store = await openStore(t)
+  const { key } = store.reseller
+  const other = await startFarebox(t, { ...store.env, FAREBOX_SANDBOX_URL: store.sandbox }, ['http'])
+  const ask = (baseUrl: string) =>
+    call(`${baseUrl}/api/v1/orders`, key, {
+      body: store.four,
+      headers: { 'Idempotency-Key': 'A', 'X-Reseller-Customer-Id': 'alice' },
+    })
+  const first = await ask(store.baseUrl)
+  await store.act(first.body.depositId, 'expire')
+  await store.deposits(first.body.depositId, { status: 'expired' })
+  const second = await ask(other.baseUrl)
+  assert.notEqual(second.body.depositId, first.body.depositId)
+  await store.act(second.body.depositId, 'pay', second.body.chargeCents)
+  const { order_id: orderId } = await store.deposits(second.body.depositId, { status: 'paid' })
+  await store.reads(orderId, 'completed')
+})

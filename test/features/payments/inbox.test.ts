@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pino from 'pino'
+import { startCallbackReactor } from '../../../src/features/deposits/take-callbacks.ts'
+import { createInbox } from '../../../src/features/payments/callbacks.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+
+const logger = pino({ level: 'silent' })
+
+test('callbacks that were done a month ago are forgotten, what waits is kept for ever', async (t) => {
+  const { pool } = await testDatabase(t)
+  const inbox = createInbox(pool, Date.now)
+  for (const eventId of ['old', 'new', 'waits']) await inbox.store('gw_1', { eventId, reference: 'in_1' })
+  const age = (eventId: string, set: string) =>
+    pool.query(`update work.gateway_inbox set ${set} where event_id = $1`, [eventId])
+  const ago = (days: number): string => `clock_timestamp() - make_interval(days => ${days})`
+  await age('old', `status = 'done', finished_at = ${ago(31)}`)
+  await age('new', `status = 'done', finished_at = ${ago(29)}`)
+  await age('waits', `received_at = ${ago(365)}, due_at = ${ago(-1)}`)
+  const kept = async () =>
+    (await pool.query('select event_id from work.gateway_inbox order by 1')).rows.map((row) => row.event_id)
+  const workers = createWorkers({ pool, clock: Date.now, monotonicMs: () => performance.now(), logger })
+  const reactor = startCallbackReactor({ workers, inbox, logger, sweepMs: 10 } as never)
+  t.after(async () => {
+    await reactor.stop()
+    await workers.stop()
+  })
+  await until(async () => !(await kept()).includes('old'), { what: 'the old callback to be gone' })
+  assert.deepEqual(await kept(), ['new', 'waits'])
+})
+
+test('a gateway that hangs keeps its places and no more, and what others have does not count', async (t) => {
+  const { pool } = await testDatabase(t)
+  const inbox = createInbox(pool, Date.now)
+  const workers = createWorkers({ pool, clock: Date.now, monotonicMs: () => performance.now(), logger })
+  const answer = Promise.withResolvers<null>()
+  const asked = new Map<string, number>()
+  const reactor = startCallbackReactor({
+    workers,
+    inbox,
+    logger,
+    hooks: { at: () => undefined },
+    gateways: {
+      byId: async (gatewayId: string) => {
+        asked.set(gatewayId, (asked.get(gatewayId) ?? 0) + 1)
+        return { gatewayId, gateway: { fetch: () => (gatewayId === 'gw_hangs' ? answer.promise : null) } }
+      },
+    },
+  } as never)
+  t.after(async () => {
+    answer.resolve(null)
+    await reactor.stop()
+    await workers.stop()
+  })
+  const store = async (gatewayId: string, from: number, count: number): Promise<void> => {
+    for (let n = from; n < from + count; n += 1)
+      await inbox.store(gatewayId, { eventId: `evt_${n}`, reference: 'in_1' })
+    reactor.wake()
+  }
+  await store('gw_hangs', 0, 6)
+  await until(() => asked.get('gw_hangs') === 6, { what: 'six that hang' })
+  await store('gw_hangs', 6, 6)
+  await until(() => asked.get('gw_hangs') === 8, { what: 'the two places that were free' })
+  await store('gw_answers', 0, 12)
+  await until(() => asked.get('gw_answers') === 12, { what: 'the other gateway' })
+  assert.equal(asked.get('gw_hangs'), 8)
+  answer.resolve(null)
+  await until(() => asked.get('gw_hangs') === 12, { what: 'what waited for room' })
+})

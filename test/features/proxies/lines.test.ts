@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Customer, done } from '../../contract/stage.ts'
+import { registerOrders } from '../../support/register-orders.ts'
+import { deskOf } from '../resellers/desk.ts'
+import { dayMs, openYear } from '../subscriptions/world.ts'
+
+const path = '/api/v1/proxies'
+const rent = (quantity: number, productId = 'isp-static') => ({
+  product_id: productId,
+  quantity,
+  fulfillment_meta: { country: 'USA', period_days: 30 },
+})
+
+const linesOf = (text: string): readonly string[] => text.split('\n').slice(0, -1)
+const nextOf = (headers: Headers): string | null =>
+  /^<(\/[^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1] ?? null
+
+describe('rented addresses as lines of text', () => {
+  test('say how many there are, and lead on page by page until every address was given once', async (t) => {
+    const { client, ...stage } = await openYear(t)
+    const { key } = await stage.customer({ cents: 1_000_000 })
+    await done(client.post('/api/v1/orders', rent(73, 'ipv4-datacenter'), { key }))
+    await done(client.post('/api/v1/orders', rent(2), { key }))
+    const { proxies } = (await done(client.get(`${path}?family=ipv4&limit=100`, { key }))).body
+    const all = proxies.map(
+      (one: { ip: string; username: string; password: string }) =>
+        `${one.ip}:9000:${one.username}:${one.password}`,
+    )
+
+    const asked = 'format=txt&family=ipv4&country=usa&product_id=ipv4-datacenter&expires_before=2999-01-01'
+    for (const [limit, sizes] of [
+      ['', [50, 23]],
+      ['&limit=30', [30, 30, 13]],
+      ['&limit=73', [73]],
+      ['&limit=1000', [73]],
+    ] as const) {
+      const pages: (readonly string[])[] = []
+      for (let next: string | null = `${path}?${asked}${limit}`; next !== null; ) {
+        const page = await done(client.get(next, { key }))
+        assert.equal(page.headers.get('x-farebox-total'), '73', next)
+        pages.push(linesOf(page.text))
+        next = nextOf(page.headers)
+        if (next !== null) {
+          const again = new URLSearchParams(next.slice(path.length + 1))
+          assert.deepEqual(
+            ['family', 'country', 'expires_before', 'format'].map((name) => again.get(name)),
+            ['ipv4', 'usa', '2999-01-01T00:00:00.000Z', 'txt'],
+          )
+        }
+      }
+      assert.deepEqual(
+        pages.map(({ length }) => length),
+        sizes,
+      )
+      assert.deepEqual(pages.flat(), all)
+    }
+    // A filter goes on from page to page, and what is counted is what fits it.
+    const none = await done(client.get(`${path}?format=txt&country=DEU`, { key }))
+    assert.deepEqual(
+      [none.text, none.headers.get('x-farebox-total'), none.headers.get('link')],
+      ['', '0', null],
+    )
+    // JSON says the same in its body.
+    const json = await done(client.get(path, { key }))
+    assert.deepEqual([json.body.total, json.headers.get('link')], [75, null])
+  })
+
+  test('name only addresses that work, to their last instant; the others when they are asked for', async (t) => {
+    const { client, ...stage } = await openYear(t)
+    const run = deskOf(stage.farebox.core, [registerOrders])
+    const who: Customer = await stage.customer({ cents: 100_000 })
+    const { key } = who
+    const order = async () => (await done(client.post('/api/v1/orders', rent(2), { key }))).body
+    const lines = async (query = '') => {
+      const { text, headers } = await done(client.get(`${path}?format=txt${query}`, { key }))
+      assert.equal(Number(headers.get('x-farebox-total')), linesOf(text).length)
+      return linesOf(text).map((line) => line.slice(0, line.indexOf(':')))
+    }
+    const ipsOf = async (orderId: string): Promise<string[]> =>
+      (await done(client.get(`${path}?order_id=${orderId}`, { key }))).body.proxies.map(
+        ({ ip }: { ip: string }) => ip,
+      )
+    const [kept, refunded] = [await order(), await order()]
+    const [keptIps, refundedIps] = [await ipsOf(kept.orderId), await ipsOf(refunded.orderId)]
+    assert.deepEqual(await lines(), [...refundedIps, ...keptIps])
+
+    const { code, err } = await run('orders', 'refund', '--order', refunded.orderId)
+    assert.equal(code, 0, err)
+    assert.deepEqual(await lines(), keptIps)
+    assert.deepEqual(await lines(`&order_id=${refunded.orderId}`), [])
+    assert.deepEqual(await lines('&status=expired'), refundedIps)
+
+    stage.wait(29 * dayMs)
+    assert.deepEqual(await lines(), keptIps, 'an address that ends tomorrow works today')
+    assert.deepEqual([await lines('&status=expiring'), await lines('&status=active')], [keptIps, []])
+    stage.wait(dayMs)
+    assert.deepEqual(await lines(), [])
+    assert.deepEqual(await lines('&status=expired'), [...refundedIps, ...keptIps])
+    // The list for programs keeps what was: each entry says its status.
+    const { proxies } = (await done(client.get(path, { key }))).body
+    assert.deepEqual(
+      proxies.map(({ status }: { status: string }) => status),
+      ['expired', 'expired', 'expired', 'expired'],
+    )
+  })
+})

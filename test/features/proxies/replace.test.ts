@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import type { AddressReplaced } from '../../../src/domain/stock/events.ts'
+import { stockFold } from '../../../src/domain/stock/fold.ts'
+import { registerProxies } from '../../../src/features/proxies/commands.ts'
+import { isoTime } from '../../../src/kernel/clock.ts'
+import { decided } from '../../../src/kernel/decider.ts'
+import type { ProxyId } from '../../../src/kernel/ids.ts'
+import { stockStream } from '../../../src/kernel/streams.ts'
+import { handle } from '../../../src/platform/commands/handle.ts'
+import { logInPostgres, type Service, startService } from '../../support/service.ts'
+import { assertVerified } from '../../support/verify.ts'
+import { deskOf } from '../resellers/desk.ts'
+
+const dayMs = 86_400_000
+const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+
+describe('replacing a rented address', () => {
+  const ends: (() => unknown)[] = []
+  let service: Service
+  let aheadMs = 0
+
+  before(async () => {
+    const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
+    service = await startService(held, {}, { clockOffsetMs: () => aheadMs })
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  const rent = async (quantity = 1, productId = 'isp-static', meta: object = {}) => {
+    const { status, body } = await service.buyer.post('/api/v1/orders', {
+      product_id: productId,
+      quantity,
+      fulfillment_meta: { country: 'USA', period_days: 30, ...meta },
+    })
+    assert.equal(status, 201, JSON.stringify(body))
+    return body.proxyIds as readonly string[]
+  }
+  const pathOf = (id: string) => `/api/v1/proxies/${id}`
+  const read = async (id: string) => (await service.buyer.get(pathOf(id))).body
+  const replace = (id: string, json: object = { reason: 'not_working' }, headers = {}) =>
+    service.buyer.call('POST', `${pathOf(id)}/replace`, { json, headers })
+
+  test('the rental goes on with another address of the same product and country, and the former one rests a day', async () => {
+    const [id = ''] = await rent()
+    const old = await read(id)
+    const { status, body } = await replace(id)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.notEqual(body.ip, old.ip)
+    const { ip, host, city, asn, asnOrg } = old
+    assert.deepEqual({ ...body, ip, host, city, asn, asnOrg }, old, 'all else is as it was')
+    assert.deepEqual(await read(id), body)
+    const { rows } = await service.farebox.core.pool.query<{ hours: number }>(
+      `select round(extract(epoch from available_from - now()) / 3600)::int as hours
+         from read.resting_addresses where ip = $1::text`,
+      [old.ip],
+    )
+    assert.deepEqual(rows, [{ hours: 24 }])
+  })
+
+  test('a request that is sent again under its key replaces nothing more, and one under no key is refused for a day', async () => {
+    const [id = ''] = await rent()
+    const headers = { 'Idempotency-Key': 'swap-1' }
+    const first = await replace(id, { reason: 'low_speed' }, headers)
+    const again = await replace(id, { reason: 'low_speed' }, headers)
+    assert.deepEqual([again.status, again.body], [200, first.body])
+    assert.equal(again.headers.get('idempotency-replayed'), 'true')
+    const other = await replace(id, { reason: 'not_working' }, headers)
+    assert.equal(other.body.code, 'idempotency_conflict')
+    const soon = await replace(id)
+    assert.equal(soon.body.code, 'replacement_limit_reached')
+    assert.equal((await read(id)).ip, first.body.ip)
+    aheadMs += dayMs
+    assert.equal((await replace(id)).status, 200)
+  })
+
+  test('of many requests at once one replaces the address', async () => {
+    const [id = ''] = await rent()
+    const answers = await Promise.all(Array.from({ length: 5 }, () => replace(id)))
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409, 409, 409, 409])
+  })
+
+  test('a mobile rental keeps its carrier, service and rotation', async () => {
+    const meta = { carrier_id: 'verizon-us', service: 'dedicated', rotation_minutes: 0 }
+    const [id = ''] = await rent(1, 'mobile-dedicated', meta)
+    const old = await read(id)
+    const { status, body } = await replace(id)
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.notEqual(body.ip, old.ip)
+    assert.deepEqual([body.carrier, body.service, body.rotation], [old.carrier, old.service, old.rotation])
+  })
+
+  test('a comment is needed with the reason custom, and stands in the vault, not in the log', async () => {
+    const [id = ''] = await rent()
+    for (const json of [{ reason: 'custom' }, { reason: 'ugly' }, { reason: 'custom', comment: '' }, {}])
+      assert.equal((await replace(id, json)).body.code, 'invalid_body', JSON.stringify(json))
+    const comment = 'blocked by my bank'
+    assert.equal((await replace(id, { reason: 'custom', comment })).status, 200)
+    const { pool } = service.farebox.core
+    const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
+    assert.deepEqual(rows, [{ proxy_id: id, comment }])
+    const desk = deskOf(service.farebox.core, [registerProxies])
+    const { ip } = await read(id)
+    const { json } = await desk('proxies', 'show', id)
+    const [{ replacedAt, formerIp, ...said }] = json.replacements
+    assert.deepEqual([said, json.replacements.length], [{ reason: 'custom', ip, comment }, 1])
+    assert.match(
+      (await desk.text('proxies', 'show', id)).out,
+      new RegExp(`replacement 1 +${replacedAt} custom, was ${formerIp}: ${comment}`),
+    )
+    const listed = await desk.text('proxies', 'list', '--account', service.demo.buyer.accountId)
+    assert.match(listed.out, new RegExp(`${id} .* custom `))
+  })
+
+  test("another account's rental is not found, one without another network has none to go to, and one that has ended stays", async () => {
+    const [id = ''] = await rent()
+    const foreign = await service.reseller.call('POST', `${pathOf(id)}/replace`, {
+      json: { reason: 'not_working' },
+    })
+    assert.equal(foreign.body.code, 'not_found')
+    const { body } = await replace(id, { reason: 'change_network' })
+    assert.equal(body.code, 'out_of_stock')
+    aheadMs += 31 * dayMs
+    assert.equal((await replace(id)).body.code, 'rental_ended')
+  })
+
+  test('the log holds what verify asks, which finds a rental that got the address of another one', async () => {
+    const { pool, log, keys, runner } = service.farebox.core
+    const books = { pool, log, sealKey: keys.seal }
+    await assertVerified(books, { logInPostgres })
+    const [one = '', other = ''] = await rent(2)
+    const ref = { stream: stockStream('isp-static', 'USA'), fold: stockFold }
+    await handle(runner, { ...cause, name: 'forge' }, ref, (stock) => {
+      const address = stock.addresses.get(stock.rentals.get(other)!.ip)!
+      const former = stock.addresses.get(stock.rentals.get(one)!.ip)!
+      return decided<AddressReplaced>({
+        type: 'AddressReplaced',
+        data: {
+          proxyId: one as ProxyId,
+          accountId: service.demo.buyer.accountId,
+          reason: 'not_working',
+          requestId: null,
+          former: { ip: former.ip, carrierId: null, service: null },
+          address,
+          replacedAt: isoTime(Date.now()),
+          availableFrom: isoTime(Date.now()),
+        },
+      })
+    })
+    await assert.rejects(assertVerified(books, { logInPostgres }), /while its rental .* runs/)
+  })
+})

@@ -1,0 +1,455 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { runCli } from '../../../src/app/cli-program.ts'
+import { registerReconcile } from '../../../src/features/reconciliation/commands.ts'
+import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
+import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
+import { runnerOver } from '../../platform/commands/world.ts'
+import { silent } from '../../platform/projections/engine.ts'
+import type { Shop } from '../../projections/shop.ts'
+import { dataDirectory } from '../../support/farebox.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { playInto } from '../finance/support.ts'
+
+const one = 'acc_one' as AccountId
+const reseller = 'acc_two' as AccountId
+const ada = 'cus_ada' as CustomerId
+const dayMs = 86_400_000
+const clock = (): number => Date.parse('2026-12-24T12:00:00Z')
+
+const depositBy =
+  (depositId: string, cents: number, known: object = {}) =>
+  (shop: Shop) =>
+    shop.deposit(one, cents, { gateway: 'stripe', reference: `cs_${depositId}`, depositId, ...known })
+const wait = (days: number) => async (shop: Shop) => shop.wait(days * dayMs)
+
+/** The log begins on 2026-11-21. What is paid on stripe, BTCPay and a reseller's own gateway. */
+const steps = [
+  depositBy('dep_1', 2_500), // 21 November
+  depositBy('dep_2', 1_000),
+  (shop: Shop) =>
+    shop.deposit(one, 1_200, {
+      gateway: 'btcpay',
+      reference: 'tx-0',
+      depositId: 'dep_b1',
+      amountMicros: 12_999_608,
+    }),
+  (shop: Shop) =>
+    shop.deposit(one, 1_200, {
+      gateway: 'btcpay',
+      reference: 'tx-1',
+      depositId: 'dep_b1',
+      amountMicros: 500_000,
+    }),
+  (shop: Shop) =>
+    shop.customerPays(reseller, ada, 3_000, { gateway: 'crd_ada', reference: 'cs_c', depositId: 'dep_c' }),
+  wait(2), // 23 November
+  (shop: Shop) =>
+    shop.chargeBack(one, 2_500, { gateway: 'stripe', reference: 'stripe dp_1', depositId: 'dep_1' }),
+  depositBy('dep_3', 4_000),
+  wait(10), // 3 December
+  (shop: Shop) =>
+    shop.chargeBack(one, -2_500, { gateway: 'stripe', reference: 'stripe dp_1 won', depositId: 'dep_1' }),
+  depositBy('dep_4', 700),
+]
+
+const world = async (t: TestContext) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await playInto(log, steps)
+  const runner = runnerOver(log, { clock })
+  t.after(() => runner.close())
+  const actor = { kind: 'operator', name: 'test' } as const
+  const context = {
+    pool,
+    log,
+    clock,
+    runner,
+    actor,
+    correlationId: 'run_1',
+    logger: silent,
+  } as unknown as CliContext
+  const folder = await dataDirectory(t)
+  let files = 0
+  const file = async (lines: readonly string[]): Promise<string> => {
+    const path = join(folder, `${++files}.csv`)
+    await writeFile(path, `${lines.join('\n')}\n`)
+    return path
+  }
+  const run = async (...args: readonly string[]) => {
+    const out: string[] = []
+    const err: string[] = []
+    const code = await runCli(['finance', 'reconcile', ...args], [registerReconcile], {
+      out: (text) => out.push(text),
+      err: (text) => err.push(text),
+      open: async () => ({ context, close: async () => undefined }),
+    })
+    return {
+      code,
+      out: out.join('\n').replaceAll(`${folder}/`, ''),
+      err: err.join('\n').replaceAll(`${folder}/`, ''),
+    }
+  }
+  const json = async (...args: readonly string[]) => {
+    const { code, out } = await run(...args, '--json')
+    return { code, said: JSON.parse(out) }
+  }
+  return { pool, log, file, run, json }
+}
+
+const heading =
+  'balance_transaction_id,created_utc,currency,gross,fee,net,reporting_category,source_id,payment_metadata[deposit_id]'
+const payoutHeading =
+  'payout_id,effective_at_utc,currency,balance_transaction_id,gross,fee,net,reporting_category'
+
+const november = ['--gateway', 'stripe', '--from', '2026-11-01', '--to', '2026-12-01'] as const
+const agreeing = [
+  heading,
+  'txn_1,2026-11-21 02:29:00,usd,25.00,1.03,23.97,charge,ch_1,dep_1',
+  'txn_2,2026-11-21 02:29:30,usd,10.00,0.59,9.41,charge,ch_2,dep_2',
+  'txn_3,2026-11-23 01:00:00,usd,-25.00,15.00,-40.00,dispute,dp_1,dep_1',
+  'txn_4,2026-11-23 01:00:00,usd,40.00,1.46,38.54,charge,ch_3,dep_3',
+  'txn_5,2026-11-23 03:00:00,usd,-0.30,0.00,-0.30,fee,,',
+]
+
+test('statements that agree with the books, with fees and payouts', async (t) => {
+  const { file, run, json } = await world(t)
+  const balance = await file(agreeing)
+  const payouts = await file([
+    payoutHeading,
+    'po_1,2026-11-25 00:00:00,usd,txn_6,-20.00,0.25,-20.25,payout',
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-5.00,0.00,-5.00,payout',
+    'po_2,2026-11-27 00:00:00,usd,txn_8,5.00,0.00,5.00,payout_reversal',
+    'po_3,2026-12-02 00:00:00,usd,txn_9,-5.00,0.00,-5.00,payout',
+  ])
+  const { code, out } = await run(...november, '--file', balance, '--file', payouts)
+  assert.equal(
+    out,
+    `assets:gateway:stripe in the book service, from 2026-11-01T00:00:00.000Z to 2026-12-01T00:00:00.000Z, US dollars
+1.csv: balance change from activity (itemised), 5 lines
+2.csv: payouts (itemised), 4 lines
+
+WHAT                KIND             CURRENCY  LINES   THERE   FEES    HERE
+matched             dispute          USD           1  -25.00  15.00  -25.00
+matched             payment          USD           3   75.00   3.08   75.00
+the provider's own  fee              USD           1   -0.30   0.00       -
+the provider's own  payout           USD           2  -25.00   0.25       -
+the provider's own  payout reversal  USD           1    5.00   0.00       -
+outside the time    payout           USD           1   -5.00   0.00       -
+
+there USD: fees 18.63, paid out 20.00, the balance moved by 11.37
+of these lines the books have USD: 50.00
+fees and payouts: 8 lines to book, 0 in the books; --post books the rest
+the account here, in this time: 0.00 before, moved by 50.00, 50.00 after
+
+KIND             WORD             AMOUNT   FEE  CURRENCY  AT                        ID THERE  LINE
+fee              fee               -0.30  0.00  USD       2026-11-23T03:00:00.000Z  txn_5     1.csv:6
+payout           payout           -20.00  0.25  USD       2026-11-25T00:00:00.000Z  txn_6     2.csv:2
+payout           payout            -5.00  0.00  USD       2026-11-26T00:00:00.000Z  txn_7     2.csv:3
+payout reversal  payout_reversal    5.00  0.00  USD       2026-11-27T00:00:00.000Z  txn_8     2.csv:4
+
+everything agrees`,
+  )
+  assert.equal(code, 0)
+
+  const { said } = await json(...november, '--file', balance, '--file', payouts)
+  assert.equal(said.agrees, true)
+  assert.deepEqual(said.totals, [
+    { currency: 'usd', feeMicros: '18630000', payoutMicros: '20000000', netMicros: '11370000' },
+  ])
+  assert.deepEqual(said.float, { openingMicros: '0', movedMicros: '50000000', closingMicros: '50000000' })
+
+  // Payouts alone do not say that a payment is missing.
+  const alone = await json(...november, '--file', payouts)
+  assert.deepEqual([alone.code, alone.said.agrees], [0, true])
+})
+
+test('fees and payouts are posted once, and the account then moved as the balance did', async (t) => {
+  const { pool, log, file, run, json } = await world(t)
+  const payouts = [
+    payoutHeading,
+    'po_1,2026-11-25 00:00:00,usd,txn_6,-20.00,0.25,-20.25,payout',
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-5.00,0.00,-5.00,payout',
+    'po_2,2026-11-27 00:00:00,usd,txn_8,5.00,0.00,5.00,payout_reversal',
+    'po_3,2026-12-02 00:00:00,usd,txn_9,-5.00,0.00,-5.00,payout',
+  ]
+  const files = ['--file', await file(agreeing), '--file', await file(payouts)]
+  const lines = async () => (await log.readAll(0, 1_000)).filter(({ type }) => type === 'StatementLineBooked')
+
+  // A file that is refused posts nothing of the one before it.
+  const broken = await file([...payouts, 'po_4,never,usd,txn_10,-5.00,0.00,-5.00,payout'])
+  assert.equal((await run(...november, ...files.slice(0, 2), '--file', broken, '--post')).code, 2)
+  assert.deepEqual(await lines(), [])
+
+  const first = await json(...november, ...files, '--post')
+  assert.equal(first.code, 0)
+  assert.deepEqual(first.said.posting, {
+    lines: 8,
+    feeMicros: '18630000',
+    payoutMicros: '20000000',
+    inTheBooks: 8,
+    otherwise: 0,
+    now: { booked: 8, standing: 0, other: 0 },
+  })
+  assert.equal(first.said.bookedMicros, '11370000')
+  assert.equal(first.said.totals[0].netMicros, first.said.bookedMicros)
+  assert.equal((await lines()).length, 8)
+
+  const again = await json(...november, ...files, '--post')
+  assert.deepEqual(again.said.posting.now, { booked: 0, standing: 8, other: 0 })
+  assert.deepEqual(
+    { ...again.said, posting: { ...again.said.posting, now: null } },
+    { ...first.said, posting: { ...first.said.posting, now: null } },
+  )
+  assert.equal((await lines()).length, 8)
+
+  const { rows } = await pool.query(
+    `select account, sum(amount_micros)::text as micros from read.journal_postings
+       join read.journal_accounts on number = account_number join read.journal_entries using (position)
+      where type = 'StatementLineBooked' and account_id is null and book = 'service' group by account order by account`,
+  )
+  assert.deepEqual(rows, [
+    { account: 'assets:bank', micros: '20000000' },
+    { account: 'assets:gateway:stripe', micros: '-38630000' },
+    { account: 'expenses:gateway-fees:stripe', micros: '18630000' },
+  ])
+
+  // What was booked stands: a report that says something else of the same line is a difference.
+  const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
+  const other = await json(...november, '--file', changed, '--post')
+  assert.deepEqual([other.code, other.said.posting.otherwise, other.said.posting.now.other], [1, 1, 1])
+  assert.equal((await lines()).length, 8)
+  const { out } = await run(...november, '--file', changed)
+  assert.match(out, /1 line of them stand in the books with another amount/)
+
+  const refused = await run(
+    '--gateway',
+    'crd_ada',
+    '--provider',
+    'stripe',
+    '--file',
+    await file(agreeing),
+    '--post',
+  )
+  assert.equal(refused.code, 2)
+  assert.match(
+    refused.err,
+    /--post books fees and payouts of the service's own gateways; crd_ada is a gateway of/,
+  )
+})
+
+test('every way in which both sides differ is found, with both amounts', async (t) => {
+  const { file, run, json } = await world(t)
+  const balance = await file([
+    heading,
+    'txn_1,2026-11-21 02:29:00,usd,24.00,1.03,22.97,charge,ch_1,dep_1',
+    'txn_2,2026-11-21 02:29:30,usd,10.00,0.59,9.41,charge,ch_2,dep_2',
+    'txn_2,2026-11-21 02:29:30,usd,10.00,0.59,9.41,charge,ch_2,dep_2',
+    'txn_3,2026-11-21 02:29:40,usd,10.00,0.59,9.41,charge,ch_2b,dep_2',
+    'txn_4,2026-11-22 02:29:40,usd,8.00,0.00,8.00,charge,ch_8,',
+    'txn_5,2026-11-23 01:00:00,usd,-8.00,0.00,-8.00,refund,re_1,dep_2',
+    'txn_6,2026-11-23 01:00:00,eur,40.00,1.46,38.54,charge,ch_3,dep_3',
+    'txn_7,2026-11-23 01:00:00,usd,-1.00,0.00,-1.00,risk_reserved_funds,,',
+  ])
+  const { code, said } = await json(...november, '--file', balance)
+  assert.equal(code, 1)
+  assert.equal(said.agrees, false)
+  assert.deepEqual(said.counts, {
+    missing_here: 4,
+    missing_there: 2,
+    other_amount: 1,
+    duplicate: 1,
+    other_currency: 1,
+  })
+  assert.deepEqual(
+    said.differences.map((each: Record<string, string>) => [
+      each.class,
+      each.externalId,
+      each.thereMicros,
+      each.hereMicros,
+      each.depositId ?? each.reference,
+    ]),
+    [
+      ['missing_here', 'txn_3', '10000000', null, null],
+      ['missing_here', 'txn_4', '8000000', null, null],
+      ['missing_here', 'txn_5', '-8000000', null, null],
+      ['missing_here', 'txn_7', '-1000000', null, null],
+      ['missing_there', null, null, '-25000000', 'dep_1'],
+      ['missing_there', null, null, '40000000', 'dep_3'],
+      ['other_amount', 'txn_1', '24000000', '25000000', 'dep_1'],
+      ['duplicate', 'txn_2', '10000000', null, null],
+      ['other_currency', 'txn_6', '40000000', null, null],
+    ],
+  )
+  const { out } = await run(...november, '--file', balance, '--most', '1')
+  assert.match(
+    out,
+    /^missing here {4}payment +10\.00 +- +USD +2026-11-21T02:29:40\.000Z +txn_3 +1\.csv:5 +-$/m,
+  )
+  assert.match(out, /^other amount {4}payment +24\.00 +25\.00 +USD .* txn_1 +1\.csv:2 +pos_0_\d+ dep_1$/m)
+  assert.match(out, /^missing there {3}- +- +-25\.00 +USD .* - +- +pos_0_\d+ dep_1$/m)
+  assert.match(out, /\n4 more; --most lists more\n\n9 differences$/)
+})
+
+test('what one side booked in another month than the other agrees all the same', async (t) => {
+  const { file, json } = await world(t)
+  // dep_4 and the dispute that was won came on 3 December here, on 30 November there.
+  const balance = await file([
+    ...agreeing,
+    'txn_8,2026-11-30 23:59:59,usd,7.00,0.00,7.00,charge,ch_4,dep_4',
+    'txn_9,2026-11-30 23:59:59,usd,25.00,0.00,25.00,dispute_reversal,dp_1,dep_1',
+  ])
+  const before = await json(...november, '--file', balance)
+  assert.deepEqual([before.code, before.said.agrees], [0, true])
+  const december = await json('--gateway', 'stripe', '--from', '2026-12-01', '--file', balance)
+  assert.equal(december.code, 0)
+  assert.deepEqual(
+    december.said.sums.map((sum: Record<string, string>) => [sum.class, sum.kind, sum.thereMicros]),
+    [
+      ['matched', 'dispute_reversal', '25000000'],
+      ['matched', 'payment', '7000000'],
+      ['outside', 'dispute', '-25000000'],
+      ['outside', 'fee', '-300000'],
+      ['outside', 'payment', '75000000'],
+    ],
+  )
+})
+
+test('crypto: converted amounts agree to the digits that the report writes', async (t) => {
+  const { file, json } = await world(t)
+  const head =
+    'InvoiceId,InvoiceCurrency,InvoiceStatus,PaymentReceivedDate,PaymentId,PaymentCurrency,PaymentAmount,PaymentInvoiceAmount'
+  const lines = (first: string, second: string) => [
+    head,
+    `inv_1,USD,Settled,2026-11-21T02:00:00Z,tx-0,BTC,0.00021666,${first}`,
+    `inv_1,,,2026-11-21T02:00:00Z,tx-1,BTC,0.00000834,${second}`,
+    'inv_2,USD,Processing,2026-11-21T02:00:00Z,tx-9,BTC,1,60000',
+  ]
+  for (const [first, second, code] of [
+    ['13.00', '0.50', 0],
+    ['12.99', '0.5', 0],
+    ['12.999608333333', '0.500000999', 0],
+    ['12.999607999', '0.50', 1],
+    ['13.01', '0.50', 1],
+    ['13.00', '0.51', 1],
+  ] as const) {
+    const said = await json('--gateway', 'btcpay', '--file', await file(lines(first, second)))
+    assert.equal(said.code, code, `${first} ${second}`)
+    assert.deepEqual(said.said.coins, [{ currency: 'btc', lines: 2, amount: '0.00022500' }])
+  }
+
+  // Without ids of payments, those of a deposit are told apart by their amounts.
+  const payments = await file([
+    'Date,InvoiceId,OrderId,PaymentMethodId,Confirmed,PaymentCurrency,PaymentAmount,InvoiceCurrency,InvoiceCurrencyAmount',
+    '2026-11-20,inv_1,dep_b1,BTC-CHAIN,true,BTC,0.00021666,USD,12.9996083',
+    '2026-11-20,inv_1,dep_b1,BTC-CHAIN,true,BTC,0.00000834,USD,0.50',
+  ])
+  const { code, said } = await json('--gateway', 'btcpay', '--file', payments)
+  assert.deepEqual([code, said.sums[0].lines], [0, 2])
+})
+
+test("a reseller's own gateway, and any CSV with declared columns", async (t) => {
+  const { file, json } = await world(t)
+  const bank = await file([
+    'Ref;Date;Type;Amount;Fee;Payment',
+    'a;2026-11-21;sale;30.00;0.90;cs_c',
+    'a2;2026-11-22;sale;-30.00;;',
+    'b;2026-11-22;withdrawal;-20.00;;cs_c',
+  ])
+  const columns = ['id=Ref', 'at=Date', 'kind=Type', 'amount=Amount', 'fee=Fee', 'payment=Payment']
+  const { code, said } = await json(
+    '--gateway',
+    'crd_ada',
+    '--separator',
+    'semicolon',
+    '--file',
+    bank,
+    ...columns.flatMap((each) => ['--column', each]),
+    '--word',
+    'sale=payment',
+    '--word',
+    'withdrawal=payout',
+  )
+  assert.equal(code, 1)
+  assert.deepEqual([said.book, said.account], ['reseller:acc_two', 'assets:gateway:crd_ada'])
+  assert.deepEqual(said.totals, [
+    { currency: 'usd', feeMicros: '900000', payoutMicros: '20000000', netMicros: '-20900000' },
+  ])
+  assert.deepEqual(
+    said.differences.map((each: Record<string, string>) => [each.class, each.externalId]),
+    [['missing_here', 'a2']],
+  )
+})
+
+test('more lines than fit into one batch', async (t) => {
+  const { file, json } = await world(t)
+  const many = Array.from(
+    { length: 2_500 },
+    (_, n) => `t${n},2026-11-22,usd,1.00,0.01,0.99,charge,ch_${n},dep_n${n}`,
+  )
+  const { said } = await json(...november, '--file', await file([...agreeing, ...many]), '--most', '3')
+  assert.equal(said.counts.missing_here, 2_500)
+  assert.equal(said.differences.length, 3)
+  assert.deepEqual(said.totals, [
+    { currency: 'usd', feeMicros: '43380000', payoutMicros: '0', netMicros: '2506620000' },
+  ])
+})
+
+test('wrong use is told with what is accepted, and compares nothing', async (t) => {
+  const { file, run } = await world(t)
+  const good = await file(agreeing)
+  const other = await file([payoutHeading, 'po_1,2026-11-25,usd,txn_6,-20.00,0.25,-20.00,payout'])
+  const legacy = await file([
+    'Date,InvoiceId,OrderId,PaymentMethodId,Confirmed,PaymentCurrency,PaymentAmount,InvoiceCurrency,InvoiceCurrencyAmount',
+  ])
+  const invoices = await file([
+    'InvoiceId,InvoiceCurrency,InvoiceStatus,PaymentReceivedDate,PaymentId,PaymentCurrency,PaymentAmount,PaymentInvoiceAmount',
+  ])
+  for (const [args, said] of [
+    [['--gateway', 'stripe'], /--file/],
+    [
+      ['--gateway', 'stripe', '--file', other],
+      /2\.csv, line 2, column "net": "-20\.00" is not it; it is gross less fee$/m,
+    ],
+    [['--gateway', 'stripe', '--file', 'none.csv'], /none\.csv cannot be read: ENOENT/],
+    [['--gateway', 'stripe', '--file', tmpdir()], /cannot be read: EISDIR/],
+    [
+      ['--gateway', 'paypal', '--file', good],
+      /the gateway paypal has no money booked; those that have: crd_ada \(reseller:acc_two\), btcpay \(service\), manual \(service\), stripe \(service\)/,
+    ],
+    [
+      ['--gateway', 'stripe', '--book', 'reseller:acc_two', '--file', good],
+      /of the book reseller:acc_two has no money/,
+    ],
+    [
+      ['--gateway', 'crd_ada', '--file', good],
+      /crd_ada is not the name of a provider whose reports are read: name one with --provider \(stripe, btcpay, nowpayments\), or declare/,
+    ],
+    [
+      ['--gateway', 'stripe', '--provider', 'paypal', '--file', good],
+      /Allowed choices are stripe, btcpay, nowpayments/,
+    ],
+    [
+      ['--gateway', 'btcpay', '--file', legacy, '--file', invoices],
+      /4\.csv is the report "Invoices" and the file before it "Payments": give files of one of them/,
+    ],
+    [['--gateway', 'stripe', '--file', good, '--from', 'pos_0_1'], /A statement knows no positions/],
+    [
+      ['--gateway', 'stripe', '--file', good, '--from', '2026-12-01', '--to', '2026-11-01'],
+      /--from must not be after --to/,
+    ],
+    [['--gateway', 'stripe', '--file', good, '--to', '2027-01-01'], /is still to come/],
+    [['--gateway', 'stripe', '--file', good, '--column', 'sum=Gross'], /A role is one of id, at, amount, /],
+    [['--gateway', 'stripe', '--file', good, '--column', 'amount=gross'], /declare the columns at; --column/],
+    [['--gateway', 'stripe', '--file', good, '--word', 'sale=income'], /A kind is one of payment, refund, /],
+    [['--gateway', 'stripe', '--file', good, '--word', '=x'], /It must be WORD=KIND/],
+  ] as const) {
+    const { code, out, err } = await run(...args)
+    assert.match(err, said, args.join(' '))
+    assert.deepEqual([code, out], [2, ''], args.join(' '))
+  }
+})

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { until } from '../../support/until.ts'
+import { openStore } from '../orders/store.ts'
+
+type Message = { readonly chat_id: number; readonly text: string }
+
+test('a customer is told once when its payment placed the order, and a bot that is down holds up nothing', async (t) => {
+  const store = await openStore(t)
+  const { accountId, key } = store.reseller
+  const { sandbox } = store
+  const messages = async (): Promise<readonly Message[]> =>
+    ((await (await fetch(`${sandbox}/_sandbox/telegram/messages`)).json()) as { messages: Message[] })
+      .messages
+  const fault = async (body: object) => {
+    const headers = { 'content-type': 'application/json' }
+    await fetch(`${sandbox}/_sandbox/telegram`, { method: 'PUT', headers, body: JSON.stringify(body) })
+  }
+  const rows = async () =>
+    (
+      await store.farebox.core.pool.query<{ order_id: string; result: string | null; attempts: number }>(
+        'select order_id, result, attempts from work.messages order by order_id',
+      )
+    ).rows
+  const bot = `${store.farebox.core.config.dataDir}/bot.json`
+  await writeFile(bot, JSON.stringify({ token: '123456:AbC', apiUrl: sandbox }))
+  await store.run('reseller', 'set', '--account', accountId, '--bot', bot)
+
+  const short = await store.order(store.four, 'first', 'alice')
+  const { customers } = (await store.client.get('/api/v1/reseller/customers', { key })).body
+  const path = `/api/v1/reseller/customers/${customers[0].customerId}`
+  const patched = await store.client.call('PATCH', path, { key, json: { bot_chat_id: '4242' } })
+  assert.equal(patched.status, 200, patched.text)
+
+  await fault({ kind: 'error', times: 2 })
+  await store.act(short.body.depositId, 'pay')
+  const { order_id: orderId } = await store.deposits(short.body.depositId, { status: 'paid' })
+  assert.equal((await store.read(orderId)).status, 'completed')
+  await until(async () => (await messages()).length > 0, { timeoutMs: 40_000, what: 'the message' })
+  const [told] = await messages()
+  assert.equal(told?.chat_id, 4242)
+  assert.match(told?.text ?? '', new RegExp(`4 IP of isp-static.*\nOrder ${orderId}\nAnn & Co$`, 's'))
+  await until(async () => (await rows())[0]?.result === 'sent')
+  assert.equal((await rows())[0]?.attempts, 3)
+
+  // Read tables made anew from a log that was restored to an earlier point: the cursor is far ahead of all that comes.
+  // It starts over, and nobody is told again.
+  await store.farebox.core.pool.query(`update work.message_cursor set position = 1000000000;
+    update engine.checkpoints set lineage = gen_random_uuid() where name = 'hot'`)
+  const other = await store.order(store.four, 'second', 'bob')
+  await store.act(other.body.depositId, 'pay')
+  await until(
+    async () => (await rows()).length === 2 && (await rows()).every(({ result }) => result !== null),
+  )
+  assert.deepEqual((await rows()).map(({ result }) => result).sort(), ['no chat', 'sent'])
+  assert.equal((await messages()).length, 1)
+})

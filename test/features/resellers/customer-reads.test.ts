@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { listTransactions } from '../../../projections/balances.ts'
+import { listDeposits } from '../../../projections/deposits.ts'
+import { groups } from '../../../projections/groups.ts'
+import { listMargins } from '../../../projections/margins.ts'
+import { listOrders } from '../../../projections/orders.ts'
+import { listPlans } from '../../../projections/plans.ts'
+import { listProxies } from '../../../projections/proxies.ts'
+import { allMigrations } from '../../../src/app/migrations.ts'
+import { readStatement } from '../../../src/features/resellers/reseller-statement.ts'
+import type { AccountId, CustomerId } from '../../../src/kernel/ids.ts'
+import type { AccountScope as Scope } from '../../../src/kernel/scopes.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
+import { migrate } from '../../../src/platform/postgres/migrate.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
+import { caughtUp, startEngine } from '../../platform/projections/engine.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { connected, fillTables, startPlannedServer } from '../../support/planned.ts'
+
+const rows = 20_000
+const customers = 2_000
+
+test("what one customer has is read by that customer's index, however much the reseller has", async (t) => {
+  const server = await startPlannedServer(t)
+  const pool = createPool({ url: server.url, applicationName: 'test' })
+  atEnd(t, () => pool.end())
+  await migrate(pool, allMigrations)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, groups)
+  await caughtUp(engine, log)
+  const client = await connected(t, server.url)
+  await fillTables(client, rows)
+  const ofOne = `customer_id = 'cus_' || abs(hashtext(ctid::text)) % ${customers}`
+  for (const table of ['plans', 'proxies', 'deposits', 'transactions'])
+    await client.query(`update read.${table} set account_id = 'acc_one', ${ofOne}`)
+  await client.query(`update read.orders set account_id = 'acc_one', details = '{}', ${ofOne}`)
+  await client.query(`update read.margin_lines set reseller_id = 'acc_one', type = 'sale', ${ofOne}`)
+  await client.query('analyze')
+
+  const scope: Scope = { accountId: 'acc_one' as AccountId, customerId: 'cus_7' as CustomerId }
+  const db = createKysely<never>(pool) as never
+  const page = { limit: 50, offset: 0, status: undefined }
+  const period = { fromMs: null, toMs: null }
+  const nowMs = Date.now()
+  for (const [what, read] of [
+    ['orders', () => listOrders(db, scope, { ...page, orderIds: undefined }, nowMs)],
+    ['plans', () => listPlans(db, scope, { ...page, productId: undefined }, nowMs)],
+    ['proxies', () => listProxies(db, scope, {}, page, nowMs)],
+    ['deposits', () => listDeposits(pool, scope, page)],
+    ['transactions', () => listTransactions(db, scope, page)],
+    ['margins by day', () => listMargins(pool, scope, { ...period, ...page, groupBy: 'day' })],
+    ['margins by product', () => listMargins(pool, scope, { ...period, ...page, groupBy: 'product' })],
+    ['margins by customer', () => listMargins(pool, scope, { ...period, ...page, groupBy: 'customer' })],
+    ['statement', () => readStatement(pool, scope, { ...period, after: null, limit: 50 })],
+  ] as const) {
+    await server.plans()
+    await read()
+    // The last plan is read once something is logged behind it.
+    await client.query('select 1')
+    const limited = (await server.plans()).filter(({ text }) =>
+      /^select.*customer_id"? = \$/s.test(text.trim()),
+    )
+    assert.ok(limited.length > 0, `${what}: no statement names the customer`)
+    for (const { text } of limited) {
+      const explained = await client.query<{ 'QUERY PLAN': string }>(`explain (generic_plan) ${text}`)
+      const plan = explained.rows.map((row) => row['QUERY PLAN']).join('\n')
+      assert.match(plan, /Index Cond: .*customer_id = \$/, `${what}: ${text}\n${plan}`)
+    }
+  }
+})

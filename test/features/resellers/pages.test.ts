@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { freshAccount, signedIn } from '../../support/console.ts'
+import { operate } from '../../support/operator.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { shopsOf } from './shop.ts'
+
+/** The whole cents of a figure such as `$1,234.50`. */
+const centsOf = (text: string): number => {
+  const [, minus, whole = '', cents = ''] = /^(\u2212?)\$?([\d,]+)\.(\d\d)$/.exec(text) ?? []
+  assert.notEqual(whole, '', text)
+  const value = Number(whole.replaceAll(',', '')) * 100 + Number(cents)
+  return minus === '' ? value : -value
+}
+
+const cardsOf = (html: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...html.matchAll(/<h2>([^<]+)<\/h2><p class="figure">([^<]+)<\/p>/g)].map(([, title, figure]) => [
+      title,
+      figure,
+    ]),
+  )
+
+test('the pages of a reseller', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const shops = shopsOf(service)
+  const shop = await shops.open(500_000)
+  const rival = await shops.open(500_000)
+  const browser = await signedIn(service, shop.accountId)
+  const terms = ['--account', shop.accountId, '--discount', '10', '--markup', '1.30']
+  assert.equal((await operate(['reseller', 'set', ...terms], service.env)).code, 0)
+  const quote = '/api/v1/products/residential-premium/price?quantity=2'
+  await until(async () => (await shop.client.get(quote)).body.marginCents > 0, { what: 'the terms' })
+  const month = new Date(service.farebox.core.clock()).toISOString().slice(0, 7)
+  const plan = (quantity: number) => ({ product_id: 'residential-premium', quantity })
+  const aliceId = await shop.credit('alice', 50_000)
+  await shop.credit('<b>bob', 50_000)
+  const rivals = await rival.credit('alice', 50_000)
+  const ordered = [
+    (await shop.order('alice', plan(3))).body,
+    (await shop.order('alice', plan(2))).body,
+    (await shop.order('<b>bob', plan(1))).body,
+  ]
+  for (const { status } of ordered) assert.equal(status, 'completed')
+  await rival.order('alice', plan(7))
+  await shops.refund(ordered[1].orderId)
+  const read = async (path: string) => (await shop.client.get(`/api/v1/reseller/${path}`)).body
+
+  await t.test(
+    'a month’s margins are those of the API, and its days and products add up to them',
+    async () => {
+      const { html } = await browser.open(`/console/reseller/margins?month=${month}`)
+      const { totals } = await read('statement')
+      assert.ok(totals.marginCents > 0)
+      const cards = cardsOf(html)
+      assert.deepEqual(
+        [cards.Revenue, cards['Your cost'], cards.Margin].map((figure) => centsOf(figure ?? '')),
+        [totals.revenueCents, totals.costCents, totals.marginCents],
+      )
+      assert.match(cards.Sales ?? '', new RegExp(`^${totals.orders} order`))
+      assert.match(html, /<svg class="plot"/)
+      assert.match(html, new RegExp(`href="/console/reseller/customers/${aliceId}">alice<`))
+      assert.match(html, /&lt;b&gt;bob/)
+      const [, day = ''] = /href="(\/console\/reseller\/statement\?day=[\d-]+)"/.exec(html) ?? []
+      assert.deepEqual(cardsOf((await browser.open(day)).html), cards, 'all of it happened on this day')
+      const before = await browser.open('/console/reseller/margins?month=2020-01')
+      assert.match(before.html, /Nothing was sold/)
+      for (const wrong of ['2026-13', 'x', '"><script>x'])
+        assert.equal(
+          (await browser.get(`/console/reseller/margins?${new URLSearchParams({ month: wrong })}`)).status,
+          200,
+        )
+    },
+  )
+
+  await t.test(
+    'the statement has every sale and refund, leads to orders, and its file is what is shown',
+    async () => {
+      const { html } = await browser.open('/console/reseller/statement')
+      const { lines } = await read('statement')
+      assert.equal(lines.length, 4)
+      for (const { orderId } of lines) assert.match(html, new RegExp(`href="/console/orders/${orderId}"`))
+      assert.equal((await browser.get(`/console/orders/${ordered[0].orderId}`)).status, 200)
+      const file = await browser.get('/console/reseller/statement.csv')
+      assert.match(String(file.headers['content-disposition']), new RegExp(`statement-${month}\\.csv`))
+      const csv = await shop.client.get('/api/v1/reseller/statement?format=csv')
+      assert.equal(file.html, csv.text)
+      const ofAlice = await browser.open(`/console/reseller/statement?customer=${aliceId}`)
+      assert.doesNotMatch(ofAlice.html, new RegExp(ordered[2].orderId))
+      assert.match(ofAlice.html, new RegExp(ordered[0].orderId))
+    },
+  )
+
+  await t.test(
+    'customers are listed with their credit, found by the reseller’s own id, and labelled',
+    async () => {
+      const { html } = await browser.open('/console/reseller/customers')
+      assert.match(html, />alice<\/a>/)
+      assert.doesNotMatch(html, /<b>bob/)
+      const found = await browser.open('/console/reseller/customers?ref=alice')
+      assert.doesNotMatch(found.html, /bob/)
+      assert.match(
+        (await browser.open('/console/reseller/customers?ref=nobody')).html,
+        /no customer with this id/,
+      )
+      const here = `/console/reseller/customers/${aliceId}`
+      const one = await browser.open(here)
+      const { creditCents, totals } = await read(`customers/${aliceId}`)
+      const fact = (name: string) => new RegExp(`<dt>${name}</dt><dd>([^<]+)</dd>`).exec(one.html)?.[1] ?? ''
+      assert.deepEqual([centsOf(fact('Credit')), centsOf(fact('Margin'))], [creditCents, totals.marginCents])
+      assert.match(one.html, new RegExp(`href="/console/orders/${ordered[0].orderId}"`))
+      assert.equal((await browser.post(here, { label: 'Alice <1>', chat: '123456' })).to, here)
+      const changed = await read(`customers/${aliceId}`)
+      assert.deepEqual([changed.label, changed.botChatId], ['Alice <1>', '123456'])
+      const refused = await browser.post(here, { label: 'y'.repeat(65), chat: 'no chat' })
+      assert.equal(refused.status, 400)
+      assert.match(refused.html, /id="label-problem"/)
+      assert.match(refused.html, /value="no chat"/)
+      assert.equal((await read(`customers/${aliceId}`)).label, 'Alice <1>')
+    },
+  )
+
+  await t.test('terms are those that the service set, and credentials are named, never shown', async () => {
+    const file = join(service.env.FAREBOX_DATA ?? '', 'gateway.json')
+    await writeFile(file, JSON.stringify({ secretKey: 'sk_test_s3cret', webhookSecret: 'whsec_s3cret' }))
+    const gateway = await operate(
+      [
+        'reseller',
+        'gateway',
+        '--account',
+        shop.accountId,
+        '--rail',
+        'card',
+        '--provider',
+        'stripe',
+        '--credentials',
+        file,
+      ],
+      service.env,
+    )
+    assert.equal(gateway.code, 0, gateway.err + gateway.out)
+    let page = await browser.open('/console/reseller/terms')
+    await until(
+      async () => {
+        page = await browser.open('/console/reseller/terms')
+        return page.html.includes('stripe')
+      },
+      { what: 'the gateway' },
+    )
+    assert.match(page.html, /10 % off the list price/)
+    assert.match(page.html, /1\.30 × the list price/)
+    assert.match(page.html, /takes money/)
+    assert.doesNotMatch(page.html, /s3cret/)
+  })
+
+  await t.test('customers page by key, each once, newest first', async () => {
+    for (let n = 0; n < 55; n += 1) await shop.credit(`crowd-${n}`, 1)
+    const seen: string[] = []
+    for (let next: string | undefined = '/console/reseller/customers'; next !== undefined; ) {
+      const { html } = await browser.open(next)
+      seen.push(
+        ...[...html.matchAll(/href="\/console\/reseller\/customers\/(cus_\w+)"/g)].map(([, id]) => id!),
+      )
+      next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+    }
+    const { customers } = await read('customers?limit=200')
+    assert.deepEqual(
+      seen,
+      customers.map(({ customerId }: { customerId: string }) => customerId),
+    )
+  })
+
+  await t.test(
+    'another reseller’s customers are not there, and who is no reseller has no such pages',
+    async () => {
+      for (const path of [
+        `customers/${rivals}`,
+        `statement?customer=${rivals}`,
+        `statement.csv?customer=${rivals}`,
+      ])
+        assert.equal((await browser.get(`/console/reseller/${path}`)).status, 404, path)
+      assert.equal(
+        (await browser.post(`/console/reseller/customers/${rivals}`, { label: 'mine' })).status,
+        404,
+      )
+      assert.equal((await browser.get(`/console/reseller/customers?before=${rivals}`)).status, 200)
+      const customer = await freshAccount(service, 'plain@example.com')
+      const plain = await signedIn(service, customer.accountId)
+      for (const path of ['margins', 'customers', 'statement', 'statement.csv', 'terms'])
+        assert.equal((await plain.get(`/console/reseller/${path}`)).status, 403, path)
+      assert.doesNotMatch((await plain.open('/console')).html, /\/console\/reseller/)
+    },
+  )
+})

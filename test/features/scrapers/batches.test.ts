@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { hot } from '../../../projections/groups.ts'
+import { createBatchItems } from '../../../src/features/scrapers/batch-items.ts'
+import { createScrapeBatches } from '../../../src/features/scrapers/batch-service.ts'
+import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts'
+import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
+import type { KeyId } from '../../../src/kernel/ids.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
+import { until } from '../../support/until.ts'
+import { type Answers, bodyOf, failed, found, priceMicros, scrapeWorld, subreddit } from './world.ts'
+
+/** Batches on a real log and queue, with workers that can be started and stopped. */
+const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
+  const world = await scrapeWorld(t, answers, cents)
+  const engine = await startEngine(t, world.pool, world.log, [hot])
+  await caughtUp(engine, world.log)
+  const items = createBatchItems({ pool: world.pool, clock: world.now })
+  const batches = createScrapeBatches({ ...world, items })
+  const accept = (requestId: string, names: readonly string[]) =>
+    batches.accept(
+      {
+        accountId: world.accountId,
+        keyId: world.keyId as KeyId,
+        requestId,
+        row: subreddit,
+        inputs: names.map(bodyOf),
+      },
+      { actor: { kind: 'system', name: 'test' }, correlationId: requestId },
+    )
+  const work = (scrapes = world.here.scrapes) =>
+    startBatchWorker({
+      ...world,
+      workers,
+      items,
+      scrapes,
+      rate: null,
+      clock: world.now,
+      pollMs: 20,
+    })
+  const workers = createWorkers({
+    pool: world.pool,
+    clock: world.now,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  t.after(workers.stop)
+  const finished = (batchId: string) =>
+    until(async () => {
+      const batch = await batches.find(world.accountId, batchId)
+      return batch?.batch.finished_at ? batch : null
+    })
+  return { ...world, batches, items, accept, work, finished, engine }
+}
+
+/** By what is asked for. */
+const outcomes: Readonly<Record<string, ScrapeOutcome>> = {
+  none: { kind: 'target_not_found' },
+  shut: { kind: 'target_restricted' },
+  nothing: { kind: 'nothing', data: {}, nextCursor: null, cached: false },
+}
+
+test('each call of a batch is made and billed as a call of its own, and the batch ends once all are over', async (t) => {
+  const tries = new Map<string, number>()
+  const world = await batchWorld(t, ({ subreddit: name }) => {
+    const n = (tries.get(name as string) ?? 0) + 1
+    tries.set(name as string, n)
+    if (name === 'flaky' && n === 1) return failed
+    return outcomes[name as string] ?? found({ name: name as string })
+  })
+  const before = await world.wallet()
+  const asked = ['one', 'none', 'shut', 'nothing', 'flaky', 'two']
+  const { batch, isNew } = await world.accept('batch-1', asked)
+  assert.ok(isNew)
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ n, outcome, problem, charged_micros }) => [n, outcome, problem, charged_micros]),
+    [
+      [1, 'found', null, priceMicros],
+      [2, 'not_found', null, priceMicros],
+      [3, 'restricted', null, 0],
+      [4, 'empty', null, 0],
+      [5, 'found', null, priceMicros],
+      [6, 'found', null, priceMicros],
+    ],
+  )
+  const after = await world.wallet()
+  assert.deepEqual([before.available - after.available, after.held], [4 * priceMicros, 0])
+  assert.deepEqual(
+    JSON.parse((await world.batches.result(world.accountId, batch.batch_id, 6))!.toString()).data,
+    { name: 'two' },
+  )
+  assert.equal(await world.batches.result(world.accountId, batch.batch_id, 3), null)
+  assert.equal(await world.batches.result(world.accountId, batch.batch_id, 7), null)
+  // The same request again gives what stands; another under its id is refused.
+  const again = await world.accept('batch-1', asked)
+  assert.deepEqual([again.isNew, again.batch.finished_at], [false, over.batch.finished_at])
+  await assert.rejects(world.accept('batch-1', ['other']), { code: 'idempotency_conflict' })
+  assert.equal(tries.size, asked.length)
+})
+
+test('an input that the scraper does not take refuses the whole batch, by its place', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const refused = world.batches.accept(
+    {
+      accountId: world.accountId,
+      keyId: world.keyId as KeyId,
+      requestId: 'bad',
+      row: subreddit,
+      inputs: [bodyOf('node'), { subreddit: 7 }],
+    },
+    { actor: { kind: 'system', name: 'test' }, correlationId: 'bad' },
+  )
+  await assert.rejects(refused, { code: 'bad_input', message: /^inputs\[1\]: subreddit must be / })
+  const { rows } = await world.pool.query('select from work.scrape_batches')
+  assert.equal(rows.length, 0)
+})
+
+test('a wallet that runs dry ends the calls that it cannot pay', async (t) => {
+  const world = await batchWorld(t, () => found({}), 1)
+  const { batch } = await world.accept('dry', ['a', 'b', 'c', 'd', 'e'])
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  const paid = over.items.filter(({ outcome }) => outcome === 'found')
+  const short = over.items.filter(({ problem }) => problem === 'insufficient_balance')
+  assert.deepEqual([paid.length, short.length], [3, 2]) // a cent pays three
+  assert.deepEqual(await world.wallet(), { available: 1_000, held: 0 })
+})
+
+test('a process that dies between a call and its note of it is not paid twice', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('crash', ['a', 'b', 'c'])
+  // The other process made the first call, and died before the queue knew.
+  await world.there.call(`${batch.batch_id}.1`, bodyOf('a'))
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ outcome }) => outcome),
+    ['found', 'found', 'found'],
+  )
+  assert.equal(world.provider.calls.length, 3)
+  assert.equal((await world.wallet()).available, 1_000_000 - 3 * priceMicros)
+})
+
+test('a batch is erased a day after its end, and its id says so for ever', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('old', ['a'])
+  world.work()
+  await world.finished(batch.batch_id)
+  world.clock.aheadMs += 25 * 3_600_000
+  const kept = async () => (await world.pool.query('select from work.scrape_batches')).rows.length
+  await until(async () => (await kept()) === 0)
+  assert.equal(await world.batches.find(world.accountId, batch.batch_id), null)
+  await assert.rejects(world.accept('old', ['a']), { code: 'result_expired' })
+})
+
+test('however many batches were over a day ago, all are erased at once, and none that was over later', async (t) => {
+  const world = await scrapeWorld(t, () => found({}))
+  const items = createBatchItems({ pool: world.pool, clock: world.now })
+  const over = (prefix: string, count: number, hours: number) =>
+    world.pool.query(
+      `with made as (
+         insert into work.scrape_batches
+           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, $3::timestamptz, $3::timestamptz
+             from generate_series(1, $2::integer) n returning batch_id)
+       insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, status)
+         select batch_id, '1', 'acc_1', '{}', now(), 'done' from made`,
+      [prefix, count, new Date(world.now() - hours * 3_600_000).toISOString()],
+    )
+  await over('old', 250, 25)
+  await over('new', 3, 23)
+  await items.forget()
+  for (const table of ['scrape_batches', 'scrape_batch_items']) {
+    const { rows } = await world.pool.query(`select batch_id from work.${table} order by 1`)
+    assert.deepEqual(
+      rows.map((row) => row.batch_id),
+      ['new1', 'new2', 'new3'],
+    )
+  }
+})
+
+test('a key that is revoked while its batch waits makes no more calls', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('revoked', ['a', 'b'])
+  await world.accounts.revokeKey(world.keyId as KeyId, {
+    correlationId: 'x',
+    actor: { kind: 'operator', name: 'tester' },
+  })
+  await caughtUp(world.engine, world.log)
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ problem }) => problem),
+    ['unauthorized', 'unauthorized'],
+  )
+  assert.equal(world.provider.calls.length, 0)
+})

@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { isBilled, type ScrapeOutcome } from '../../../src/domain/scrapers/calls.ts'
+import type { InputValue } from '../../../src/domain/scrapers/scraper.ts'
+import { openScraping, openStandIn, row } from './provider-world.ts'
+
+/** What the stand-in is told to answer, and what comes of it. Requests count, since not everything is tried again. */
+const table: readonly {
+  readonly says: string
+  readonly scraper?: string
+  readonly input: Readonly<Record<string, InputValue>>
+  readonly becomes: string
+  readonly billed: boolean
+  readonly requests: number
+}[] = [
+  { says: '200', input: { handle: 'nasa' }, becomes: 'found', billed: true, requests: 1 },
+  {
+    says: '404 not_found',
+    input: { handle: 'missing-1' },
+    becomes: 'target_not_found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '404 with success true, the account does not exist',
+    scraper: 'facebook/profile',
+    input: { url: 'https://www.facebook.com/fb-missing-1' },
+    becomes: 'target_not_found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '200 with account_status private',
+    scraper: 'facebook/profile',
+    input: { url: 'https://www.facebook.com/private-1' },
+    becomes: 'target_not_found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '200 with account_status age-restricted',
+    scraper: 'facebook/profile',
+    input: { url: 'https://www.facebook.com/gated-1' },
+    becomes: 'target_restricted',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: 'the same, where the limited fields were asked for',
+    scraper: 'facebook/profile',
+    input: { url: 'https://www.facebook.com/gated-1', include_gated_profile: true },
+    becomes: 'found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '404 not_found to a search',
+    scraper: 'tiktok/search',
+    input: { query: 'missing-1' },
+    becomes: 'nothing',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '200 with empty lists to a search',
+    scraper: 'youtube/search',
+    input: { query: 'empty-1' },
+    becomes: 'nothing',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '200 with an empty list to what is no search',
+    scraper: 'threads/posts',
+    input: { handle: 'empty-1' },
+    becomes: 'found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '200 with a null transcript',
+    scraper: 'twitter/tweet-transcript',
+    input: { url: 'https://x.com/speechless-1/status/1' },
+    becomes: 'nothing',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '403 forbidden about the target',
+    input: { handle: 'agegate-1' },
+    becomes: 'target_restricted',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '403 about our account',
+    input: { handle: 'barred-1' },
+    becomes: 'upstream_auth_rejected',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '401',
+    input: { handle: 'nokey-1' },
+    becomes: 'upstream_auth_rejected',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '402',
+    input: { handle: 'broke-1' },
+    becomes: 'upstream_credits_exhausted',
+    billed: false,
+    requests: 1,
+  },
+  { says: '400', input: { handle: 'invalid-1' }, becomes: 'bad_input', billed: false, requests: 1 },
+  { says: '422', input: { handle: 'status-422-1' }, becomes: 'bad_input', billed: false, requests: 1 },
+  {
+    says: '404 of another shape',
+    input: { handle: 'withdrawn-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '200 with success false',
+    input: { handle: 'refused-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '200 with success false and errorStatus 404',
+    input: { handle: 'refused-404-1' },
+    becomes: 'target_not_found',
+    billed: true,
+    requests: 1,
+  },
+  {
+    says: '429 with a short Retry-After',
+    input: { handle: 'throttle-1-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 2,
+  },
+  {
+    says: '429 with a long Retry-After',
+    input: { handle: 'throttle-60-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  { says: '500', input: { handle: 'status-500-1' }, becomes: 'provider_failed', billed: false, requests: 1 },
+  {
+    says: '503 for good',
+    input: { handle: 'status-503-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 2,
+  },
+  { says: '503 once', input: { handle: 'flaky-1-1' }, becomes: 'found', billed: true, requests: 2 },
+  { says: '504', input: { handle: 'status-504-1' }, becomes: 'provider_failed', billed: false, requests: 2 },
+  {
+    says: '504 where a call may cost more',
+    scraper: 'tiktok/audience',
+    input: { handle: 'status-504-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: 'a broken connection, which may hide a charge',
+    input: { handle: 'reset-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: 'half an answer',
+    input: { handle: 'cut-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  { says: 'a page', input: { handle: 'html-1' }, becomes: 'provider_failed', billed: false, requests: 1 },
+  {
+    says: 'a body above the cap',
+    input: { handle: 'huge-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+  {
+    says: '200 with none of the fields',
+    input: { handle: 'unsaid-1' },
+    becomes: 'provider_failed',
+    billed: false,
+    requests: 1,
+  },
+]
+
+describe('What a provider says becomes', () => {
+  for (const { says, scraper = 'tiktok/profile', input, becomes, billed, requests } of table)
+    test(`${becomes}, ${billed ? 'billed' : 'not billed'}: ${says}`, async (t) => {
+      const standIn = await openStandIn(t)
+      const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
+      const { outcome } = await call(row(scraper), input)
+      const name = outcome.kind === 'failed' ? outcome.code : outcome.kind
+      assert.equal(name, becomes)
+      const cached = 'cached' in outcome && outcome.cached
+      assert.equal(isBilled((name === 'nothing' ? 'empty' : name) as ScrapeOutcome, cached), billed)
+      assert.equal((await standIn.journal()).total, requests)
+      assert.doesNotMatch(JSON.stringify(outcome), /STAND-IN:|credits_(?:remaining|charged)|scrapecreators/)
+    })
+
+  test('provider_failed, not billed: a connection that cannot be made, which is tried twice', async (t) => {
+    const { call } = openScraping(t, [{ name: 'first', baseUrl: 'http://127.0.0.1:9' }])
+    const { outcome } = await call(row('tiktok/profile'), { handle: 'nasa' })
+    assert.deepEqual(outcome, { kind: 'failed', code: 'provider_failed', retryAfterSeconds: null })
+  })
+
+  test('provider_failed, not billed: an answer that comes too late', async (t) => {
+    const standIn = await openStandIn(t)
+    const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
+    const hurried = row('tiktok/profile')
+    const { outcome } = await call(
+      { ...hurried, source: { ...hurried.source, timeoutMs: 100 } },
+      { handle: 'slow-5000-1' },
+    )
+    assert.equal(outcome.kind, 'failed')
+  })
+
+  test('an answer of a cache, when its age is asked for: it costs us nothing', async (t) => {
+    const standIn = await openStandIn(t)
+    const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
+    const input = { url: 'https://www.facebook.com/NASA' }
+    const [first, second] = [
+      await call(row('facebook/profile'), input),
+      await call(row('facebook/profile'), input, { maxAgeDays: 1 }),
+    ]
+    assert.ok(first.outcome.kind === 'found' && second.outcome.kind === 'found')
+    assert.deepEqual([first.outcome.cached, second.outcome.cached], [false, true])
+    assert.deepEqual([first.cost.creditsCharged, second.cost.creditsCharged], [1, 0])
+    assert.deepEqual(second.outcome.data, first.outcome.data)
+  })
+
+  test('a long position goes as JSON in a POST, where the row takes it so', async (t) => {
+    const standIn = await openStandIn(t)
+    const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
+    await call(row('facebook/ad-search'), { query: 'running', cursor: 'x'.repeat(7_000) })
+    const [asked] = (await standIn.journal()).calls
+    assert.equal(asked?.method, 'POST')
+    assert.equal(asked?.parameters.cursor?.length, 7_000)
+  })
+})

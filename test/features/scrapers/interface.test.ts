@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { rowName } from '../../../src/domain/scrapers/scraper.ts'
+import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
+import { dollarsOfMicros } from '../../../src/kernel/money.ts'
+import { type Document, httpClient } from '../../support/http.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+type Operation = {
+  readonly operationId: string
+  readonly requestBody: { readonly content: Readonly<Record<string, { readonly example: object }>> }
+  readonly responses: Readonly<Record<string, { readonly $ref?: string }>>
+}
+
+/** Does them sixteen at a time. */
+const atOnce = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
+  const left = [...items]
+  const some = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item)
+  }
+  await Promise.all(Array.from({ length: 16 }, some))
+}
+
+describe('The interface of the scrapers', () => {
+  test('every row goes through HTTP and back as it is described, is charged its price, and is asked for once', async (t) => {
+    const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+    const { baseUrl, demo } = service
+    const { accountId, key } = demo.scraper
+    const document = (await (await fetch(`${baseUrl}/openapi.json`)).json()) as Document
+    const checked = await new Validator().validate(structuredClone(document))
+    assert.ok(checked.valid, JSON.stringify(checked.errors))
+    const client = httpClient(baseUrl, document, key)
+
+    const generic = document.paths['/v1/scrape/{platform}/{operation}']?.post as Operation
+    const available = async (): Promise<number> => {
+      const { rows } = await service.farebox.core.pool.query<{ micros: string }>(
+        `select available_micros::text as micros from read.balances where account_id = $1::text`,
+        [accountId],
+      )
+      return Number(rows[0]?.micros)
+    }
+    const before = await available()
+    await atOnce(scrapers, async (row) => {
+      const path = `/v1/scrape/${rowName(row)}`
+      const operation = document.paths[path]?.post as Operation
+      assert.deepEqual(
+        Object.keys(operation.responses).filter((status) => status !== '404'),
+        Object.keys(generic.responses).filter((status) => status !== '404'),
+        path,
+      )
+      const example = operation.requestBody.content['application/json']?.example ?? {}
+      const headers = { 'X-Request-Id': `call ${path}` }
+      const first = await client.post(path, example, { headers })
+      assert.equal(first.status, 200, `${path} ${first.text}`)
+      assert.equal(first.headers.get('x-price-usd'), dollarsOfMicros(row.priceMicros))
+      assert.deepEqual(first.body.billing, { priceUsd: dollarsOfMicros(row.priceMicros), billed: true })
+      const again = await client.post(path, example, { headers })
+      assert.equal(again.text, first.text, path)
+      assert.ok(client.seen.has(`${operation.operationId} 200`), path)
+    })
+    // What is refused is not asked for, and not billed: the sums below show it.
+    await atOnce(scrapers, async (row) => {
+      const path = `/v1/scrape/${rowName(row)}`
+      const strange = await client.post(path, { no_such_field: 1 })
+      assert.deepEqual([strange.status, strange.body.code], [400, 'unknown_field'], path)
+      const [input] = row.inputs
+      if (input === undefined) return
+      const wrong = await client.post(path, { [input.name]: { nested: true } })
+      assert.deepEqual([wrong.status, wrong.body.code], [400, 'bad_input'], path)
+      assert.ok(wrong.body.details.startsWith(`${input.name} must be `), wrong.text)
+      assert.equal(wrong.headers.get('x-billed'), 'false')
+    })
+    const cost = scrapers.reduce((sum, { priceMicros }) => sum + priceMicros, 0)
+    await until(async () => (await available()) === before - cost)
+    const { sandbox } = demo
+    const journal = (await (await fetch(`${sandbox}/_sandbox/scrapers/journal`)).json()) as { total: number }
+    assert.equal(journal.total, 117)
+
+    const list = await client.get('/v1/scrape')
+    assert.equal(list.body.total, 117)
+    for (const [at, row] of scrapers.entries()) {
+      const shown = list.body.scrapers[at]
+      assert.equal(shown.path, `/v1/scrape/${rowName(row)}`)
+      assert.deepEqual([shown.state, shown.priceUsd], ['live', dollarsOfMicros(row.priceMicros)])
+      const operation = document.paths[shown.path]?.post as Operation
+      assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
+    }
+    assert.deepEqual(
+      (await client.get('/v1/scrape?q=TRANSCRIPT')).body.scrapers.map(
+        ({ operation }: { operation: string }) => operation,
+      ),
+      scrapers.filter(({ operation }) => operation.includes('transcript')).map(({ operation }) => operation),
+    )
+    assert.equal((await client.get('/v1/scrape/reddit')).body.total, 5)
+  })
+})

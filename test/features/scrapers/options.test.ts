@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { scrapers } from '../../../src/domain/scrapers/scraper-table.ts'
+import { openStage } from '../../contract/stage.ts'
+import { exampleOf } from './provider-world.ts'
+
+test('options of a call', async (t) => {
+  const { client, customer } = await openStage(t)
+  const { key } = await customer({ cents: 100, scopes: ['scrape', 'buy'] })
+  const cacheable = scrapers.find(({ source }) => source.isCacheable && !source.isWithdrawn)!
+  const fresh = scrapers.find(({ source }) => !source.isCacheable && !source.isWithdrawn)!
+  const pathOf = ({ platform, operation }: { platform: string; operation: string }, query: string) =>
+    `/v1/scrape/${platform}/${operation}?${query}`
+  const left = async () => (await client.get('/api/v1/wallet', { key })).body.balanceCents
+
+  await t.test('a dry run checks the fields, tells the price, and takes nothing and no id', async () => {
+    const path = '/v1/scrape/reddit/subreddit'
+    const headers = { 'X-Request-Id': 'tried' }
+    const tried = await client.post(`${path}?dryRun=true`, { subreddit: ' node ' }, { key, headers })
+    assert.equal(tried.status, 200, tried.text)
+    assert.deepEqual(tried.body, {
+      platform: 'reddit',
+      operation: 'subreddit',
+      requestId: 'tried',
+      dryRun: true,
+      input: { subreddit: 'node' },
+      billing: { priceUsd: '0.0030', billed: false },
+    })
+    assert.deepEqual([tried.headers.get('x-price-usd'), tried.headers.get('x-billed')], ['0.0030', 'false'])
+    const bad = await client.post(`${path}?dryRun=true`, { subreddit: 7 }, { key })
+    assert.deepEqual([bad.status, bad.body.code], [400, 'bad_input'])
+    assert.equal(await left(), 100)
+    // The id is free: with another body it is another call.
+    const made = await client.post(path, { subreddit: 'cats' }, { key, headers })
+    assert.deepEqual([made.status, made.body.billing.billed], [200, true])
+  })
+
+  await t.test(
+    'an answer from a cache is not charged, and only asked for where answers are cached',
+    async () => {
+      const body = exampleOf(cacheable)
+      const path = pathOf(cacheable, 'cacheMaxAge=7d')
+      const first = await client.post(path, body, { key })
+      assert.equal(first.status, 200, first.text)
+      assert.deepEqual([first.body.cached, first.body.billing.billed], [false, true])
+      const before = await left()
+      const second = await client.post(path, body, { key })
+      assert.equal(second.status, 200, second.text)
+      assert.deepEqual([second.body.cached, second.body.billing.billed], [true, false])
+      assert.equal(second.headers.get('x-billed'), 'false')
+      assert.equal(await left(), before)
+      const uncached = await client.post(pathOf(fresh, 'cacheMaxAge=7d'), exampleOf(fresh), { key })
+      assert.deepEqual([uncached.status, uncached.body.code], [400, 'bad_input'])
+      assert.match(uncached.body.details, /^cacheMaxAge must be left out/)
+      const unknown = await client.post(pathOf(cacheable, 'cacheMaxAge=2d'), body, { key })
+      assert.deepEqual([unknown.status, unknown.body.code], [400, 'invalid_parameter'])
+      assert.match(unknown.body.error, /1d, 3d, 7d, 14d/)
+    },
+  )
+})

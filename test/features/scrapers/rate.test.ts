@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createScrapeRate } from '../../../src/features/scrapers/call-rate.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
+import { machineMs } from '../../support/machine-time.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+
+/** As slow as it gets, so that what time brings back does not matter. */
+const slow = { burst: 100, perSecond: 1 }
+
+test('a hundred at once pass over two processes, the next one waits as long as it is told', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const other = createPool({ url, applicationName: 'farebox-test' })
+  t.after(() => other.end())
+  const processes = [createScrapeRate(pool, slow), createScrapeRate(other, slow)]
+  const startMs = performance.now()
+  const waits = await Promise.all(Array.from({ length: 120 }, (_, n) => processes[n % 2]!('acc_one')))
+  const tookS = (performance.now() - startMs) / 1000
+  const passed = waits.filter((waitS) => waitS === 0).length
+  assert.ok(passed >= 100 && passed <= 100 + Math.ceil(tookS), `${passed} passed in ${tookS} s`)
+  for (const waitS of waits) assert.ok(waitS === 0 || (waitS > 0 && waitS <= 1), `${waitS}`)
+  // Another account has a bucket of its own.
+  assert.equal(await processes[0]!('acc_two'), 0)
+})
+
+test('whoever waits as long as told passes, and who comes earlier does not', async (t) => {
+  const { pool } = await testDatabase(t)
+  const take = createScrapeRate(pool, { burst: 1, perSecond: 2 })
+  const [startMs, askedMs] = [performance.now(), machineMs()]
+  // Of one statement, so that no time passes between them.
+  const [first, waitS = 0] = await Promise.all([take('acc_one'), take('acc_one')])
+  assert.equal(first, 0)
+  assert.ok(waitS > 0.3 && waitS <= 0.5, `${waitS}`)
+  await until(async () => (await take('acc_one')) === 0)
+  // Refusals took nothing: it passed when it was told, give or take a look.
+  const waitedS = (performance.now() - startMs) / 1000
+  const quickS = (machineMs() - askedMs) / 1000
+  assert.ok(waitedS >= waitS - 0.05 && quickS < waitS + 0.3, `told ${waitS} s, waited ${waitedS} s`)
+})
+
+test('a bucket that a clock left full in the future is a full one, no more', async (t) => {
+  const { pool } = await testDatabase(t)
+  const take = createScrapeRate(pool, { burst: 10, perSecond: 1_000 })
+  await pool.query(
+    `insert into work.scrape_rates (account_id, full_at, taken)
+     values ('acc_one', (extract(epoch from clock_timestamp()) * 1000 * 1000)::bigint + 1000000000000, 0)`,
+  )
+  const waitS = await take('acc_one')
+  assert.ok(waitS <= 0.011, `${waitS}`)
+})

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../../support/until.ts'
+import { bodyIn, bodyOf, failed, found, type Got, priceMicros, scrapeWorld } from './world.ts'
+
+const start = 1_000_000
+
+test('a call holds its price, is charged once it has a result, and a retry gets the same bytes', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await scrapeWorld(t, async () => {
+    await gate.promise
+    return { kind: 'found', data: { name: 'AskReddit' }, nextCursor: 'more', cached: false }
+  })
+  const first = world.here.call('one')
+  await until(() => world.provider.calls.length === 1)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: priceMicros })
+  gate.resolve()
+  const got = await first
+  const { fetchedAt, ...body } = bodyIn(got)
+  assert.ok(Math.abs(Date.parse(fetchedAt) - Date.now()) < 60_000)
+  assert.deepEqual(body, {
+    platform: 'reddit',
+    operation: 'subreddit',
+    requestId: 'one',
+    data: { name: 'AskReddit' },
+    nextCursor: 'more',
+    billing: { priceUsd: '0.0030', billed: true },
+    cached: false,
+  })
+  assert.deepEqual(got.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true' })
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+  for (const process of [world.here, world.there]) {
+    const again = await process.call('one')
+    assert.equal('text' in again && again.text, 'text' in got && got.text)
+    assert.deepEqual(again.headers, { ...got.headers, 'x-replayed': 'true' })
+  }
+  assert.equal(world.provider.calls.length, 1)
+  assert.equal(world.provider.places(), 0)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+const billing: readonly (readonly [
+  name: string,
+  outcome: Parameters<typeof failOf>[0] | 'found' | 'nothing',
+  code: string | null,
+  billed: boolean,
+  kept: boolean,
+])[] = [
+  ['a result', 'found', null, true, true],
+  ['a search without a hit', 'nothing', null, false, true],
+  ['a target that does not exist', 'target_not_found', 'target_not_found', true, true],
+  ['a target that is restricted', 'target_restricted', 'target_restricted', false, true],
+  ['parameters that the platform refuses', 'bad_input', 'bad_input', false, false],
+  ['a failure of the platform', 'provider_failed', 'provider_failed', false, false],
+  ['no credits', 'upstream_credits_exhausted', 'upstream_credits_exhausted', false, false],
+  ['a refused key of ours', 'upstream_auth_rejected', 'upstream_auth_rejected', false, false],
+  ['a scraper that nobody serves', 'scraper_unavailable', 'scraper_unavailable', false, false],
+  ['a platform whose places are taken', 'overloaded', 'overloaded', false, false],
+]
+
+const failOf = (
+  kind:
+    | 'target_not_found'
+    | 'target_restricted'
+    | 'bad_input'
+    | 'provider_failed'
+    | 'upstream_credits_exhausted'
+    | 'upstream_auth_rejected'
+    | 'scraper_unavailable'
+    | 'overloaded',
+) => {
+  if (kind === 'bad_input') return { kind, details: 'subreddit must be one that exists' } as const
+  if (kind === 'target_not_found' || kind === 'target_restricted') return { kind } as const
+  return { kind: 'failed', code: kind, retryAfterSeconds: 7 } as const
+}
+
+for (const [name, outcome, code, billed, kept] of billing)
+  test(`${name}: ${billed ? 'charged' : 'not charged'}, and a retry ${kept ? 'gets it again' : 'tries anew'}`, async (t) => {
+    const world = await scrapeWorld(t, () => {
+      if (outcome === 'found') return found({ a: 1 })
+      if (outcome === 'nothing')
+        return { kind: 'nothing', data: { posts: [] }, nextCursor: null, cached: false }
+      return failOf(outcome)
+    })
+    const left = { available: start - (billed ? priceMicros : 0), held: 0 }
+    const first = await world.here.call('one')
+    assert.equal('code' in first ? first.code : null, code)
+    assert.equal(first.headers['x-price-usd'], '0.0030')
+    assert.equal(first.headers['x-billed'], String(billed))
+    assert.equal(first.headers['x-replayed'], undefined)
+    if (outcome === 'bad_input')
+      assert.deepEqual('extra' in first && first.extra, { details: 'subreddit must be one that exists' })
+    if (!kept && outcome !== 'bad_input') assert.equal(first.headers['retry-after'], '7')
+    assert.deepEqual(await world.wallet(), left)
+    const again = await world.there.call('one')
+    assert.equal('code' in again ? again.code : null, code)
+    assert.equal(again.headers['x-replayed'], kept ? 'true' : undefined)
+    assert.equal(world.provider.calls.length, kept ? 1 : 2)
+    assert.deepEqual(await world.wallet(), left)
+    assert.equal((await world.scrape('one'))?.started.attempt, kept ? 1 : 2)
+  })
+
+test('a call that failed is charged once when a retry finds something', async (t) => {
+  const world = await scrapeWorld(t, (_, n) => (n === 1 ? failed : found({ n })))
+  assert.equal('code' in (await world.here.call('one')), true)
+  assert.equal(bodyIn(await world.there.call('one')).data.n, 2)
+  assert.equal(bodyIn(await world.here.call('one')).data.n, 2)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+test('another body or scraper under an id is refused, also while it runs, and nothing is charged', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await scrapeWorld(t, async () => {
+    await gate.promise
+    return found({})
+  })
+  const first = world.here.call('one')
+  await until(() => world.provider.calls.length === 1)
+  for (const process of [world.here, world.there])
+    assert.equal(
+      ((await process.call('one', bodyOf('cats'))) as { code: string }).code,
+      'idempotency_conflict',
+    )
+  gate.resolve()
+  await first
+  for (const process of [world.here, world.there]) {
+    assert.equal(
+      ((await process.call('one', bodyOf('cats'))) as { code: string }).code,
+      'idempotency_conflict',
+    )
+    // What could never be called is another body, too.
+    assert.equal(((await process.call('one', { cats: 1 })) as { code: string }).code, 'idempotency_conflict')
+  }
+  assert.equal(world.provider.calls.length, 1)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+test('refusals hold nothing and leave the id free', async (t) => {
+  const world = await scrapeWorld(t, () => found({}))
+  const head = await world.log.head()
+  const unknown = (await world.here.call('one', { sub: 'cats' })) as Extract<Got, { code: string }>
+  assert.equal(unknown.code, 'unknown_field')
+  const missing = (await world.here.call('one', {})) as Extract<Got, { code: string }>
+  assert.equal(missing.code, 'bad_input')
+  assert.match(JSON.stringify(missing.extra), /subreddit/)
+  assert.equal(await world.log.head(), head)
+  assert.equal(world.provider.calls.length, 0)
+  assert.equal(bodyIn(await world.here.call('one')).billing.billed, true)
+})
+
+test('fifty equal ids at once over two processes: one call of the platform, one charge, one answer', async (t) => {
+  const world = await scrapeWorld(t, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    return found({ a: 1 })
+  })
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, n) => (n % 2 === 0 ? world.here : world.there).call('one')),
+  )
+  assert.equal(world.provider.calls.length, 1)
+  assert.equal(new Set(answers.map((answer) => 'text' in answer && answer.text)).size, 1)
+  assert.equal(answers.filter(({ headers }) => headers['x-replayed'] === undefined).length, 1)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+test('twins of a call that fails get its failure, and call the platform no more than once', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await scrapeWorld(t, async () => {
+    await gate.promise
+    return failed
+  })
+  const first = world.here.call('one')
+  await until(() => world.provider.calls.length === 1)
+  const twins = [world.here.call('one'), world.there.call('one')]
+  await until(async () => world.provider.places() === 1)
+  gate.resolve()
+  for (const got of await Promise.all([first, ...twins]))
+    assert.equal('code' in got && got.code, 'provider_failed')
+  assert.ok(world.provider.calls.length <= 2)
+  assert.deepEqual(await world.wallet(), { available: start, held: 0 })
+})
+
+test('a wallet that has less than the price is refused, and still answers what it paid for', async (t) => {
+  const world = await scrapeWorld(t, () => found({}), 1)
+  // Three calls leave 1,000 micro-dollars: less than a price.
+  for (const id of ['a', 'b', 'c']) bodyIn(await world.here.call(id))
+  assert.deepEqual(await world.wallet(), { available: 1_000, held: 0 })
+  const short = (await world.here.call('d')) as Extract<Got, { code: string }>
+  assert.equal(short.code, 'insufficient_balance')
+  assert.deepEqual(short.extra, { balanceCents: 0, amountCents: 1, shortfallCents: 1 })
+  assert.equal(world.provider.calls.length, 3)
+  // A replay is answered from an empty wallet.
+  assert.equal(bodyIn(await world.there.call('a')).requestId, 'a')
+})
+
+test('a result is kept for a day; after that the id says so and is never charged again', async (t) => {
+  const world = await scrapeWorld(t, () => found({}))
+  bodyIn(await world.here.call('one'))
+  world.clock.aheadMs = 24 * 60 * 60 * 1000 + 1_000
+  for (const process of [world.here, world.there]) {
+    const late = await process.call('one')
+    assert.equal('code' in late && late.code, 'result_expired')
+    assert.deepEqual(late.headers, { 'x-price-usd': '0.0030', 'x-billed': 'true', 'x-replayed': 'true' })
+  }
+  await world.results.forget()
+  const { rows } = await world.pool.query('select count(*)::integer as kept from work.scrape_results')
+  assert.equal(rows[0].kept, 0)
+  assert.equal(world.provider.calls.length, 1)
+  assert.deepEqual(await world.wallet(), { available: start - priceMicros, held: 0 })
+})
+
+test('large results are packed and come back as they were', async (t) => {
+  const text = 'The quick brown fox. '.repeat(20_000)
+  const world = await scrapeWorld(t, () => found({ text }))
+  const got = await world.here.call('one')
+  const again = await world.there.call('one')
+  assert.equal('text' in again && again.text, 'text' in got && got.text)
+  const { rows } = await world.pool.query('select bytes, length(body) as kept from work.scrape_results')
+  assert.ok(rows[0].kept * 20 < rows[0].bytes, JSON.stringify(rows[0]))
+})

@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { lifetimes } from '../../../src/domain/staff/decide.ts'
+import {
+  consoleBrowser,
+  freshAccount,
+  hiddenField,
+  letterTo,
+  linkIn,
+  pressLink,
+  printedLink,
+  signedIn,
+} from '../../support/console.ts'
+import { startService } from '../../support/service.ts'
+
+const sessionCookie = '__Host-farebox_session'
+const askingCookie = '__Host-farebox_asking'
+const codeOf = (text: string): string => /(\d{4} \d{4})/.exec(text)?.[1] ?? ''
+
+test('signing in', async (t) => {
+  let aheadMs = 0
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
+
+  await t.test(
+    'a link that was e-mailed opens a session in the browser that asked for it, by its button alone',
+    async () => {
+      const { email } = await freshAccount(service, 'ann@example.com')
+      const browser = consoleBrowser(service)
+      const asked = await browser.post('/console/sign-in', { email: 'ANN@example.com' })
+      assert.equal(asked.to, '/console/sign-in/sent')
+      const link = linkIn(await letterTo(service, 'ann@example.com'))
+      // Scanners of mail look first, several times; nothing is used up by looking.
+      for (let looks = 0; looks < 3; looks += 1)
+        assert.equal((await consoleBrowser(service).get(link)).status, 200)
+      assert.equal((await browser.get(link)).status, 200)
+      assert.equal(browser.cookies.has(sessionCookie), false)
+      assert.equal((await pressLink(browser, link)).to, '/console')
+      const page = await browser.open('/console')
+      assert.match(page.html, /<h1>Overview<\/h1>/)
+      assert.match(page.html, new RegExp(email))
+      assert.equal((await pressLink(browser, link)).status, 409, 'a link is good once')
+    },
+  )
+
+  await t.test('opened in another browser it gives a code, which the first one takes once', async () => {
+    await freshAccount(service, 'bob@example.com')
+    const asking = consoleBrowser(service)
+    await asking.post('/console/sign-in', { email: 'bob@example.com' })
+    const link = linkIn(await letterTo(service, 'bob@example.com'))
+    const phone = consoleBrowser(service)
+    const shown = await pressLink(phone, link)
+    const code = codeOf(shown.html)
+    assert.match(code, /^\d{4} \d{4}$/)
+    assert.equal(phone.cookies.has(sessionCookie), false, 'the other browser is not signed in')
+    // The code is worth nothing elsewhere.
+    assert.equal((await phone.post('/console/sign-in/sent', { code })).status, 400)
+    assert.equal((await asking.post('/console/sign-in/sent', { code: '0000 0000' })).status, 400)
+    assert.equal((await asking.post('/console/sign-in/sent', { code })).to, '/console')
+    assert.equal((await asking.open('/console')).status, 200)
+    const again = consoleBrowser(service)
+    again.cookies.set(askingCookie, 'A'.repeat(43))
+    assert.equal((await again.post('/console/sign-in/sent', { code })).status, 400)
+  })
+
+  await t.test('five wrong codes end the link', async () => {
+    await freshAccount(service, 'cid@example.com')
+    const asking = consoleBrowser(service)
+    await asking.post('/console/sign-in', { email: 'cid@example.com' })
+    const shown = await pressLink(consoleBrowser(service), linkIn(await letterTo(service, 'cid@example.com')))
+    const code = codeOf(shown.html)
+    const wrong = code.startsWith('1') ? '2000 0000' : '1000 0000'
+    for (let tries = 0; tries < 5; tries += 1)
+      assert.equal((await asking.post('/console/sign-in/sent', { code: wrong })).status, 400)
+    assert.equal((await asking.post('/console/sign-in/sent', { code })).status, 400)
+  })
+
+  await t.test('an address that nobody has is answered the same, and gets no letter', async () => {
+    const { email } = await freshAccount(service, 'dee@example.com')
+    const known = await consoleBrowser(service).post('/console/sign-in', { email })
+    const unknown = await consoleBrowser(service).post('/console/sign-in', { email: 'nobody@example.com' })
+    const plain = ({
+      headers: { 'set-cookie': cookies, 'x-request-id': _, date: _d, ...rest },
+      html,
+      status,
+    }: typeof known) => ({
+      status,
+      html,
+      ...rest,
+      cookies: String(cookies).replaceAll(/[\w-]{43}/g, 'secret'),
+    })
+    assert.deepEqual(plain(unknown), plain(known))
+    const letter = await letterTo(service, email)
+    const { letters } = (await (await fetch(`${service.demo.sandbox}/_sandbox/mail`)).json()) as {
+      letters: readonly { to: readonly string[] }[]
+    }
+    assert.ok(letter)
+    assert.equal(
+      letters.some(({ to }) => to.includes('nobody@example.com')),
+      false,
+    )
+  })
+
+  await t.test('a letter goes to the address that is kept, not to one that folds to it', async () => {
+    await freshAccount(service, 'mike@example.com')
+    // The Kelvin sign is no k, and lower-cased it is one.
+    await consoleBrowser(service).post('/console/sign-in', { email: 'mi\u212ae@example.com' })
+    await consoleBrowser(service).post('/console/sign-in', { email: 'MIKE@EXAMPLE.COM' })
+    await letterTo(service, 'mike@example.com')
+    const { letters } = (await (await fetch(`${service.demo.sandbox}/_sandbox/mail`)).json()) as {
+      letters: readonly { to: readonly string[] }[]
+    }
+    const written = letters.flatMap(({ to }) => to).filter((to) => /^mi.e@/i.test(to))
+    assert.deepEqual([...new Set(written)], ['mike@example.com'])
+  })
+
+  await t.test('a newer link ends the former one, and ten minutes end both', async () => {
+    const { email } = await freshAccount(service, 'eve@example.com')
+    const browser = consoleBrowser(service)
+    await browser.post('/console/sign-in', { email })
+    const first = await letterTo(service, email)
+    await browser.post('/console/sign-in', { email })
+    const second = await letterTo(service, email, first.number)
+    assert.equal((await pressLink(browser, linkIn(first))).status, 409)
+    aheadMs += 11 * 60_000
+    assert.equal((await pressLink(browser, linkIn(second))).status, 409)
+  })
+
+  await t.test('a link of the command line signs in any browser, once', async () => {
+    const { accountId } = await freshAccount(service, 'fay@example.com')
+    const link = await printedLink(service, accountId)
+    assert.equal((await pressLink(consoleBrowser(service), link)).to, '/console')
+    assert.equal((await pressLink(consoleBrowser(service), link)).status, 409)
+  })
+
+  await t.test('a session that was planted is not the one that a person gets', async () => {
+    const { accountId } = await freshAccount(service, 'gus@example.com')
+    const attacker = await signedIn(service, (await freshAccount(service, 'mal@example.com')).accountId)
+    const planted = attacker.cookies.get(sessionCookie)!
+    const victim = consoleBrowser(service)
+    victim.cookies.set(sessionCookie, planted)
+    await pressLink(victim, await printedLink(service, accountId))
+    assert.notEqual(victim.cookies.get(sessionCookie), planted)
+    // What was planted ended with the sign-in.
+    assert.equal((await attacker.get('/console')).to, '/console/sign-in?to=%2Fconsole')
+    assert.match((await victim.open('/console')).html, /gus@example\.com/)
+  })
+
+  await t.test('a session ends after twelve hours without use, and after thirty days of use', async () => {
+    const { accountId } = await freshAccount(service, 'hal@example.com')
+    const idle = await signedIn(service, accountId)
+    aheadMs += lifetimes.account.idleMs - 120_000
+    assert.equal((await idle.get('/console')).status, 200)
+    aheadMs += lifetimes.account.idleMs + 1
+    assert.equal((await idle.get('/console')).status, 303)
+    const used = await signedIn(service, accountId)
+    for (let days = 0; days < 60; days += 1) {
+      aheadMs += 11 * 3_600_000
+      await used.get('/console/sessions')
+    }
+    assert.equal((await used.get('/console')).status, 200)
+    aheadMs += 4 * 86_400_000
+    assert.equal((await used.get('/console')).status, 303)
+  })
+
+  await t.test(
+    'sessions are listed, ended one by one and all at once; another account cannot end them',
+    async () => {
+      const { accountId } = await freshAccount(service, 'ida@example.com')
+      const [one, two, three] = [
+        await signedIn(service, accountId),
+        await signedIn(service, accountId),
+        await signedIn(service, accountId),
+      ]
+      const stranger = await signedIn(service, (await freshAccount(service, 'jon@example.com')).accountId)
+      const { html } = await one.get('/console/sessions')
+      const ids = [...html.matchAll(/name="end" value="(ses_[0-9a-f]+)"/g)].map(([, id = '']) => id)
+      assert.equal(ids.length, 3)
+      await stranger.post('/console/sessions', { end: ids[0]! })
+      assert.equal((await three.get('/console')).status, 200)
+      // The newest one stands first.
+      await one.post('/console/sessions', { end: ids[0]! })
+      assert.equal((await three.get('/console')).status, 303)
+      await one.post('/console/sessions', { end: 'others' })
+      assert.equal((await two.get('/console')).status, 303)
+      assert.equal((await one.get('/console')).status, 200)
+      await one.post('/console/sign-out')
+      assert.equal(one.cookies.has(sessionCookie), false)
+      assert.equal((await one.get('/console')).status, 303)
+    },
+  )
+
+  await t.test(
+    'acts of a person stand in the log with session and way of signing in; secrets are kept as hashes alone',
+    async () => {
+      const { accountId } = await freshAccount(service, 'kim@example.com')
+      const browser = await signedIn(service, accountId)
+      const { pool, log } = service.farebox.core
+      const events: { type: string; metadata: string }[] = []
+      for await (const event of log.readStream(`console-${accountId}` as never)) events.push(event)
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        ['SignedIn'],
+      )
+      const { actor } = JSON.parse(events[0]!.metadata) as { actor: Record<string, string> }
+      assert.equal(actor.kind, 'session')
+      assert.equal(actor.subjectId, accountId)
+      assert.equal(actor.method, 'cli-link')
+      const secret = browser.cookies.get(sessionCookie)!
+      const { rows } = await pool.query<{ text: string }>(
+        `select s::text as text from vault.console_sessions s where subject_id = $1::text`,
+        [accountId],
+      )
+      assert.equal(rows.length, 1)
+      assert.equal(rows[0]!.text.includes(secret), false)
+    },
+  )
+
+  await t.test('a form that is wrong keeps what was typed', async () => {
+    const page = await consoleBrowser(service).post('/console/sign-in', { email: '"><script>x' })
+    assert.equal(page.status, 400)
+    assert.match(page.html, /value="&quot;&gt;&lt;script&gt;x"/)
+    assert.match(page.html, /id="email-problem"/)
+    assert.equal(hiddenField(page, 'to'), '/console')
+  })
+})
+
+test('asking for links is limited by address and by e-mail', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'on' })
+  const browser = consoleBrowser(service)
+  const statuses: number[] = []
+  for (let asked = 0; asked < 8; asked += 1)
+    statuses.push((await browser.post('/console/sign-in', { email: 'lea@example.com' })).status)
+  assert.deepEqual(statuses.slice(0, 5), [303, 303, 303, 303, 303])
+  assert.ok(statuses.slice(5).includes(429), statuses.join())
+})

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createAllowance } from '../../../src/features/webhooks/allowance.ts'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import { openStage } from '../../contract/stage.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+import { startReceiver, status } from './receiver.ts'
+import { deliveriesOf, hookTo, path } from './world.ts'
+
+const minute = 60_000
+
+test('pings are five a minute for an endpoint and ten for an account, and the refused ones leave no trace', async (t) => {
+  let aheadMs = 0
+  const stage = await openStage(
+    t,
+    { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000', FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on' },
+    { clockOffsetMs: () => aheadMs },
+  )
+  const receiver = await startReceiver(t)
+  const customer = await stage.customer({ cents: 0 })
+  const hook = await hookTo(stage, receiver.url, ['ping'], customer)
+  const others = [
+    await hookTo(stage, receiver.url, ['ping'], customer),
+    await hookTo(stage, receiver.url, ['ping'], customer),
+  ]
+  const test = (id: string) => stage.client.post(`${path}/${id}/test`, undefined, { key: hook.key })
+  const atOnce = (id: string, count: number) => Promise.all(Array.from({ length: count }, () => test(id)))
+  const taken = (answers: readonly { status: number }[]) =>
+    answers.filter(({ status: code }) => code === 202).length
+
+  const first = await atOnce(hook.id, 40)
+  assert.equal(taken(first), 5)
+  const refused = first.find(({ status: code }) => code !== 202)!
+  assert.deepEqual([refused.status, refused.body.code], [429, 'rate_limited'])
+  assert.match(refused.body.error, /too many pings in a minute/)
+  const waitS = Number(refused.headers.get('retry-after'))
+  assert.ok(waitS >= 1 && waitS <= 12, `${waitS} s`)
+
+  const rest = await Promise.all(others.map(({ id }) => atOnce(id, 20)))
+  assert.equal(taken(rest.flat()), 5, 'the account has ten, whatever its endpoints')
+  const stranger = await hookTo(stage, receiver.url)
+  const foreign = await stage.client.post(`${path}/${hook.id}/test`, undefined, { key: stranger.key })
+  assert.equal(foreign.status, 404, 'nobody spends what is of another account')
+  assert.equal(
+    (await stage.client.post(`${path}/${stranger.id}/test`, undefined, { key: stranger.key })).status,
+    202,
+  )
+
+  await until(() => receiver.received.length >= 11, { what: 'eleven pings' })
+  assert.equal((await deliveriesOf(stage, hook)).length, 5, 'what was refused is not queued')
+  assert.equal(receiver.received.length, 11)
+  aheadMs += minute
+  await stage.farebox.core.clockGuard.check()
+  assert.equal(taken(await atOnce(hook.id, 40)), 5, 'a minute later there are as many again')
+})
+
+test('redeliveries and registrations are limited too', async (t) => {
+  const stage = await openStage(t, {
+    FAREBOX_RATE_LIMIT: 'on',
+    FAREBOX_RATE_KEY: '1000/1000',
+    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+  })
+  const receiver = await startReceiver(t)
+  receiver.answer(status(200))
+  const hook = await hookTo(stage, receiver.url)
+  const post = (tail: string) => stage.client.post(`${path}${tail}`, undefined, { key: hook.key })
+  const { deliveryId } = (await post(`/${hook.id}/test`)).body
+  await until(async () => (await deliveriesOf(stage, hook))[0]?.status === 'succeeded')
+  const count = async (times: number, send: () => Promise<{ status: number }>) =>
+    Object.groupBy(await Promise.all(Array.from({ length: times }, send)), ({ status: code }) => code)
+  const startMs = performance.now()
+  const again = await count(50, () => post(`/${hook.id}/deliveries/${deliveryId}/redeliver`))
+  // Thirty a minute: one comes back every two seconds while a slow machine answers the others.
+  const back = Math.ceil((performance.now() - startMs) / 2_000)
+  const sent = again[202]?.length ?? 0
+  assert.ok(sent >= 30 && sent <= 30 + back, `${sent}, ${back} back`)
+  assert.equal(again[429]?.length, 50 - sent)
+  const outage = await count(12, () => post(`/${hook.id}/redeliver?since=2026-01-01`))
+  assert.deepEqual([outage[202]?.length, outage[429]?.length], [5, 7])
+  const made = await count(30, () =>
+    stage.client.post(path, { url: receiver.url, events: ['ping'] }, { key: hook.key }),
+  )
+  assert.deepEqual([made[201]?.length, made[409]?.length, made[429]?.length], [9, 10, 11])
+})
+
+test('processes share the count, and a clock that ran ahead holds nobody for longer than a minute', async (t) => {
+  const { pool } = await testDatabase(t)
+  let nowMs = Date.parse('2026-11-21T02:30:00Z')
+  const process = (aheadMs: number) => createAllowance({ pool, clock: () => nowMs + aheadMs, limited: true })
+  const [one, two] = [process(0), process(0)]
+  const account = 'acc_1' as AccountId
+  const tries = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? one : two)('test', account, 'whs_1')),
+  )
+  assert.equal(tries.filter(({ status: end }) => end === 'fulfilled').length, 5)
+  await process(60 * minute)('test', account, 'whs_1')
+  await assert.rejects(one('test', account, 'whs_1'), { code: 'rate_limited' })
+  nowMs += minute
+  await one('test', account, 'whs_1')
+})

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { groups } from '../../../projections/groups.ts'
+import { refundIdOf, refundOrder } from '../../../src/features/orders/refund-order.ts'
+import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
+import type { OrderId } from '../../../src/kernel/ids.ts'
+import { rebuild } from '../../../src/platform/projections/rebuild.ts'
+import { done, openStage, operator } from '../../contract/stage.ts'
+import { until } from '../../support/until.ts'
+import { buyPlan, caughtUp, enqueued, gb, meter, nowhere as url } from './causes.ts'
+import { startReceiver } from './receiver.ts'
+import { eventsOf, hookTo, openHooks, path, startReactor } from './world.ts'
+
+test('an event goes to whoever listened at its place in the log, however late the reactor is', async (t) => {
+  const stage = await openHooks(t)
+  const customer = await stage.customer({ cents: 100_000 })
+  const other = await stage.customer({ cents: 0 })
+  const listens = await hookTo(stage, url, ['order.fulfilled'], customer)
+  const elsewhere = await hookTo(stage, url, ['order.refunded'], customer)
+  const foreign = await hookTo(stage, url, ['order.fulfilled'], other)
+  const stops = await hookTo(stage, url, ['order.fulfilled'], customer)
+  const first = await buyPlan(stage, customer)
+  const patch = (id: string, json: unknown) =>
+    done(stage.client.call('PATCH', `${path}/${id}`, { key: customer.key, json }))
+  await patch(stops.id, { events: ['ping'] })
+  await patch(listens.id, { status: 'disabled' })
+  const second = await buyPlan(stage, customer)
+  await patch(listens.id, { status: 'active' })
+  const late = await hookTo(stage, url, ['order.fulfilled'], customer)
+  const third = await buyPlan(stage, customer)
+
+  let reactor = startReactor(t, stage)
+  await caughtUp(stage)
+  const told = (id: string) => async () =>
+    (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).map(({ resource }) => resource)
+  assert.deepEqual(await told(listens.id)(), [first.orderId, third.orderId])
+  assert.deepEqual(await told(stops.id)(), [first.orderId])
+  assert.deepEqual(await told(late.id)(), [third.orderId])
+  assert.deepEqual(await told(elsewhere.id)(), [])
+  assert.deepEqual(await told(foreign.id)(), [])
+  assert.ok(second.orderId)
+
+  await t.test('a refund is told once nothing of the order is left, with what came back', async () => {
+    const { core } = stage.farebox
+    const orderId = first.orderId as OrderId
+    for (const [reference, request] of [
+      ['half', { kind: 'cents', cents: Math.floor(first.amountCents / 2) }],
+      ['rest', { kind: 'whole' }],
+    ] as const)
+      await refundOrder(
+        { ...core, settleTraffic: createMeter(core).settle },
+        {
+          orderId,
+          refundId: refundIdOf(orderId, reference),
+          request,
+          ...operator,
+        },
+      )
+    await caughtUp(stage)
+    const events = (await eventsOf(core.log, `delivery-${elsewhere.id}`)).map(
+      ({ data }) => data as { data: object },
+    )
+    assert.equal(events.length, 1)
+    const order = (await stage.client.get(`/api/v1/orders/${orderId}`, { key: customer.key })).body
+    assert.deepEqual(events[0]!.data, {
+      orderId,
+      status: 'refunded',
+      productId: order.productId,
+      quantity: order.quantity,
+      amountCents: order.amountCents,
+      currency: 'USD',
+      createdAt: order.createdAt,
+      fulfilledAt: order.fulfilledAt,
+      refundedAt: order.refundedAt,
+      refundCents: order.amountCents,
+    })
+  })
+
+  await t.test(
+    'what a late reactor enqueues for an endpoint that is disabled or removed by now is canceled',
+    async () => {
+      const gone = await hookTo(stage, url, ['order.fulfilled'], customer)
+      const off = await hookTo(stage, url, ['order.fulfilled'], customer)
+      await reactor.stop()
+      await buyPlan(stage, customer)
+      await patch(off.id, { status: 'disabled' })
+      await done(stage.client.call('DELETE', `${path}/${gone.id}`, { key: customer.key }))
+      reactor = startReactor(t, stage)
+      await caughtUp(stage)
+      await caughtUp(stage)
+      for (const { id } of [gone, off]) {
+        const types = (await eventsOf(stage.farebox.core.log, `delivery-${id}`)).map(({ type }) => type)
+        assert.deepEqual(types, ['WebhookEnqueued', 'DeliveryCanceled'])
+      }
+      const { rows } = await stage.farebox.core.pool.query(
+        'select distinct status from work.webhook_deliveries where endpoint_id = any ($1::text[])',
+        [[gone.id, off.id]],
+      )
+      assert.deepEqual(rows, [{ status: 'canceled' }])
+    },
+  )
+
+  await t.test('a rebuild and a replay from the start enqueue nothing', async () => {
+    const { core } = stage.farebox
+    const before = (await eventsOf(core.log, 'delivery-')).length
+    await rebuild({ pool: core.pool, log: core.log, decode: core.codec.decode, groups }, 'all')
+    await reactor.stop()
+    await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
+      where name = 'webhook-queue'`)
+    startReactor(t, stage)
+    await caughtUp(stage)
+    assert.equal((await eventsOf(core.log, 'delivery-')).length, before)
+  })
+})
+
+test('a plan that is low is told of once an endpoint: a top-up neither arms it again nor takes it back', async (t) => {
+  const stage = await openStage(t)
+  const { client } = stage
+  const customer = await stage.customer({ cents: 100_000 })
+  const receiver = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
+  const { planId } = await buyPlan(stage, customer)
+  await done(client.call('PATCH', `/api/v1/plans/${planId}`, { key: customer.key, json: { label: 'acme' } }))
+  await meter(stage, planId, 0.95 * gb)
+  const told = await until(() => receiver.received[0])
+  assert.deepEqual(told.json.data, {
+    planId,
+    label: 'acme',
+    product: 'Basic residential',
+    dataGbTotal: 1,
+    dataGbRemaining: 0.05,
+    thresholdPct: 10,
+    expiresAt: null,
+  })
+
+  const low = async (id: string) => {
+    await caughtUp(stage)
+    return (await enqueued(stage)).filter(({ endpointId }) => endpointId === id).length
+  }
+  // Low while it registers; then lifted, so that a later one is not told; then low again.
+  const second = await hookTo(stage, receiver.url, ['plan.low_traffic'], customer)
+  assert.equal(await low(second.id), 1)
+  await done(client.post(`/api/v1/plans/${planId}/topup`, { quantity: 10 }, { key: customer.key }))
+  const lifted = await hookTo(stage, receiver.url, ['plan.low_traffic', 'ping'], customer)
+  const adding = await hookTo(stage, receiver.url, ['ping'], customer)
+  assert.equal(await low(lifted.id), 0)
+  await meter(stage, planId, 9.55 * gb)
+  assert.deepEqual(
+    [await low(hook.id), await low(second.id), await low(lifted.id), await low(adding.id)],
+    [1, 1, 1, 0],
+  )
+  await done(
+    client.call('PATCH', `${path}/${adding.id}`, {
+      key: customer.key,
+      json: { events: ['plan.low_traffic'] },
+    }),
+  )
+  assert.equal(await low(adding.id), 1)
+  const other = await stage.customer({ cents: 0 })
+  const foreign = await hookTo(stage, receiver.url, ['plan.low_traffic'], other)
+  assert.equal(await low(foreign.id), 0)
+})
+
+test('a reactor that dies after it enqueued does it again and changes nothing', async (t) => {
+  const stage = await openHooks(t)
+  const customer = await stage.customer({ cents: 100_000 })
+  const hooks = [
+    await hookTo(stage, url, ['order.fulfilled'], customer),
+    await hookTo(stage, url, ['order.fulfilled'], customer),
+  ]
+  const bought: string[] = []
+  for (let n = 0; n < 5; n++) bought.push((await buyPlan(stage, customer)).orderId)
+  const { projecting, core } = stage.farebox
+  assert.ok(await projecting.caughtUp(30_000))
+  // Nothing is folded meanwhile, so that what it enqueued is still due when it starts over.
+  await projecting.pause()
+  let deaths = 0
+  startReactor(t, stage, {
+    onPoint: () => {
+      if (deaths >= 2) return
+      deaths += 1
+      throw new Error('killed between the log and the tables')
+    },
+  })
+  await until(() => deaths === 2, { what: 'two deaths' })
+  const eventsBefore = await eventsOf(core.log, 'delivery-')
+  projecting.resume()
+  await caughtUp(stage)
+  assert.deepEqual(await eventsOf(core.log, 'delivery-'), eventsBefore)
+  const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
+  assert.deepEqual(told, hooks.flatMap(({ id }) => bought.map((orderId) => `${id} ${orderId}`)).sort())
+  const { rows } = await stage.farebox.core.pool.query(
+    'select count(*)::int as queued from work.webhook_deliveries',
+  )
+  assert.equal(rows[0].queued, told.length)
+})

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
+import { createNotices } from '../../../src/features/notices/notice-service.ts'
+import { refundIdOf, refundOrder } from '../../../src/features/orders/refund-order.ts'
+import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
+import type { NoticeId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
+import { done, operator } from '../../contract/stage.ts'
+import { until } from '../../support/until.ts'
+import { openTown } from '../orders/store.ts'
+import { describedBy } from './described.ts'
+import { type Received, startReceiver } from './receiver.ts'
+import { hookTo, path } from './world.ts'
+
+const dayMs = 86_400_000
+const gb = 1_000_000_000
+/** Every event of docs/http-api.md, "Webhooks and notices". */
+const names = [
+  'order.fulfilled',
+  'order.failed',
+  'order.refunded',
+  'subscription.canceled',
+  'subscription.expired',
+  'plan.low_traffic',
+  'announcement.published',
+  'scrape.batch.finished',
+  'ping',
+] as const
+
+test('each of the nine events reaches a receiver as the specification says, and what it tells can be read then', async (t) => {
+  const town = await openTown(t)
+  const { client } = town
+  const { core, projecting } = town.farebox
+  let offsetMs = 0
+  // The service's own clock moves, the system's does not.
+  Object.defineProperty(core.config, 'clockOffsetMs', { get: () => offsetMs })
+  const customer = await town.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
+  const { key } = customer
+  const read = async (at: string) => (await done(client.get(at, { key }))).body
+  const described = describedBy(town.document)
+  assert.deepEqual(described.names, names)
+
+  // The receiver asks back before it answers: what it reads is kept beside what it was told.
+  const receiver = await startReceiver(t)
+  const asked = new Map<Received, Promise<unknown>>()
+  const placeOf = ({ json: { event, resource } }: Received): string => {
+    const [kind] = event.split('.')
+    if (kind === 'order') return `/api/v1/orders/${resource}`
+    if (kind === 'subscription') return `/api/v1/subscriptions/${resource}`
+    if (kind === 'plan') return `/api/v1/plans/${resource}`
+    if (kind === 'scrape') return `/v1/scrape/batch/${resource}`
+    return kind === 'announcement' ? '/api/v1/announcements' : path
+  }
+  receiver.answer((response, received) => {
+    const answer = read(placeOf(received))
+    asked.set(received, answer)
+    void answer.finally(() => response.end('ok'))
+  })
+  const hook = await hookTo(town, receiver.url, names, customer)
+
+  const told = async (event: string, resource?: string) => {
+    const received = await until(
+      () =>
+        receiver.received.find(
+          ({ json }) => json.event === event && (resource === undefined || json.resource === resource),
+        ),
+      { timeoutMs: 20_000, what: event },
+    )
+    const { json, body, headers } = received
+    described.check(event, json)
+    described.check(event, described.exampleOf(event))
+    assert.deepEqual(Object.keys(json), ['event', 'created', 'resource', 'data'])
+    assert.deepEqual(Object.keys(described.exampleOf(event)), Object.keys(json))
+    assert.deepEqual(Object.keys(described.exampleOf(event).data), Object.keys(json.data))
+    for (const name of described.headersOf(event))
+      assert.ok(name in headers || name === 'x-service-signature-previous', `${event} without ${name}`)
+    assert.equal(headers['x-service-event'], event)
+    // Signed at the service's time, which may be months away from that of the verifying library.
+    if (offsetMs === 0) new Webhook(hook.secret).verify(body, headers as Record<string, string>)
+    // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
+    return { json, data: json.data, found: (await asked.get(received)) as any }
+  }
+  const buy = async (body: object) => (await done(client.post('/api/v1/orders', body, { key }))).body
+  // biome-ignore lint/suspicious/noExplicitAny: an order as the API shows it
+  const ofOrder = (order: any) => ({
+    orderId: order.orderId,
+    status: order.status,
+    productId: order.productId,
+    quantity: order.quantity,
+    amountCents: order.amountCents,
+    currency: 'USD',
+    createdAt: order.createdAt,
+    fulfilledAt: order.fulfilledAt,
+  })
+
+  const bought = await buy({ product_id: 'residential-basic', quantity: 1 })
+  const fulfilled = await told('order.fulfilled', bought.orderId)
+  assert.deepEqual(fulfilled.data, ofOrder(bought))
+  assert.deepEqual([fulfilled.data.status, fulfilled.found.status], ['completed', 'completed'])
+
+  const plan = await read(`/api/v1/plans/${bought.planId}`)
+  // From half to nothing: it is told once, and as it is then.
+  for (const reportId of ['half', 'rest'])
+    await createMeter(core).reportOnce({ planId: bought.planId as PlanId, reportId, bytes: 0.5 * gb })
+  const low = await told('plan.low_traffic', bought.planId)
+  assert.deepEqual(low.data, {
+    planId: bought.planId,
+    label: '',
+    product: 'Basic residential',
+    dataGbTotal: 1,
+    dataGbRemaining: 0,
+    thresholdPct: 10,
+    expiresAt: plan.expiresAt,
+  })
+  assert.deepEqual([low.found.dataGbRemaining, low.found.status], [0, 'depleted'])
+
+  const returned = await buy({ product_id: 'residential-basic', quantity: 1 })
+  const orderId = returned.orderId as OrderId
+  await refundOrder(
+    { ...core, settleTraffic: createMeter(core).settle },
+    { orderId, refundId: refundIdOf(orderId, 'whole'), request: { kind: 'whole' }, ...operator },
+  )
+  const refunded = await told('order.refunded', orderId)
+  const { refundedAt } = refunded.found
+  assert.deepEqual(refunded.data, {
+    ...ofOrder({ ...returned, status: 'refunded' }),
+    refundedAt,
+    refundCents: returned.amountCents,
+  })
+  assert.equal(refunded.found.status, 'refunded')
+
+  // Paid once nobody may order it any more: the money stays in the wallet, and the order fails.
+  const awaited = await buy({ product_id: 'residential-unlimited', quantity: 1, method: 'card' })
+  const { deposits } = await read('/api/v1/deposits')
+  const parked = { productId: 'residential-unlimited', state: 'parked', successorId: null } as const
+  await createCatalogService(core.runner).setState(parked, operator)
+  assert.ok(await projecting.caughtUp(10_000))
+  await until(async () => (await read('/api/v1/products/residential-unlimited')).state === 'parked')
+  await town.act(deposits[0].deposit_id, 'pay', awaited.amountCents)
+  const failed = await told('order.failed', awaited.orderId)
+  assert.deepEqual(failed.data, {
+    ...ofOrder({ ...awaited, status: 'failed', fulfilledAt: null }),
+    failureReason: 'product_unavailable',
+  })
+  assert.deepEqual([failed.found.status, failed.found.failureReason], ['failed', failed.data.failureReason])
+
+  const noticeId = `ntc_${randomUUID().replaceAll('-', '')}` as NoticeId
+  const notice = { title: 'Maintenance on Sunday', kind: 'MAINTENANCE', audience: 'DEVELOPERS' } as const
+  await createNotices(core).publish(
+    { noticeId, ...notice, body: 'Ten minutes.', expiresAt: null, linkHref: null, linkLabel: null },
+    operator,
+  )
+  const published = await told('announcement.published', noticeId)
+  assert.deepEqual(published.data, { announcementId: noticeId, ...notice })
+  assert.deepEqual(
+    published.found.announcements.map(({ id, body }: { id: string; body: string }) => [id, body]),
+    [[noticeId, 'Ten minutes.']],
+  )
+
+  await done(client.post(`${path}/${hook.id}/test`, undefined, { key }))
+  const ping = await told('ping')
+  assert.deepEqual(ping.data, {
+    webhookId: hook.id,
+    message: 'This is a test of your webhook endpoint.',
+  })
+  assert.match(ping.json.resource, /^ping_/)
+
+  const inputs = [{ subreddit: 'node' }, { subreddit: 'missing-7' }]
+  const batch = (
+    await done(
+      client.post('/v1/scrape/batch', { platform: 'reddit', operation: 'subreddit', inputs }, { key }),
+    )
+  ).body
+  const batched = await told('scrape.batch.finished', batch.batchId)
+  assert.deepEqual(batched.data, {
+    batchId: batch.batchId,
+    status: 'finished',
+    platform: 'reddit',
+    operation: 'subreddit',
+    inputs: 2,
+    found: 1,
+    empty: 0,
+    notFound: 1,
+    restricted: 0,
+    failed: 0,
+    chargedUsd: '0.0060',
+  })
+  assert.deepEqual([batched.found.done, batched.found.chargedUsd], [2, '0.0060'])
+
+  const subscribe = async () =>
+    (
+      await done(
+        client.post(
+          '/api/v1/subscriptions',
+          { product_id: 'residential-premium', quantity: 1, interval: 'month' },
+          { key },
+        ),
+      )
+    ).body
+  const [stopped, lapsing] = [await subscribe(), await subscribe()]
+  await done(client.call('DELETE', `/api/v1/subscriptions/${stopped.subscriptionId}`, { key }))
+  const all = ['--cents', String(-(await town.balance(key)))]
+  const taken = ['--account', customer.accountId, '--reason', 'correction', '--reference', 'all', ...all]
+  await town.run('wallet', 'adjust', ...taken)
+  offsetMs = Date.parse(stopped.currentPeriodEnd) - Date.now() + 1
+  const ofSubscription = ({ subscriptionId, productId, planId, currentPeriodEnd }: typeof stopped) => ({
+    subscriptionId,
+    productId,
+    planId,
+    currentPeriodEnd,
+  })
+  const canceled = await told('subscription.canceled', stopped.subscriptionId)
+  assert.deepEqual(canceled.data, {
+    ...ofSubscription(stopped),
+    status: 'canceled',
+    reason: 'requested',
+  })
+  assert.deepEqual([canceled.found.status, canceled.found.reason], ['canceled', 'requested'])
+  await until(
+    async () => (await read(`/api/v1/subscriptions/${lapsing.subscriptionId}`)).status === 'past_due',
+  )
+
+  offsetMs += 3 * dayMs
+  const expired = await told('subscription.expired', lapsing.subscriptionId)
+  assert.deepEqual(expired.data, {
+    ...ofSubscription(lapsing),
+    status: 'expired',
+    reason: 'insufficient_balance',
+  })
+  assert.deepEqual([expired.found.status, expired.found.reason], ['expired', 'insufficient_balance'])
+
+  // One of each, and an order.fulfilled for each order that was delivered.
+  const counts = new Map<string, number>()
+  for (const { json } of receiver.received) counts.set(json.event, (counts.get(json.event) ?? 0) + 1)
+  const placed = (await read('/api/v1/orders?limit=100')).orders.filter(
+    ({ fulfilledAt }: { fulfilledAt: string | null }) => fulfilledAt !== null,
+  ).length
+  for (const name of names) assert.equal(counts.get(name), name === 'order.fulfilled' ? placed : 1, name)
+})

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from 'prom-client'
+import { createWorkMetrics } from '../../../src/app/metrics.ts'
+import { createWebhookMetrics } from '../../../src/features/webhooks/metrics.ts'
+import {
+  deleteOldDeliveries,
+  eraseSuperseded,
+  retentionMs,
+} from '../../../src/features/webhooks/webhook-vault.ts'
+import { done, type Stage } from '../../contract/stage.ts'
+import { until } from '../../support/until.ts'
+import { caughtUp, nowhere } from './causes.ts'
+import { startReceiver, status } from './receiver.ts'
+import {
+  deliveriesOf,
+  eventsOf,
+  hookTo,
+  openHooks,
+  path,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from './world.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const day = 24 * hour
+
+test('an outcome writes no index of the deliveries: it stays in the page of its row', async (t) => {
+  const stage = await openHooks(t)
+  const { pool } = stage.farebox.core
+  startReactor(t, stage)
+  startWorker(t, stage)
+  const receiver = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url)
+  for (let n = 0; n < 5; n++) await ping(stage, hook)
+  const changes = async () => {
+    const { rows } = await pool.query<{ rows: number; within: number }>(
+      `select n_tup_upd as rows, n_tup_hot_upd as within from pg_stat_user_tables
+        where schemaname = 'work' and relname = 'webhook_deliveries'`,
+    )
+    return rows[0]!
+  }
+  // Postgres counts a little later.
+  await until(async () => (await changes()).rows >= 5, { timeoutMs: 20_000, what: 'the outcomes' })
+  const { rows, within } = await changes()
+  assert.equal(within, rows)
+})
+
+test('deliveries and their attempts are kept for 30 days after the outcome; what is pending, for ever', async (t) => {
+  const stage = await openHooks(t)
+  const { pool, log } = stage.farebox.core
+  let aheadMs = 0
+  const clock = () => Date.now() + aheadMs
+  startReactor(t, stage, { clock })
+  startWorker(t, stage, { clock })
+  const receiver = await startReceiver(t)
+  const failing = await startReceiver(t)
+  failing.answer(status(500))
+  const hook = await hookTo(stage, receiver.url)
+  const stuck = await hookTo(stage, failing.url)
+
+  const old = await ping(stage, hook)
+  const pending = await ping(stage, stuck)
+  const oldEndMs = Date.parse(
+    (await untilDelivery(stage, hook, old, (one) => one.status === 'succeeded')).finishedAt!,
+  )
+  await untilDelivery(stage, stuck, pending, (one) => one.attempts.length === 1)
+  aheadMs = day
+  const young = await ping(stage, hook)
+  await untilDelivery(stage, hook, young, (one) => one.status === 'succeeded')
+  // More of the old ones than one statement takes.
+  await pool.query(
+    `insert into work.webhook_deliveries select 'dlv_bulk' || n, d.endpoint_id, d.account_id, d.event, 'bulk' || n, d.data,
+       d.round, d.revision, d.position, d.status, d.attempts, d.due_at, d.queued_at, d.finished_at
+       from work.webhook_deliveries d, generate_series(1, 2500) n where d.delivery_id = $1::text`,
+    [old],
+  )
+  const kept = async () => {
+    const { rows } = await pool.query<{ deliveries: number; attempts: number }>(
+      `select (select count(*) from work.webhook_deliveries) as deliveries,
+              (select count(distinct delivery_id) from work.webhook_attempts) as attempts`,
+    )
+    return rows[0]
+  }
+
+  await deleteOldDeliveries(pool, oldEndMs + retentionMs)
+  assert.deepEqual(await kept(), { deliveries: 2_503, attempts: 3 })
+  await deleteOldDeliveries(pool, oldEndMs + retentionMs + 1)
+  assert.deepEqual(await kept(), { deliveries: 2, attempts: 2 })
+  assert.deepEqual(
+    (await deliveriesOf(stage, hook)).map(({ id }) => id),
+    [young],
+  )
+  await deleteOldDeliveries(pool, oldEndMs + 10 * retentionMs)
+  const left = await deliveriesOf(stage, stuck)
+  assert.deepEqual(
+    left.map((one) => [one.id, one.status]),
+    [[pending, 'pending']],
+  )
+  assert.ok(left[0]!.attempts.length > 0 && left[0]!.nextAttemptAt !== null)
+  assert.deepEqual(await deliveriesOf(stage, hook), [])
+
+  // The log keeps what became of them, and what is forgotten is no delivery to send again.
+  const types = (await eventsOf(log, `delivery-${hook.id}`)).map(({ type }) => type)
+  assert.equal(types.filter((type) => type === 'DeliverySucceeded').length, 2)
+  const { key, id } = hook
+  const again = await stage.client.post(`${path}/${id}/deliveries/${old}/redeliver`, undefined, { key })
+  assert.deepEqual([again.status, again.body.code], [404, 'not_found'])
+})
+
+const valuesOf = async (stage: Stage, endpointId: string): Promise<number> => {
+  const { rows } = await stage.farebox.core.pool.query<{ kept: number }>(
+    'select count(*) as kept from vault.webhook_values where endpoint_id = $1::text',
+    [endpointId],
+  )
+  return rows[0]!.kept
+}
+
+test('a replaced URL is erased within the hour, a rotated secret when its overlap ends, and the rest signs on', async (t) => {
+  const stage = await openHooks(t)
+  const { pool } = stage.farebox.core
+  startReactor(t, stage)
+  startWorker(t, stage)
+  const receiver = await startReceiver(t)
+  const { client } = stage
+  const hook = await hookTo(stage, nowhere)
+  const { key, id } = hook
+  const other = await hookTo(stage, nowhere)
+  const startMs = Date.now()
+  const patch = (json: unknown) => done(client.call('PATCH', `${path}/${id}`, { key, json }))
+  const rotate = async () => (await done(client.post(`${path}/${id}/rotate-secret`, undefined, { key }))).body
+
+  await patch({ url: receiver.url })
+  await patch({ events: ['order.fulfilled'] })
+  await rotate()
+  const { secret } = await rotate()
+  assert.equal(await valuesOf(stage, id), 5, 'two URLs and three secrets')
+  await caughtUp(stage)
+
+  await eraseSuperseded(pool, startMs + 30 * minute)
+  assert.equal(await valuesOf(stage, id), 5)
+  await eraseSuperseded(pool, Date.now() + hour)
+  assert.equal(await valuesOf(stage, id), 4, 'the former URL is gone')
+  await eraseSuperseded(pool, startMs + day - minute)
+  assert.equal(await valuesOf(stage, id), 4)
+  await eraseSuperseded(pool, Date.now() + day)
+  assert.equal(await valuesOf(stage, id), 2, 'the URL and the secret that count')
+  assert.equal(await valuesOf(stage, other.id), 2)
+
+  const listed = (await done(client.get(path, { key }))).body.webhooks
+  assert.equal(listed[0].url, receiver.url)
+  const delivered = await ping(stage, hook)
+  await untilDelivery(stage, hook, delivered, (one) => one.status === 'succeeded')
+  const { headers } = receiver.received[0]!
+  assert.equal(headers['x-service-signature-previous'], undefined)
+  assert.ok(secret.startsWith('whsec_'))
+})
+
+test('what webhooks do is measured: pending, due, their age, attempts by outcome, endpoints by status', async (t) => {
+  const stage = await openHooks(t)
+  const { pool } = stage.farebox.core
+  const registry = new Registry()
+  let aheadMs = 0
+  const clock = () => Date.now() + aheadMs
+  let elapsedMs = 0
+  const metrics = createWebhookMetrics(registry, { pool, monotonicMs: () => elapsedMs })
+  const work = createWorkMetrics(registry, { pool, clock })
+  const figures = async (): Promise<Map<string, number>> => {
+    elapsedMs += 10_000
+    const text = await registry.metrics()
+    return new Map(
+      [...text.matchAll(/^(farebox_(?:webhook|queue)\S+) (\S+)$/gm)].map(([, name, value]) => [
+        name!,
+        Number(value),
+      ]),
+    )
+  }
+  startReactor(t, stage, { clock })
+  const receiver = await startReceiver(t)
+  const [good, bad, gone, off] = [
+    await hookTo(stage, receiver.url),
+    await hookTo(stage, receiver.url),
+    await hookTo(stage, receiver.url),
+    await hookTo(stage, receiver.url),
+  ]
+  await done(stage.client.call('PATCH', `${path}/${off.id}`, { key: off.key, json: { status: 'disabled' } }))
+  const ids = new Map<string, number>()
+  receiver.answer((response, { headers }) => {
+    response.statusCode = ids.get(headers['webhook-id'] as string) ?? 500
+    response.end()
+  })
+  ids.set(await ping(stage, good), 200)
+  ids.set(await ping(stage, bad), 500)
+  ids.set(await ping(stage, gone), 410)
+  await caughtUp(stage)
+  aheadMs = 5_000
+  const before = await figures()
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="waiting"}'), 3)
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="due"}'), 3)
+  assert.ok(before.get('farebox_queue_oldest_due_seconds{queue="webhooks"}')! >= 5)
+  assert.equal(before.get('farebox_webhook_fan_out_targets'), 0)
+  assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
+
+  startWorker(t, stage, { clock, onAttempt: metrics.onAttempt, metrics: work })
+  await until(async () => {
+    const now = await figures()
+    return (
+      now.get('farebox_webhook_endpoints{status="gone"}') === 1 &&
+      now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
+    )
+  })
+  // Counters are read before the gauges that ask the database, so what both say is told by the next look.
+  const after = await figures()
+  for (const [name, value] of [
+    ['attempts_total{outcome="acknowledged"}', 1],
+    ['attempts_total{outcome="retry"}', 1],
+    ['attempts_total{outcome="gone"}', 1],
+    ['attempts_total{outcome="exhausted"}', 0],
+    ['attempt_duration_seconds_count', 3],
+    ['endpoints{status="active"}', 2],
+    ['endpoints{status="disabled"}', 1],
+  ] as const)
+    assert.equal(after.get(`farebox_webhook_${name}`), value, name)
+  for (const [name, value] of [
+    ['items{queue="webhooks",state="waiting"}', 1],
+    ['items{queue="webhooks",state="due"}', 0],
+    ['items{queue="webhooks",state="dead"}', 1],
+    ['oldest_due_seconds{queue="webhooks"}', 0],
+    ['in_flight{queue="webhooks"}', 0],
+    ['attempts_total{queue="webhooks",outcome="done"}', 1],
+    ['attempts_total{queue="webhooks",outcome="again"}', 1],
+    ['attempts_total{queue="webhooks",outcome="dead"}', 1],
+  ] as const)
+    assert.equal(after.get(`farebox_queue_${name}`), value, name)
+})

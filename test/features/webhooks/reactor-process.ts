@@ -1,0 +1,20 @@
+import { pino } from 'pino'
+import { startEnqueuer } from '../../../src/features/webhooks/enqueue-worker.ts'
+import { openPostgresLog } from '../../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts'
+
+/**
+ * What enqueues webhooks, alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells when it has
+ * enqueued something, and when it failed.
+ */
+const [url = '', answerTimeoutMs] = process.argv.slice(2)
+const settings = { url, applicationName: 'farebox-test-process' }
+const pool = createPool(settings)
+startEnqueuer({
+  pool,
+  log: await openPostgresLog({ pool, connection: clientConfig(settings) }),
+  clock: Date.now,
+  logger: pino({ level: 'error' }, { write: () => void process.send?.('failed') }),
+  onPoint: () => void process.send?.('enqueued'),
+  answerTimeoutMs: Number(answerTimeoutMs),
+})

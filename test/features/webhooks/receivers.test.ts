@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { createSender } from '../../../src/features/webhooks/webhook-sender.ts'
+import { until } from '../../support/until.ts'
+import { startReceiver, status } from './receiver.ts'
+import {
+  type Delivery,
+  deliveriesOf,
+  hookTo,
+  openHooks,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from './world.ts'
+
+/** A receiver that speaks below HTTP: it gets the socket once a whole request has arrived. */
+const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      const [head = '', body = ''] = text.split('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? -1)
+      if (length < 0 || body.length < length) return
+      text = ''
+      speak(socket)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}/hook`
+}
+
+test('receivers that misbehave cost an attempt and nothing else', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  startWorker(t, stage, { sender: { timeoutMs: 700 } })
+
+  /** What the first attempt at a receiver comes to. */
+  const firstAttempt = async (url: string) => {
+    const hook = await hookTo(stage, url)
+    const id = await ping(stage, hook)
+    const delivery = await untilDelivery(stage, hook, id, (one) => one.attempts.length > 0)
+    return { ...delivery.attempts[0]!, outcome: delivery.status }
+  }
+
+  await t.test('one that never answers is given up after the time-out', async () => {
+    const {
+      status: code,
+      error,
+      outcome,
+      latencyMs,
+    } = await firstAttempt(await rawReceiver(t, () => undefined))
+    assert.deepEqual([code, error, outcome], [null, 'timed out', 'pending'])
+    assert.ok(latencyMs >= 690)
+  })
+
+  await t.test('one that resets is told of as closed', async () => {
+    const {
+      status: code,
+      error,
+      outcome,
+    } = await firstAttempt(await rawReceiver(t, (socket) => socket.resetAndDestroy()))
+    assert.deepEqual([code, error, outcome], [null, 'the connection was closed before an answer', 'pending'])
+  })
+
+  await t.test('one that nobody listens at is told of as refused', async () => {
+    const { error, outcome } = await firstAttempt('http://127.0.0.1:9/hook')
+    assert.deepEqual([error, outcome], ['the connection was refused', 'pending'])
+  })
+
+  await t.test('one that speaks something else is told of as no HTTP', async () => {
+    const url = await rawReceiver(t, (socket) => socket.end('220 mail.example.com ESMTP\r\n'))
+    const { status: code, error } = await firstAttempt(url)
+    assert.equal(code, null)
+    assert.match(error ?? '', /no valid HTTP answer/)
+  })
+
+  await t.test('a redirect is not followed', async () => {
+    const elsewhere = await startReceiver(t)
+    const receiver = await startReceiver(t)
+    receiver.answer(status(307, { Location: elsewhere.url }))
+    const { status: code, outcome } = await firstAttempt(receiver.url)
+    assert.deepEqual([code, outcome], [307, 'pending'])
+    assert.equal(elsewhere.connections(), 0)
+  })
+
+  await t.test('an endless answer is cut, its beginning kept, and it counts', async () => {
+    let sent = 0
+    let closed = false
+    const url = await rawReceiver(t, (socket) => {
+      socket.on('close', () => {
+        closed = true
+      })
+      socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n')
+      const more = (): void => {
+        while (!socket.destroyed && socket.write('x'.repeat(4_096))) sent += 4_096
+      }
+      socket.on('drain', more)
+      more()
+    })
+    const { status: code, answer, outcome } = await firstAttempt(url)
+    assert.deepEqual([code, answer, outcome], [200, 'x'.repeat(1_024), 'succeeded'])
+    assert.ok(closed && sent < 10_000_000, `${sent} bytes were taken`)
+  })
+
+  await t.test('one that promises more than it sends has acknowledged with its status line', async () => {
+    const url = await rawReceiver(t, (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nshort'),
+    )
+    const { status: code, answer, outcome } = await firstAttempt(url)
+    assert.deepEqual([code, answer, outcome], [200, 'short', 'succeeded'])
+  })
+
+  await t.test('one that sends more than it promised is cut there', async () => {
+    const url = await rawReceiver(t, (socket) =>
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 500 No\r\n\r\n'),
+    )
+    const { status: code, answer, outcome } = await firstAttempt(url)
+    assert.deepEqual([code, answer, outcome], [200, 'ok', 'succeeded'])
+  })
+
+  await t.test('one that drips its head is given up', async () => {
+    const url = await rawReceiver(t, (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nX-Drip: ')
+      const timer = setInterval(() => socket.write('x'), 50)
+      socket.on('close', () => clearInterval(timer))
+    })
+    const { error } = await firstAttempt(url)
+    assert.equal(error, 'timed out')
+  })
+
+  await t.test(
+    'one that drips its body has acknowledged with its status line, and is left after the time-out',
+    async () => {
+      let closed = false
+      const url = await rawReceiver(t, (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n')
+        const timer = setInterval(() => socket.write('x'), 50)
+        socket.on('close', () => {
+          closed = true
+          clearInterval(timer)
+        })
+      })
+      const { status: code, error, outcome, latencyMs } = await firstAttempt(url)
+      assert.deepEqual([code, error, outcome], [200, null, 'succeeded'])
+      assert.ok(latencyMs >= 690 && latencyMs < 10_000, `${latencyMs} ms`)
+      await until(() => closed, { timeoutMs: 5_000, what: 'the end of the connection' })
+    },
+  )
+
+  await t.test('a head without end is refused', async () => {
+    const url = await rawReceiver(t, (socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(100_000)}`),
+    )
+    const { status: code } = await firstAttempt(url)
+    assert.equal(code, null)
+  })
+
+  await t.test('an answer that is no text is kept as far as it is one', async () => {
+    const receiver = await startReceiver(t)
+    receiver.answer((response) => response.end(Buffer.from([0, 255, 65])))
+    const { answer, outcome } = await firstAttempt(receiver.url)
+    assert.deepEqual([answer, outcome], ['\ufffd\ufffdA', 'succeeded'])
+  })
+})
+
+test('a name that resolves after the time-out has cost its attempt by then, and nothing is sent', async (t) => {
+  const receiver = await startReceiver(t)
+  const asked = Promise.withResolvers<readonly string[]>()
+  const sender = createSender({
+    resolve: () => asked.promise,
+    rules: { allowLoopback: true },
+    timeoutMs: 50,
+  })
+  t.after(() => sender.close())
+  const url = `http://slow.example:${receiver.port}/hook`
+  const request = { body: Buffer.from('{}'), headers: { 'content-type': 'application/json' } }
+  assert.deepEqual(await sender.send(url, request), {
+    status: null,
+    answer: '',
+    retryAfter: undefined,
+    error: 'timed out',
+  })
+  asked.resolve(['127.0.0.1'])
+  await until(() => receiver.connections() === 1, { timeoutMs: 5_000, what: 'the late connection' })
+  // What comes after it is sent.
+  assert.equal((await sender.send(url, request)).status, 200)
+  assert.equal(receiver.received.length, 1)
+})
+
+test('receivers that hang hold up nobody else', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  let hanging = 0
+  const stuck = await rawReceiver(t, () => {
+    hanging += 1
+  })
+  const fast = await startReceiver(t)
+  // Fewer places than receivers that hang, and an endpoint with a backlog among them.
+  startWorker(t, stage, { limits: { active: 4, slowAfterMs: 50 }, sender: { timeoutMs: 60_000 } })
+  for (let n = 0; n < 12; n++) {
+    const hook = await hookTo(stage, stuck)
+    await ping(stage, hook)
+    if (n === 0) for (let more = 0; more < 30; more++) await ping(stage, hook)
+  }
+  const hook = await hookTo(stage, fast.url)
+  for (let n = 0; n < 20; n++) {
+    const id = await ping(stage, hook)
+    // Its outcome is read from the log too, which may be a little before its attempt is on record.
+    const isDone = ({ status, attempts }: Delivery) => status === 'succeeded' && attempts.length > 0
+    const delivery = await untilDelivery(stage, hook, id, isDone)
+    assert.equal(delivery.attempts.length, 1)
+  }
+  assert.ok(hanging >= 12, `${hanging} requests hang meanwhile`)
+  assert.ok(hanging <= 11 + 4, `${hanging} requests hang: one endpoint has more than four`)
+})
+
+test('an endpoint of which a kept value is damaged holds up no other, and is sent to once it is mended', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const damaged = await hookTo(stage, receiver.url)
+  const others = [await hookTo(stage, receiver.url), await hookTo(stage, receiver.url)]
+  const { pool } = stage.farebox.core
+  const flip = () =>
+    pool.query(
+      `update vault.webhook_values set sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1) where endpoint_id = $1`,
+      [damaged.id],
+    )
+  await flip()
+  const waiting = await ping(stage, damaged)
+  const sent = await Promise.all(others.map((hook) => ping(stage, hook)))
+  let aheadMs = 0
+  startWorker(t, stage, { clock: () => Date.now() + aheadMs })
+  for (const [n, hook] of others.entries())
+    await untilDelivery(stage, hook, sent[n]!, ({ status }) => status === 'succeeded')
+  const [left] = await deliveriesOf(stage, damaged)
+  assert.deepEqual([left?.status, left?.attempts], ['pending', []])
+  await flip()
+  aheadMs = 61_000
+  await untilDelivery(stage, damaged, waiting, ({ status }) => status === 'succeeded')
+})

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test } from 'node:test'
+import { Webhook } from 'standardwebhooks'
+import { maxAttempts, retryAfterMs, retryDelayMs } from '../../../src/features/webhooks/deliver.ts'
+import fc from '../../support/fast-check.ts'
+import { until } from '../../support/until.ts'
+import { startReceiver, status } from './receiver.ts'
+import {
+  deliveriesOf,
+  eventsOf,
+  hookTo,
+  openHooks,
+  path,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from './world.ts'
+
+const hour = 3_600_000
+
+test('delays double from 30 s, stay below 6 h, and spread by a tenth each way', () => {
+  const planned = [30, 60, 120, 240, 480, 960, 1920, 3840, 7680].map((seconds) => seconds * 1000)
+  assert.deepEqual(
+    planned.map((_, index) => retryDelayMs(index + 1, 0.5, null)),
+    planned,
+  )
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 40 }),
+      fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      fc.option(fc.integer({ min: 0, max: 100 * hour })),
+      (attempt, random, retryAfter) => {
+        const delay = retryDelayMs(attempt, random, retryAfter)
+        const plan = Math.min(6 * hour, 30_000 * 2 ** (attempt - 1))
+        assert.ok(delay <= 6 * hour)
+        assert.ok(delay >= Math.floor(plan * 0.9))
+        if (retryAfter === null || retryAfter <= plan * 0.9) assert.ok(delay <= Math.ceil(plan * 1.1))
+        else assert.ok(delay >= Math.min(retryAfter, 6 * hour))
+      },
+    ),
+  )
+})
+
+test('Retry-After is read as seconds or as a date, and nothing else', () => {
+  const now = Date.parse('2026-11-21T02:30:00Z')
+  assert.equal(retryAfterMs('120', now), 120_000)
+  assert.equal(retryAfterMs('Sat, 21 Nov 2026 02:31:00 GMT', now), 60_000)
+  assert.equal(retryAfterMs('Sat, 21 Nov 2026 02:29:00 GMT', now), 0)
+  for (const text of [undefined, '', 'soon', '-5', '1e3', '2026-11-21T02:31:00Z', '99999999999'])
+    assert.equal(retryAfterMs(text, now), null, text)
+})
+
+test('a delivery that always fails is tried ten times as scheduled, signed anew each time, and then abandoned', async (t) => {
+  let serviceAheadMs = 0
+  const stage = await openHooks(t, {}, { clockOffsetMs: () => serviceAheadMs })
+  const { log } = stage.farebox.core
+  // It stands still between its steps, ahead of the service's, by which deliveries are asked for.
+  let nowMs = Date.now() + hour
+  const clock = () => nowMs
+  const random = () => 0.9
+  startReactor(t, stage, { clock })
+  startWorker(t, stage, { clock, random })
+  const failing = await startReceiver(t)
+  failing.answer(status(500))
+  const canary = await startReceiver(t)
+  const hook = await hookTo(stage, failing.url)
+  const watch = await hookTo(stage, canary.url)
+
+  /** Once a delivery that came later has arrived, whatever else was due has been taken up too. */
+  const oneRound = async () => {
+    const id = await ping(stage, watch)
+    await untilDelivery(stage, watch, id, (one) => one.status === 'succeeded')
+  }
+
+  const deliveryId = await ping(stage, hook)
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    await until(() => failing.received.length === attempt, { what: `attempt ${attempt}` })
+    const delivery = await untilDelivery(stage, hook, deliveryId, (one) => one.attempts.length === attempt)
+    const last = delivery.attempts.at(-1)!
+    assert.deepEqual([last.attempt, last.status, last.answer], [attempt, 500, 'answered 500'])
+    if (attempt === maxAttempts) break
+    assert.equal(delivery.status, 'pending')
+    const planned = Math.min(6 * hour, 30_000 * 2 ** (attempt - 1)) * 1.08
+    const waitMs = Date.parse(delivery.nextAttemptAt!) - Date.parse(last.at)
+    assert.ok(Math.abs(waitMs - planned) < 1_000, `after attempt ${attempt} it waits ${waitMs} ms`)
+    nowMs = Date.parse(delivery.nextAttemptAt!) - 1
+    await oneRound()
+    assert.equal(failing.received.length, attempt, 'it was sent before it was due')
+    nowMs += 1
+  }
+  const end = await untilDelivery(stage, hook, deliveryId, (one) => one.status === 'abandoned')
+  assert.equal(end.attempts.length, maxAttempts)
+  nowMs += 100 * hour
+  await oneRound()
+  assert.equal(failing.received.length, maxAttempts)
+
+  const outcomes = (await eventsOf(log, `delivery-${hook.id}`)).map(({ type, data }) => [
+    type,
+    (data as { attempts?: number }).attempts,
+  ])
+  assert.deepEqual(outcomes, [
+    ['WebhookEnqueued', undefined],
+    ['DeliveryAbandoned', maxAttempts],
+  ])
+
+  const created = failing.received.map(({ json }) => Date.parse(json.created))
+  assert.ok(
+    created.every((at, index) => index === 0 || at > created[index - 1]! + 25_000),
+    'the time is signed anew',
+  )
+  assert.equal(new Set(failing.received.map(({ headers }) => headers['webhook-id'])).size, 1)
+  for (const { body, headers, json } of failing.received) {
+    assert.equal(headers['x-service-signature'], createHmac('sha256', hook.secret).update(body).digest('hex'))
+    assert.equal(headers['webhook-timestamp'], String(Math.floor(Date.parse(json.created) / 1000)))
+    const expected = new Webhook(hook.secret).sign(deliveryId, new Date(json.created), body)
+    assert.equal(headers['webhook-signature'], expected)
+  }
+
+  await t.test('and a redelivery has ten attempts of its own', async () => {
+    failing.answer((response) => response.end('back'))
+    const { key, id } = hook
+    // Nothing is written behind an event of the future: the service has come to the time of the worker.
+    serviceAheadMs = nowMs - Date.now()
+    await stage.client.post(`${path}/${id}/deliveries/${deliveryId}/redeliver`, undefined, { key })
+    nowMs += hour
+    const again = await untilDelivery(stage, hook, deliveryId, (one) => one.status === 'succeeded')
+    assert.deepEqual([again.attempts.at(-1)?.round, again.attempts.at(-1)?.attempt], [2, 1])
+    assert.equal(again.attempts.length, maxAttempts + 1)
+  })
+})
+
+test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint and cancels what waits', async (t) => {
+  const stage = await openHooks(t)
+  const aheadMs = 0
+  const clock = () => Date.now() + aheadMs
+  startReactor(t, stage, { clock })
+  const receiver = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url)
+  const worker = startWorker(t, stage, { clock })
+
+  const waitsFor = async (headers: Record<string, string>) => {
+    receiver.answer(status(503, headers))
+    const id = await ping(stage, hook)
+    const { attempts, nextAttemptAt } = await untilDelivery(
+      stage,
+      hook,
+      id,
+      (one) => one.attempts.length === 1,
+    )
+    return Date.parse(nextAttemptAt!) - Date.parse(attempts[0]!.at)
+  }
+  const about = (actual: number, expected: number) =>
+    assert.ok(Math.abs(actual - expected) < 3_000, `${actual} ms in place of ${expected}`)
+  about(await waitsFor({}), 30_000)
+  about(await waitsFor({ 'Retry-After': '7200' }), 7_200_000)
+  about(await waitsFor({ 'Retry-After': '5' }), 30_000)
+  about(await waitsFor({ 'Retry-After': '999999' }), 6 * hour)
+
+  receiver.answer(status(410))
+  const gone = await ping(stage, hook)
+  await untilDelivery(stage, hook, gone, (one) => one.status === 'abandoned')
+  const shown = await until(async () => {
+    const { body } = await stage.client.get(path, { key: hook.key })
+    return body.webhooks[0].status === 'disabled' && body.webhooks[0]
+  })
+  assert.equal(shown.disabledReason, 'gone')
+  await until(async () => (await deliveriesOf(stage, hook)).every(({ status: state }) => state !== 'pending'))
+  assert.equal(
+    (await deliveriesOf(stage, hook)).filter(({ status: state }) => state === 'canceled').length,
+    4,
+  )
+  await worker.stop()
+})
+
+test('removing an endpoint cancels what waits, and nothing is sent to it any more', async (t) => {
+  const stage = await openHooks(t)
+  let aheadMs = 0
+  const clock = () => Date.now() + aheadMs
+  startReactor(t, stage, { clock })
+  startWorker(t, stage, { clock })
+  const receiver = await startReceiver(t)
+  receiver.answer(status(500))
+  const canary = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url)
+  const ids = [await ping(stage, hook), await ping(stage, hook), await ping(stage, hook)]
+  for (const id of ids) await untilDelivery(stage, hook, id, (one) => one.attempts.length === 1)
+  const removed = await stage.client.call('DELETE', `${path}/${hook.id}`, { key: hook.key })
+  assert.equal(removed.status, 204)
+  aheadMs += hour
+  const watch = await hookTo(stage, canary.url)
+  const seen = await ping(stage, watch)
+  await untilDelivery(stage, watch, seen, (one) => one.status === 'succeeded')
+  assert.equal(receiver.received.length, 3)
+  const outcomes = await until(async () => {
+    const events = await eventsOf(stage.farebox.core.log, `delivery-${hook.id}`)
+    return events.length === 6 && events.map(({ type }) => type).slice(3)
+  })
+  assert.deepEqual(outcomes, ['DeliveryCanceled', 'DeliveryCanceled', 'DeliveryCanceled'])
+  const { rows } = await stage.farebox.core.pool.query(
+    'select 1 from vault.webhook_values where endpoint_id = $1::text',
+    [hook.id],
+  )
+  assert.equal(rows.length, 0, 'its URL and secret are erased')
+})

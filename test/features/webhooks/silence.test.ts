@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { until } from '../../support/until.ts'
+import { buyPlan, caughtUp, enqueued, nowhere } from './causes.ts'
+import { hookTo, openHooks, startReactor } from './world.ts'
+
+test('when the process that enqueues webhooks stands still, another goes on; it steps back once it runs again', async (t) => {
+  const stage = await openHooks(t)
+  const customer = await stage.customer({ cents: 100_000 })
+  await hookTo(stage, nowhere, ['order.fulfilled'], customer)
+  const { postgresUrl } = stage.farebox.core
+  const stopped: ChildProcess = fork(join(import.meta.dirname, 'reactor-process.ts'), [postgresUrl, '2000'])
+  t.after(async () => {
+    stopped.kill('SIGKILL')
+    await once(stopped, 'exit')
+  })
+  const said: unknown[] = []
+  stopped.on('message', (word) => said.push(word))
+  const bought = [await buyPlan(stage, customer)]
+  await until(() => said.includes('enqueued'), { what: 'the enqueuer of another process' })
+
+  startReactor(t, stage)
+  stopped.kill('SIGSTOP')
+  bought.push(await buyPlan(stage, customer))
+  await caughtUp(stage)
+  said.length = 0
+  stopped.kill('SIGCONT')
+  await until(() => said.includes('failed'), { what: 'that its session is gone' })
+  bought.push(await buyPlan(stage, customer))
+  await caughtUp(stage)
+  const told = (await enqueued(stage)).map(({ resource }) => resource)
+  assert.deepEqual(told.sort(), bought.map(({ orderId }) => orderId).sort())
+  assert.ok(!said.includes('enqueued'), 'it enqueued nothing more')
+})

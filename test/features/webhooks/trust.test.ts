@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DisablingReason } from '../../../src/domain/webhooks/events.ts'
+import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
+import { isoTime } from '../../../src/kernel/clock.ts'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import { openStage, operator, type Stage } from '../../contract/stage.ts'
+import { until } from '../../support/until.ts'
+import { caughtUp, enqueued, nowhere } from './causes.ts'
+import { type Receiver, startReceiver, status } from './receiver.ts'
+import {
+  deliveriesOf,
+  type Hook,
+  hookTo,
+  openHooks,
+  path,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+  valuesOf,
+} from './world.ts'
+
+const hour = 60 * 60 * 1000
+
+/** Holds every request open for a moment, and tells how many were open at once. */
+const countOpen = (receiver: Receiver, code: number) => {
+  let open = 0
+  let most = 0
+  receiver.answer((response) => {
+    open += 1
+    most = Math.max(most, open)
+    void sleep(20).then(() => {
+      open -= 1
+      response.writeHead(code).end()
+    })
+  })
+  return () => most
+}
+
+test('a URL that never answered 2xx gets one attempt, then ever more seldom one, however much there is to send', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const most = countOpen(receiver, 404)
+  const hook = await hookTo(stage, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
+  assert.equal((await deliveriesOf(stage, hook)).length, 40)
+  startWorker(t, stage)
+  await until(() => receiver.received.length >= 4, { what: 'the fourth attempt' })
+  const [first, second, third, fourth] = receiver.received.map(({ atMs }) => atMs) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  assert.ok(second - first >= 950, `${second - first} ms before the second`)
+  assert.ok(third - second >= 1_950, `${third - second} ms before the third`)
+  assert.ok(fourth - third >= 3_900, `${fourth - third} ms before the fourth`)
+  assert.equal(most(), 1)
+  assert.equal(receiver.received.length, 4)
+})
+
+test('one that answers once gets the rest at once, and a new URL proves itself anew', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const most = countOpen(receiver, 200)
+  const hook = await hookTo(stage, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
+  await deliveriesOf(stage, hook)
+  startWorker(t, stage)
+  await until(async () => (await deliveriesOf(stage, hook)).every((one) => one.status === 'succeeded'))
+  assert.equal(most(), 4, 'as many at once as any endpoint')
+
+  const stranger = await startReceiver(t)
+  const mostThere = countOpen(stranger, 403)
+  const moved = await stage.client.call('PATCH', `${path}/${hook.id}`, {
+    key: hook.key,
+    json: { url: stranger.url },
+  })
+  assert.equal(moved.status, 200, moved.text)
+  await Promise.all(Array.from({ length: 20 }, () => ping(stage, hook)))
+  await until(() => stranger.received.length >= 3, { what: 'three attempts at the new URL' })
+  const [first, second, third] = stranger.received.map(({ atMs }) => atMs) as [number, number, number]
+  assert.ok(second - first >= 950 && third - second >= 1_950, 'it is left alone after each failure')
+  assert.equal(mostThere(), 1)
+})
+
+test('an endpoint that fails for five days is disabled, and what waits is canceled; one that answers meanwhile is not', async (t) => {
+  let aheadMs = 0
+  const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
+  startReactor(t, stage, stage.farebox.core)
+  startWorker(t, stage, stage.farebox.core)
+  const dead = await startReceiver(t)
+  const recovering = await startReceiver(t)
+  for (const receiver of [dead, recovering]) receiver.answer(status(500))
+  const hooks = [await hookTo(stage, dead.url), await hookTo(stage, recovering.url)] as const
+
+  /** A ping of each, tried ten times in three days. */
+  const round = async (beforeTheLast: () => Promise<void>): Promise<void> => {
+    const ids = [await ping(stage, hooks[0]), await ping(stage, hooks[1])] as const
+    for (let attempts = 1; attempts <= 10; attempts++) {
+      await Promise.all(
+        hooks.map((hook, at) =>
+          untilDelivery(
+            stage,
+            hook,
+            ids[at]!,
+            (one) => one.attempts.length >= attempts || one.status === 'canceled',
+          ),
+        ),
+      )
+      if (attempts === 9) await beforeTheLast()
+      aheadMs += 7 * hour
+    }
+  }
+  const shown = async (at: 0 | 1) =>
+    (await stage.client.get(`${path}/${hooks[at].id}`, { key: hooks[at].key })).body
+
+  await round(async () => undefined)
+  assert.equal((await shown(0)).status, 'active', 'three days are not enough')
+  recovering.answer((response) => response.end('ok'))
+  await untilDelivery(stage, hooks[1], await ping(stage, hooks[1]), (one) => one.status === 'succeeded')
+  recovering.answer(status(500))
+  await round(async () => {
+    await ping(stage, hooks[0])
+  })
+  await until(async () => (await shown(0)).status === 'disabled', { what: 'the end of it' })
+  assert.equal((await shown(0)).disabledReason, 'failing')
+  const noticed = async () =>
+    (await stage.client.get('/api/v1/announcements', { key: hooks[0].key })).body.announcements
+  await until(async () => (await noticed()).length > 0, { what: 'the notice of it' })
+  await until(async () => (await deliveriesOf(stage, hooks[0])).every((one) => one.status !== 'pending'))
+  const ends = (await deliveriesOf(stage, hooks[0])).map((one) => one.status)
+  assert.ok(ends.includes('canceled'), ends.join())
+  assert.equal((await noticed()).length, 1)
+  assert.equal((await shown(1)).status, 'active', 'it answered in between')
+})
+
+/** Reads the feed once every read model has what is in the log now. */
+const feedOf = async (stage: Stage, key: string) => {
+  assert.ok(await stage.farebox.projecting.caughtUp(10_000))
+  const { body, status: code, text } = await stage.client.get('/api/v1/announcements', { key })
+  assert.equal(code, 200, text)
+  return body.announcements
+}
+
+test('the account of an endpoint that was disabled gets one notice, in its feed and at its other endpoints, and nobody else does', async (t) => {
+  const stage = await openHooks(t)
+  const { core } = stage.farebox
+  const reactor = startReactor(t, stage)
+  const event = 'announcement.published'
+  const owner = await stage.customer({ cents: 0 })
+  const failing = await hookTo(stage, nowhere, [event], owner)
+  const sibling = await hookTo(stage, nowhere, [event], owner)
+  const stranger = await hookTo(stage, nowhere, [event])
+  const gone = await hookTo(stage, nowhere, [event])
+  const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(stage) })
+  const disable = (hook: Hook, why: DisablingReason) =>
+    webhooks.disable({ accountId: hook.accountId as AccountId, endpointId: hook.id }, why, operator)
+  const failingSince = isoTime(Date.now() - 5 * 24 * hour)
+
+  await disable(failing, { reason: 'failing', failingSince })
+  await disable(failing, { reason: 'failing', failingSince })
+  await disable(gone, { reason: 'gone' })
+  await caughtUp(stage)
+  await caughtUp(stage) // past what it wrote itself
+  const [notice, ...more] = await feedOf(stage, owner.key)
+  assert.deepEqual(more, [])
+  assert.equal(notice.title, 'A webhook endpoint was disabled')
+  assert.deepEqual([notice.kind, notice.audience, notice.unread], ['ACTION_REQUIRED', 'DEVELOPERS', true])
+  for (const part of [
+    failing.id,
+    failingSince,
+    isoTime(Date.now()).slice(0, 10),
+    'PATCH',
+    '/redeliver?since=',
+  ])
+    assert.ok(notice.body.includes(part), `${part} in: ${notice.body}`)
+  assert.ok(!notice.body.includes(nowhere), 'the URL is the account’s secret')
+  for (const { key } of [stranger, gone]) assert.deepEqual(await feedOf(stage, key), [])
+  const told = async () =>
+    (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
+  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+
+  // A reactor that starts over meets the fact once more.
+  await reactor.stop()
+  await core.pool.query(`update engine.checkpoints set epoch = epoch + 1, position = 0, last_event = null
+    where name = 'webhook-queue'`)
+  startReactor(t, stage)
+  await caughtUp(stage)
+  assert.equal((await feedOf(stage, owner.key)).length, 1)
+  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+
+  // A second disabling is a notice of its own.
+  const enabled = { key: owner.key, json: { status: 'active' } }
+  assert.equal((await stage.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
+  await disable(failing, { reason: 'failing', failingSince })
+  await caughtUp(stage)
+  assert.equal((await feedOf(stage, owner.key)).length, 2)
+  assert.deepEqual(await feedOf(stage, stranger.key), [])
+})

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { webhookQueue } from '../../../projections/webhook-queue.ts'
+import { createNotices } from '../../../src/features/notices/notice-service.ts'
+import { type DueEvent, enqueue } from '../../../src/features/webhooks/enqueue-deliveries.ts'
+import { newId } from '../../../src/kernel/ids.ts'
+import { operator } from '../../contract/stage.ts'
+import { call, startFarebox } from '../../support/farebox.ts'
+import { until } from '../../support/until.ts'
+import { buyPlan, caughtUp } from './causes.ts'
+import { startReceiver } from './receiver.ts'
+import { deliveriesOf, hookTo, openHooks, ping, startReactor } from './world.ts'
+
+/** What stood in place of `0910_webhooks_by_the_engine`. */
+const formerTables = `
+  drop table work.webhook_cancellations, work.webhook_enqueuing, work.webhook_fan_outs_left,
+    read.webhook_accounts, read.webhook_subscriptions, read.webhook_low_plans, read.webhooks_due,
+    read.webhook_announcements, read.webhooks_stale;
+  delete from engine.checkpoints where name in ('webhooks', 'webhook-queue');
+  delete from public.farebox_migration where name = '0910_webhooks_by_the_engine';
+  create table work.webhook_reactor (
+    name text primary key, log_id text not null, position bigint not null, epoch bigint not null,
+    last_event uuid, hold_until bigint, version integer not null default 3
+  );
+  create table work.webhook_endpoints (
+    endpoint_id text primary key, account_id text not null, events text[], active boolean not null
+  );
+  create table work.webhook_accounts (
+    account_id text primary key, reseller boolean not null, active_keys integer not null
+  );
+  create table work.webhook_low_plans (
+    plan_id text primary key, account_id text not null, product_id text not null, total_bytes bigint not null,
+    used_bytes bigint not null, expires_at timestamptz
+  );
+  create table work.webhook_fan_outs (
+    cause_id uuid primary key, event text not null, resource text not null, data text not null,
+    correlation_id text not null
+  );
+  create table work.webhook_fan_out_targets (
+    cause_id uuid not null references work.webhook_fan_outs, endpoint_id text not null, account_id text not null,
+    primary key (cause_id, endpoint_id)
+  )`
+
+test('a database of the release before goes on where its reactor stood: nothing is lost, told twice, or told late', async (t) => {
+  const stage = await openHooks(t)
+  const { farebox, env } = stage
+  const { pool, log, clock } = farebox.core
+  const receiver = await startReceiver(t)
+  const customer = await stage.customer({ cents: 100_000 })
+  await hookTo(stage, receiver.url, ['order.fulfilled'], customer)
+  const notices = await hookTo(stage, receiver.url, ['announcement.published'])
+  const told = await hookTo(stage, receiver.url, ['announcement.published'])
+  const publish = async (title: string) => {
+    const noticeId = newId<string>('ntc')
+    const words = { title, body: 'On Sunday.', kind: 'MAINTENANCE', audience: 'ALL' } as const
+    const draft = { noticeId, ...words, expiresAt: null, linkHref: null, linkLabel: null }
+    assert.equal((await createNotices(farebox.core).publish(draft, operator)).outcome, 'done')
+    return noticeId
+  }
+
+  // Enqueued and queued, and not sent yet.
+  const reactor = startReactor(t, stage)
+  const queued = await buyPlan(stage, customer)
+  await caughtUp(stage)
+  await caughtUp(stage) // its row
+  await reactor.stop()
+  // Passed by the former reactor, which did not find it due.
+  const passed = await buyPlan(stage, customer)
+  const oldNotice = await publish('passed')
+  const halfTold = await publish('half told')
+  const placeAt = await log.head()
+  const place = (await log.eventAt(placeAt))!
+  // Behind its place: what is enqueued already, and what is not.
+  const enqueued = await buyPlan(stage, customer)
+  const due = await buyPlan(stage, customer)
+  const newNotice = await publish('new')
+  assert.ok(await farebox.projecting.caughtUp(30_000))
+  const { rows } = await pool.query<DueEvent>(
+    'select *, null as stale from read.webhooks_due where resource = $1::text',
+    [enqueued.orderId],
+  )
+  assert.equal(rows.length, 1)
+  await enqueue(log, rows, clock())
+  const {
+    rows: [list],
+  } = await pool.query('select cause_id from read.webhook_announcements where resource = $1::text', [
+    halfTold,
+  ])
+  const logId = await log.logId()
+  const already = { ...rows[0]!, endpoint_id: told.id, account_id: told.accountId, data: '{}' } as DueEvent
+  await enqueue(log, [{ ...already, event: 'announcement.published', resource: halfTold }], clock())
+
+  await pool.query(formerTables)
+  await pool.query(
+    `insert into work.webhook_reactor (name, log_id, position, epoch, last_event)
+     values ('webhooks', $1::text, $2::bigint, 3, $3::uuid)`,
+    [logId, placeAt, place.id],
+  )
+  await pool.query(
+    `insert into work.webhook_fan_outs values ($1::uuid, 'announcement.published', $2::text, '{}', 'test')`,
+    [list.cause_id, halfTold],
+  )
+  await pool.query('insert into work.webhook_fan_out_targets values ($1::uuid, $2::text, $3::text)', [
+    list.cause_id,
+    notices.id,
+    notices.accountId,
+  ])
+  await farebox.close()
+
+  const upgraded = await startFarebox(t, {
+    ...env,
+    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+    FAREBOX_DEMO: 'off',
+  })
+  const expected = [queued.orderId, enqueued.orderId, due.orderId, halfTold, halfTold, newNotice, newNotice]
+  await until(() => receiver.received.length >= expected.length, { what: 'all deliveries' })
+  // What is told late would be told before this one.
+  const body = { product_id: 'residential-basic', quantity: 1 }
+  const { status, body: last } = await call(`${upgraded.baseUrl}/api/v1/orders`, customer.key, {
+    body,
+    headers: { 'Idempotency-Key': newId('key') },
+  })
+  assert.equal(status, 201)
+  await until(() => receiver.received.some(({ json }) => json.resource === last.orderId))
+  const resources = receiver.received.map(({ json }) => json.resource)
+  assert.deepEqual(resources.sort(), [...expected, last.orderId].sort())
+  const ids = receiver.received.map(({ headers }) => headers['webhook-id'])
+  assert.equal(new Set(ids).size, ids.length, 'none twice')
+  for (const resource of [passed.orderId, oldNotice]) assert.ok(!resources.includes(resource))
+})
+
+test('once a newer release fills the queue, a process of an older one passes over nothing more', async (t) => {
+  const stage = await openHooks(t)
+  const { core, projecting } = stage.farebox
+  const hook = await hookTo(stage, 'http://127.0.0.1:9/hook')
+  await ping(stage, hook)
+  assert.equal((await deliveriesOf(stage, hook)).length, 1)
+  // As a process of the newer release does at its start.
+  const setVersion = (version: number) =>
+    core.pool.query(
+      `update engine.checkpoints set epoch = epoch + 1,
+         definitions = jsonb_build_object('webhook-queue', jsonb_build_object('version', $1::integer))
+       where name = 'webhook-queue'`,
+      [version],
+    )
+  const stateOf = () => projecting.health().find(({ group }) => group === 'webhook-queue')?.state
+  const queued = async () => {
+    const { rows } = await core.pool.query(
+      'select (select count(*)::int from work.webhook_deliveries) as rows, position from engine.checkpoints where name = $1::text',
+      ['webhook-queue'],
+    )
+    return rows[0]
+  }
+  await setVersion(webhookQueue.version + 1)
+  await until(() => stateOf() === 'superseded', { what: 'the older process giving way' })
+  const before = await queued()
+  await ping(stage, hook)
+  assert.ok(await projecting.progress.reached('hot', await core.log.head(), 30_000))
+  assert.deepEqual(await queued(), before)
+
+  // Whoever knows the version goes on from there.
+  await setVersion(webhookQueue.version)
+  await until(() => stateOf() === 'owner', { what: 'the queue being filled again' })
+  assert.equal((await deliveriesOf(stage, hook)).length, 2)
+})

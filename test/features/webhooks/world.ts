@@ -1,0 +1,180 @@
+import type { TestContext } from 'node:test'
+import type { Logger } from 'pino'
+import { startDeliveryWorker } from '../../../src/features/webhooks/delivery-worker.ts'
+import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
+import {
+  type EnqueuerDeps,
+  onWebhooks,
+  startEnqueuer,
+} from '../../../src/features/webhooks/enqueue-worker.ts'
+import type { DeliveryResult } from '../../../src/features/webhooks/settle-delivery.ts'
+import { createSender, type SenderOptions } from '../../../src/features/webhooks/webhook-sender.ts'
+import { createWebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
+import type { Clock } from '../../../src/kernel/clock.ts'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
+import { createResolve } from '../../../src/platform/outgoing/target.ts'
+import { createVault } from '../../../src/platform/vault/seal.ts'
+import type { QueueLimits } from '../../../src/platform/work/queue.ts'
+import type { WorkMetrics } from '../../../src/platform/work/queue-table.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
+import type { ServiceParts } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+export const path = '/api/v1/webhooks'
+
+/** The service without anything that sends: each test starts its own reactor and workers, as it wants them. */
+export const openHooks = (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  parts: Pick<ServiceParts, 'clockOffsetMs'> = {},
+): Promise<Stage> => openStage(t, settings, { ...parts, roles: ['http', 'projections'] })
+
+export type Sending = {
+  readonly log?: EventLog
+  readonly logger?: Logger
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly sender?: Partial<SenderOptions>
+  readonly limits?: Partial<QueueLimits>
+  readonly onPoint?: EnqueuerDeps['onPoint']
+  readonly onAttempt?: (result: DeliveryResult) => void
+  readonly metrics?: WorkMetrics
+}
+
+export const valuesOf = (stage: Stage) => {
+  const { core } = stage.farebox
+  return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
+}
+
+/** What enqueues, alone: what is to be sent stays in the queue. */
+export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
+  const { core, projecting } = stage.farebox
+  const reactor = startEnqueuer({
+    pool: core.pool,
+    log: sending.log ?? core.log,
+    clock: sending.clock ?? core.clock,
+    logger: sending.logger ?? core.logger,
+    onPoint: sending.onPoint,
+  })
+  t.after(onWebhooks(projecting.progress, { due: reactor.wake, queued: reactor.wake }))
+  t.after(() => reactor.stop())
+  return reactor
+}
+
+/** A worker alone. */
+export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {}) => {
+  const { core } = stage.farebox
+  const values = valuesOf(stage)
+  const webhooks = createWebhooks({ runner: core.runner, values })
+  const sender = createSender({
+    resolve: createResolve(),
+    rules: { allowLoopback: true },
+    ...sending.sender,
+  })
+  const clock = sending.clock ?? core.clock
+  const workers = createWorkers({
+    pool: core.pool,
+    clock,
+    monotonicMs: () => performance.now(),
+    logger: core.logger,
+    ...(sending.metrics && { metrics: sending.metrics }),
+  })
+  const worker = startDeliveryWorker({
+    workers,
+    pool: core.pool,
+    log: sending.log ?? core.log,
+    values,
+    sender,
+    clock,
+    monotonicMs: () => performance.now(),
+    random: sending.random ?? (() => 0.5),
+    logger: core.logger,
+    onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
+        actor: { kind: 'system', name: 'webhooks' },
+        correlationId: delivery_id,
+      }),
+    ...(sending.limits && { limits: sending.limits }),
+    ...(sending.onAttempt && { onAttempt: sending.onAttempt }),
+  })
+  let stopped: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopped ??= worker
+      .stop()
+      .then(() => workers.stop())
+      .then(() => sender.close())
+    return stopped
+  }
+  t.after(stop)
+  return { ...worker, stop }
+}
+
+export type Hook = {
+  readonly id: string
+  readonly secret: string
+  readonly key: string
+  readonly accountId: string
+}
+
+/** A customer of its own with one endpoint. */
+export const hookTo = async (
+  stage: Pick<Stage, 'client' | 'customer'>,
+  url: string,
+  events: readonly string[] = ['ping'],
+  customer?: Customer,
+): Promise<Hook> => {
+  const { key, accountId } = customer ?? (await stage.customer({ cents: 0 }))
+  const made = await done(stage.client.post(path, { url, events }, { key }))
+  return { id: made.body.id, secret: made.body.secret, key, accountId }
+}
+
+export const ping = async (stage: Stage, { id, key }: Hook): Promise<string> =>
+  (await done(stage.client.post(`${path}/${id}/test`, undefined, { key }))).body.deliveryId
+
+export type Delivery = {
+  readonly id: string
+  readonly event: string
+  readonly resource: string
+  readonly status: string
+  readonly createdAt: string
+  readonly nextAttemptAt: string | null
+  readonly finishedAt: string | null
+  readonly attempts: readonly {
+    readonly round: number
+    readonly attempt: number
+    readonly at: string
+    readonly status: number | null
+    readonly error: string | null
+    readonly answer: string
+    readonly latencyMs: number
+  }[]
+}
+
+export const deliveriesOf = async (stage: Stage, { id, key }: Hook): Promise<readonly Delivery[]> =>
+  (await done(stage.client.get(`${path}/${id}/deliveries?limit=100`, { key }))).body.deliveries
+
+/** Waits until the delivery fits. */
+export const untilDelivery = (
+  stage: Stage,
+  hook: Hook,
+  deliveryId: string,
+  fits: (delivery: Delivery) => boolean,
+): Promise<Delivery> =>
+  until(async () => (await deliveriesOf(stage, hook)).find((one) => one.id === deliveryId && fits(one)), {
+    timeoutMs: 30_000,
+    what: `the delivery ${deliveryId}`,
+  })
+
+/** The events of the streams of one kind, in log order. */
+export const eventsOf = async (log: EventLog, prefix: string) => {
+  const events: { stream: string; type: string; data: unknown; position: number }[] = []
+  for (let after = 0; ; ) {
+    const page = await log.readAll(after, 1_000)
+    if (page.length === 0) return events
+    for (const { stream, type, data, position } of page)
+      if (stream.startsWith(prefix)) events.push({ stream, type, data: JSON.parse(data), position })
+    after = page.at(-1)!.position
+  }
+}

@@ -1,0 +1,102 @@
+import type { TestContext } from 'node:test'
+import { createTrafficCounters } from '../../../src/features/plans/traffic-counters.ts'
+import { createTrafficReports } from '../../../src/features/plans/traffic-reports.ts'
+import { type Budgets, startBudgets } from '../../../src/gateway/admit/budgets.ts'
+import { createLeases } from '../../../src/gateway/admit/leases.ts'
+import type { PlanId } from '../../../src/kernel/ids.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
+import type { Service } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+export type Worker = {
+  readonly budgets: Budgets
+  readonly name: string
+  /** From now on nothing of it reaches Postgres, as if the process were gone. */
+  kill(): void
+  revive(): void
+}
+
+let workers = 0
+
+/** A gateway process's budgets, inside this process, on the service's database. */
+export const startWorker = (
+  t: TestContext,
+  { farebox: { core } }: Service,
+  over: { readonly monotonicMs?: () => number } = {},
+): Worker => {
+  const { pool } = core
+  const { monotonicMs = () => performance.now() } = over
+  workers += 1
+  const name = `test-worker-${workers}`
+  let killed = false
+  const alive =
+    <Args extends readonly unknown[], Answer>(work: (...args: Args) => Promise<Answer>) =>
+    async (...args: Args): Promise<Answer> => {
+      if (killed) throw new Error('this worker was killed')
+      return work(...args)
+    }
+  const reports = createTrafficReports({
+    counters: createTrafficCounters(pool),
+    clock: core.clock,
+    plan: async (planId) => {
+      const { rows } = await pool.query('select account_id from read.plans where plan_id = $1', [planId])
+      const [row] = rows
+      return row ? { accountId: row.account_id, usedBytes: 0, alarms: { bytes: null, atMs: null } } : null
+    },
+  })
+  const leases = createLeases(pool, name)
+  const budgets = startBudgets({
+    reports: { begin: alive(reports.begin), report: alive(reports.report) },
+    leases: { renew: alive(leases.renew) },
+    worker: name,
+    monotonicMs,
+    logger: createLogger('silent'),
+  })
+  t.after(() => budgets.stop())
+  return {
+    budgets,
+    name,
+    kill: () => {
+      killed = true
+    },
+    revive: () => {
+      killed = false
+    },
+  }
+}
+
+/** Orders so many GB of a plan that is topped up: the plan, once GETs show what was bought. */
+export const buyTraffic = async (service: Service, gigabytes: number): Promise<PlanId> => {
+  const { status, body } = await service.buyer.post(
+    '/api/v1/orders',
+    { product_id: 'residential-premium', quantity: gigabytes },
+    { headers: { 'Idempotency-Key': crypto.randomUUID() } },
+  )
+  if (status !== 201) throw new Error(JSON.stringify(body))
+  const { planId } = body
+  await until(async () => (await service.buyer.get(`/api/v1/plans/${planId}`)).status === 200, {
+    what: 'the plan',
+  })
+  return planId
+}
+
+export const totalBytesOf = async ({ farebox: { core } }: Service, planId: PlanId): Promise<number> => {
+  const { rows } = await core.pool.query('select total_bytes from read.plans where plan_id = $1', [planId])
+  return rows[0].total_bytes
+}
+
+export const usedBytesOf = async ({ farebox: { core } }: Service, planId: PlanId): Promise<number> => {
+  const { rows } = await core.pool.query('select used_bytes from work.traffic where plan_id = $1', [planId])
+  return rows[0]?.used_bytes ?? 0
+}
+
+/** What each worker has on lease, in bytes. */
+export const leasesOf = async (
+  { farebox: { core } }: Service,
+  planId: PlanId,
+): Promise<Readonly<Record<string, number>>> => {
+  const { rows } = await core.pool.query('select worker, bytes from work.gateway_leases where plan_id = $1', [
+    planId,
+  ])
+  return Object.fromEntries(rows.map(({ worker, bytes }) => [worker, bytes]))
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startService } from '../../support/service.ts'
+import { tcpProxy } from '../../support/tcp-proxy.ts'
+import { until } from '../../support/until.ts'
+import { basic, socksTo, talkTo } from '../support/clients.ts'
+import { startRealWorker } from '../support/real-worker.ts'
+import { tcpTarget } from '../support/targets.ts'
+
+const second = 1_000
+const chunk = 1_000
+
+test('a gateway without Postgres goes on with what it has leased, then answers 503, and then goes on', async (t) => {
+  const service = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
+  const { buyer } = service
+  const postgres = await tcpProxy(t, service.env.DATABASE_URL ?? '')
+  let laterMs = 0
+  const { port } = await startRealWorker(
+    t,
+    service,
+    { DATABASE_URL: postgres.url },
+    { monotonicMs: () => performance.now() + laterMs },
+  )
+  const order = await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 })
+  const plan = (await buyer.get(`/api/v1/plans/${order.body.planId}`)).body
+  const { username, password } = plan.connection
+  const usedBefore = plan.bytesUsed
+
+  /** Sends a thousand bytes at once and a thousand more for each that it gets. */
+  const target = await tcpTarget(t, (socket) => {
+    socket.write(Buffer.alloc(chunk, 'x'))
+    socket.on('data', () => socket.write(Buffer.alloc(chunk, 'x')))
+    socket.once('end', () => socket.end())
+  })
+  const connect = `CONNECT 127.0.0.1:${target} HTTP/1.1\r\nProxy-Authorization: ${basic(username, password)}\r\n\r\n`
+  let seen = 0
+  const byConnect = async () => {
+    const talk = await talkTo(port)
+    talk.write(connect)
+    return { talk, head: await talk.until('\r\n\r\n') }
+  }
+  const request = async (): Promise<void> => {
+    const { talk, head } = await byConnect()
+    assert.match(head, /^HTTP\/1\.1 200 /)
+    await talk.exactly(chunk)
+    seen += chunk
+    talk.socket.destroy()
+  }
+  const requestBySocks = async (): Promise<void> => {
+    const { talk, reply } = await socksTo(port, '127.0.0.1', target, { user: username, word: password })
+    assert.equal(reply, 0)
+    await talk.exactly(chunk)
+    seen += chunk
+    talk.socket.destroy()
+  }
+  /** From this machine's address, which is on the plan's whitelist. */
+  const requestWithoutCredentials = async (): Promise<void> => {
+    const talk = await talkTo(port)
+    talk.write(`CONNECT 127.0.0.1:${target} HTTP/1.1\r\n\r\n`)
+    assert.match(await talk.until('\r\n\r\n'), /^HTTP\/1\.1 200 /)
+    await talk.exactly(chunk)
+    seen += chunk
+    talk.socket.destroy()
+  }
+  const listed = await buyer.post(`/api/v1/plans/${plan.planId}/whitelist`, {
+    entries: [{ cidr: '127.0.0.1' }],
+  })
+  assert.equal(listed.status, 201, listed.text)
+  const running = (await byConnect()).talk
+  await running.exactly(chunk)
+  seen += chunk
+  const next = async (): Promise<void> => {
+    running.write('!')
+    await running.exactly(chunk)
+    seen += 1 + chunk
+  }
+  await until(() => request().then(() => true))
+  await until(() => requestWithoutCredentials().then(() => true))
+
+  await t.test('what is leased is sold: tunnels that run, and new ones of plans that are known', async () => {
+    await postgres.refuse()
+    for (let n = 0; n < 3; n += 1) {
+      await next()
+      await request()
+      await requestBySocks()
+      await requestWithoutCredentials()
+    }
+    laterMs = 29 * second
+    await next()
+    await request()
+  })
+
+  await t.test('half a minute later new ones are told 503, over HTTP and SOCKS5', async () => {
+    laterMs = 31 * second
+    const { talk, head } = await byConnect()
+    assert.match(head, /^HTTP\/1\.1 503 Service Unavailable\r\n/)
+    assert.match(head, /\r\nRetry-After: 5\r\n/)
+    assert.match(head, /\r\nX-Proxy-Error: gateway_unavailable\r\n/)
+    const [, detail] = /\r\nX-Proxy-Detail: ([^\r]+)\r\n/.exec(head) ?? []
+    assert.equal(JSON.parse((await talk.rest()).toString()).error, detail)
+    assert.equal((await socksTo(port, '127.0.0.1', target, { user: username, word: password })).reply, 1)
+  })
+
+  const used = async () => (await buyer.get(`/api/v1/plans/${plan.planId}`)).body.bytesUsed - usedBefore
+  await t.test(
+    'once it is back all goes on, what waited too, and every byte that passed is counted',
+    async () => {
+      const answer = next()
+      await postgres.accept()
+      await answer
+      await until(() => request().then(() => true), { what: 'traffic' })
+      await requestBySocks()
+      await until(async () => (await used()) === seen, { what: `${seen} bytes` }).catch(async (error) =>
+        assert.equal(await used(), seen, error),
+      )
+    },
+  )
+
+  await t.test('a tunnel that waits for ten seconds is cut', async () => {
+    let over = false
+    running.socket.once('end', () => {
+      over = true
+    })
+    await postgres.refuse()
+    laterMs += 31 * second
+    running.write('!')
+    await until(
+      () => {
+        laterMs += second
+        return over
+      },
+      { everyMs: 50, what: 'the end of the tunnel' },
+    )
+    assert.ok((await used()) <= seen)
+  })
+})

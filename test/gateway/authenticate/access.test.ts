@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { openAccess } from '../../../src/app/gateway-access.ts'
+import { planFold } from '../../../src/domain/plans/fold.ts'
+import { createAccounts } from '../../../src/features/accounts/account-service.ts'
+import type { Whitelisted } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
+import type { Admission, ConnectionAttempt, Denied } from '../../../src/gateway/gateway-ports.ts'
+import type { PlanId } from '../../../src/kernel/ids.ts'
+import { planStream } from '../../../src/kernel/streams.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
+import { createCredentials } from '../../../src/platform/vault/credentials.ts'
+import { machineMs } from '../../support/machine-time.ts'
+import { type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { buyTraffic, usedBytesOf } from '../admit/budget-world.ts'
+
+const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+
+describe('who may use the gateway', () => {
+  let service: Service
+  let plan: PlanId
+  let offsetMs = 0
+  const ends: (() => unknown)[] = []
+  let gateway: ReturnType<typeof openAccess>
+  const whitelist = new Map<string, Whitelisted>()
+
+  before(async () => {
+    const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
+    service = await startService(held, {}, { clockOffsetMs: () => offsetMs })
+    const { core } = service.farebox
+    plan = await buyTraffic(service, 2)
+    gateway = openAccess({
+      pool: core.pool,
+      keys: core.keys,
+      worker: 'access-test',
+      clock: core.clock,
+      monotonicMs: () => performance.now(),
+      logger: createLogger('silent'),
+      maxTunnels: 3,
+      whitelisted: async (source) => whitelist.get(source) ?? null,
+      targetingOfSet: async () => null,
+      exitOf: async ({ ip }) => ({
+        exitId: 'own',
+        via: { kind: 'direct', localAddress: ip },
+        sandbox: true,
+        udp: true,
+      }),
+    })
+    ends.unshift(() => gateway.stop())
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  const credentialOf = async (planId: string) => {
+    const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
+    return body.connection as { username: string; password: string }
+  }
+  const attempt = (credentials: ConnectionAttempt['credentials'], over: Partial<ConnectionAttempt> = {}) =>
+    gateway.access.admit({
+      credentials,
+      source: '203.0.113.9',
+      dialled: '127.0.0.1',
+      protocol: 'connect',
+      ...over,
+    })
+  const admitted = (answer: Admission | Denied): Admission => {
+    assert.ok(!answer.denied, JSON.stringify(answer))
+    return answer
+  }
+  const refused = (answer: Admission | Denied): readonly [number, string] => {
+    assert.ok(answer.denied)
+    return [answer.status, answer.error]
+  }
+
+  test('the line of a plan that was bought a moment ago is let in', async () => {
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(
+      await attempt({ username: `${username}-country-us-city-dallas-session-a1-lifetime-5`, password }),
+    )
+    assert.equal(admission.holder, plan)
+    assert.equal(admission.line.targeting.city, 'dallas')
+    assert.deepEqual(admission.line.session, { id: 'a1', lifetimeMinutes: 5 })
+    admission.close({ error: null, host: null })
+  })
+
+  test('a plan is let in as soon as its order is answered, whatever else is tried meanwhile', async () => {
+    const { password } = await credentialOf(plan)
+    const credentials = createCredentials(service.farebox.core.keys.master)
+    const { products } = (await service.buyer.get('/api/v1/products')).body
+    // A product has one plan: each of these begins another.
+    const sold: string[] = products
+      .filter((one: Record<string, string>) => one.shape === 'gateway_gb' && one.state === 'active')
+      .map(({ id }: { id: string }) => id)
+      .filter((id: string) => id !== 'residential-premium')
+    assert.ok(sold.length > 1, `${sold}`)
+    const tries: Promise<unknown>[] = []
+    for (const [n, productId] of sold.entries()) {
+      tries.push(attempt({ username: `nobody${n}`, password }, { source: `198.51.100.${n}` }))
+      const { status, body } = await service.buyer.post(
+        '/api/v1/orders',
+        { product_id: productId, quantity: 5 },
+        { headers: { 'Idempotency-Key': crypto.randomUUID() } },
+      )
+      assert.equal(status, 201, JSON.stringify(body))
+      admitted(await attempt(credentials.of(body.planId, 0))).close({ error: null, host: null })
+    }
+    await Promise.all(tries)
+  })
+
+  test('what passes is counted, and shows in the plan', async () => {
+    const before = await usedBytesOf(service, plan)
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await attempt({ username, password }))
+    assert.equal(admission.spending.take(700, 'up'), 700)
+    assert.equal(admission.spending.take(1_300, 'down'), 1_300)
+    admission.spending.giveBack(300, 'down')
+    admission.close({ error: null, host: 'example.com' })
+    await gateway.flush()
+    assert.equal(await usedBytesOf(service, plan), before + 1_700)
+    const { rows } = await service.farebox.core.pool.query(
+      'select bytes_up, bytes_down from work.plan_hours where plan_id = $1',
+      [plan],
+    )
+    assert.deepEqual(rows, [{ bytes_up: 700, bytes_down: 1_000 }])
+    const hosts = await service.farebox.core.pool.query(
+      'select host, bytes, connections from work.plan_hosts',
+    )
+    assert.deepEqual(hosts.rows, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
+  })
+
+  test('its owner reads what a plan did by the hour and the day, and why what failed did', async () => {
+    const { username, password } = await credentialOf(plan)
+    await attempt({ username: `${username}-nonsense-1`, password })
+    await gateway.flush()
+    for (const bucket of ['hour', 'day']) {
+      const { status, body } = await service.buyer.get(`/api/v1/plans/${plan}/usage?bucket=${bucket}`)
+      assert.equal(status, 200)
+      const sum = (of: 'bytesUp' | 'bytesDown' | 'failures') =>
+        body.buckets.reduce((bytes: number, one: Record<typeof of, number>) => bytes + one[of], 0)
+      assert.deepEqual([sum('bytesUp'), sum('bytesDown'), sum('failures')], [700, 1_000, 1])
+      assert.equal(body.failures[0].reason, 'targeting_refused')
+      assert.match(body.failures[0].howToFix, /geo lists/)
+    }
+    const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+    assert.deepEqual(body.hosts, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
+    for (const [query, status] of [
+      ['bucket=week', 400],
+      ['from=2026-11-22&to=2026-11-21', 400],
+      ['bucket=hour&from=2026-01-01&to=2026-11-21', 400],
+    ] as const)
+      assert.equal((await service.buyer.get(`/api/v1/plans/${plan}/usage?${query}`)).status, status, query)
+    assert.equal((await service.reseller.get(`/api/v1/plans/${plan}/usage`)).status, 404)
+  })
+
+  test('hosts are forgotten and counted no more when its owner says so', async () => {
+    const off = await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, {
+      json: { countsHosts: false },
+    })
+    assert.deepEqual([off.body.countsHosts, off.body.hosts], [false, []])
+    const { username, password } = await credentialOf(plan)
+    await until(async () => {
+      const admission = admitted(await attempt({ username, password }))
+      admission.spending.take(10, 'up')
+      admission.close({ error: null, host: 'example.org' })
+      await gateway.flush()
+      const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+      if (body.hosts.length === 0) return true
+      await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, { json: { countsHosts: false } })
+      return false
+    })
+  })
+
+  test('wrong credentials of every kind get one answer', async () => {
+    const { username, password } = await credentialOf(plan)
+    const answers = [
+      await attempt({ username, password: `${password}x` }),
+      await attempt({ username, password: '' }),
+      await attempt({ username: 'nobodysname123', password }),
+      await attempt({ username: '', password }),
+      await attempt({ username: `${username.slice(0, -1)}-country-us`, password }),
+    ]
+    for (const answer of answers) assert.deepEqual(answer, answers[0])
+    assert.deepEqual(refused(answers[0]!), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await attempt(null)), [407, 'credentials_required'])
+  })
+
+  test('a wrong password tells nothing of a line that would be refused', async () => {
+    const { username } = await credentialOf(plan)
+    const answer = await attempt({ username: `${username}-nonsense-1`, password: 'wrong' })
+    assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
+  })
+
+  test('whoever guesses is slowed down, and whoever knows is not', async () => {
+    const { username, password } = await credentialOf(plan)
+    const source = '203.0.113.77'
+    for (let n = 0; n < 20; n += 1) await attempt({ username, password: `guess${n}` }, { source })
+    const [startedMs, askedMs] = [performance.now(), machineMs()]
+    const slowed = attempt({ username, password: 'guess' }, { source })
+    admitted(await attempt({ username, password }, { source })).close({ error: null, host: null })
+    assert.ok(machineMs() - askedMs < 500)
+    await slowed
+    assert.ok(performance.now() - startedMs >= 900)
+  })
+
+  test('a token that is not accepted is named, and so is one that the product does not sell', async () => {
+    const { username, password } = await credentialOf(plan)
+    const answer = await attempt({ username: `${username}-state-texas-city-dallas-country-us`, password })
+    assert.ok(answer.denied)
+    assert.equal(answer.status, 403)
+    assert.match(answer.detail, /^state-texas: /)
+    const set = await attempt({ username: `${username}-set-abcdefgh`, password })
+    assert.deepEqual(refused(set), [403, 'targeting_refused'])
+    const { body } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-unlimited', quantity: 1 },
+      { headers: { 'Idempotency-Key': 'unlimited' } },
+    )
+    await until(async () => (await service.buyer.get(`/api/v1/plans/${body.planId}`)).status === 200)
+    const unlimited = await credentialOf(body.planId)
+    const beyond = await attempt({ ...unlimited, username: `${unlimited.username}-country-us-os-mac` })
+    assert.deepEqual(refused(beyond), [403, 'targeting_refused'])
+    admitted(await attempt({ ...unlimited, username: `${unlimited.username}-country-us` })).close({
+      error: null,
+      host: null,
+    })
+  })
+
+  test('an address on a whitelist needs no credentials, and credentials that are sent win', async () => {
+    whitelist.set('198.51.100.4', { planId: plan, targeting: null })
+    admitted(await attempt(null, { source: '198.51.100.4' })).close({ error: null, host: null })
+    const answer = await attempt({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
+    assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
+  })
+
+  test('one connection more than a plan may have open is turned away until one closes', async () => {
+    const { username, password } = await credentialOf(plan)
+    const open = [0, 1, 2].map(async () => admitted(await attempt({ username, password })))
+    const [first, ...others] = await Promise.all(open)
+    const answer = await attempt({ username, password })
+    assert.deepEqual(refused(answer), [503, 'too_many_connections'])
+    first!.close({ error: null, host: null })
+    others.push(admitted(await attempt({ username, password })))
+    for (const admission of others) admission.close({ error: null, host: null })
+  })
+
+  test('of many connections that come at once no more are let in than a plan may have open', async () => {
+    const line = await credentialOf(plan)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => attempt(line)))
+    const open = answers.filter((answer) => !answer.denied)
+    assert.equal(open.length, 3)
+    for (const admission of open) admission.close({ error: null, host: null })
+  })
+
+  test('a session with a cap passes exactly that, and another id passes more', async () => {
+    const { username, password } = await credentialOf(plan)
+    const line = (id: string) => ({ username: `${username}-session-${id}-lifetime-60-limit-2`, password })
+    const admission = admitted(await attempt(line('s1')))
+    let passed = 0
+    for (let denied: Denied | null = null; denied === null; denied = await admission.spending.more()) {
+      passed += admission.spending.take(1_500_000, 'down')
+      assert.ok(passed <= 2_000_000)
+    }
+    assert.equal(passed, 2_000_000)
+    assert.equal((await admission.spending.more())?.status, 467)
+    admission.close({ error: null, host: null })
+    assert.deepEqual(refused(await attempt(line('s1'))), [467, 'session_limit_reached'])
+    admitted(await attempt(line('s2'))).close({ error: null, host: null })
+  })
+
+  test('after a rotation the former password works for two minutes, and then its tunnels are cut', async () => {
+    const { core } = service.farebox
+    const former = await credentialOf(plan)
+    const admission = admitted(await attempt(former))
+    const stream = planStream(plan)
+    const rotated = { type: 'PlanCredentialRotated', data: { generation: 1 } } as const
+    await core.runner.run({
+      name: 'rotate',
+      streams: { plan: { stream, fold: planFold } },
+      decide: () => ({ appends: [{ stream, events: [rotated] }], answer: null }),
+      ...cause,
+    })
+    const current = await until(async () => {
+      const now = await credentialOf(plan)
+      return now.password === former.password ? null : now
+    })
+    assert.equal(current.username, former.username)
+    for (const credentials of [former, current])
+      await until(async () => {
+        const answer = await attempt(credentials)
+        if (!answer.denied) answer.close({ error: null, host: null })
+        return !answer.denied
+      })
+    offsetMs += 121_000
+    await until(() => admission.spending.ended.aborted, { what: 'the cut' })
+    assert.equal((admission.spending.ended.reason as Denied).error, 'credential_rotated')
+    admission.close({ error: 'credential_rotated', host: null })
+    assert.deepEqual(refused(await attempt(former)), [407, 'wrong_credentials'])
+    admitted(await attempt(current)).close({ error: null, host: null })
+  })
+
+  test('a block cuts the tunnels of the account within a second or so, and lets none in', async () => {
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await attempt({ username, password }))
+    const { core } = service.farebox
+    const accounts = createAccounts(core)
+    const { rows } = await core.pool.query('select account_id from read.plans where plan_id = $1', [plan])
+    const [{ account_id: accountId }] = rows
+    await accounts.block(accountId, 'test', cause)
+    await until(() => admission.spending.ended.aborted, { what: 'the cut' })
+    assert.equal((admission.spending.ended.reason as Denied).error, 'account_blocked')
+    admission.close({ error: 'account_blocked', host: null })
+    assert.deepEqual(refused(await attempt({ username, password })), [407, 'account_blocked'])
+    await accounts.unblock(accountId, cause)
+    await until(async () => !(await attempt({ username, password })).denied, { what: 'entry' })
+  })
+
+  test('a rented address lets its own credentials in, and dials out from itself', async () => {
+    const { body: order } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
+      { headers: { 'Idempotency-Key': 'rental' } },
+    )
+    const found = await until(async () => {
+      const { body } = await service.buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)
+      return body.proxies?.[0] ?? false
+    })
+    const { ip, username, password } = found as { ip: string; username: string; password: string }
+    const admission = admitted(await attempt({ username, password }, { dialled: ip }))
+    assert.deepEqual(admission.dedicated?.via, { kind: 'direct', localAddress: ip })
+    assert.equal(admission.spending.take(5e9, 'down'), 5e9)
+    const line = await credentialOf(plan)
+    assert.deepEqual(refused(await attempt(line, { dialled: ip })), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await attempt({ username, password })), [407, 'wrong_credentials'])
+    offsetMs += 31 * 86_400_000
+    await until(() => admission.spending.ended.aborted, { what: 'the end of the rental' })
+    admission.close({ error: null, host: null })
+    const over = await attempt({ username, password }, { dialled: ip })
+    assert.equal(refused(over)[0], 407)
+  })
+})

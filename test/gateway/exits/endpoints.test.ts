@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { openGatewayWorker } from '../../../src/app/gateway-process.ts'
+import { registerStock } from '../../../src/features/stock/commands.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
+import { type ExitProxy, startExitProxy } from '../../../src/sandbox/exit-proxy.ts'
+import { startWhoami } from '../../../src/sandbox/probe-target.ts'
+import { deskOf } from '../../features/resellers/desk.ts'
+import { ownPort } from '../../support/own-port.ts'
+import { logInPostgres, type Service, startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { assertVerified } from '../../support/verify.ts'
+import { basic, curl, talkTo } from '../support/clients.ts'
+
+const whoami = 'http://whoami.sandbox/ip'
+const dayMs = 86_400_000
+const secret = 'Acme-s3cret'
+
+type Rental = {
+  readonly proxyId: string
+  readonly ip: string
+  readonly host: string
+  readonly ports: { readonly http: number; readonly socks5: number }
+  readonly username: string
+  readonly password: string
+}
+
+/** A supplier of three addresses, each behind a username of its own; the service and its gateway as they start without settings. */
+describe('rented addresses that are endpoints of a supplier', () => {
+  const ends: (() => unknown)[] = []
+  const held = {
+    name: 'endpoints',
+    after: (end: () => unknown) => void ends.push(end),
+  } as unknown as TestContext
+  let service: Service
+  let supplier: ExitProxy
+  let folder: string
+  let aheadMs = 0
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'farebox-endpoints-'))
+    ends.push(() => rm(folder, { recursive: true }))
+    // What the service says of rentals names it.
+    const port = String(await ownPort())
+    service = await startService(held, { FAREBOX_GATEWAY_PORT: port }, { clockOffsetMs: () => aheadMs })
+    const gateway = await openGatewayWorker({
+      config: service.farebox.core.config,
+      index: 0,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      random: Math.random,
+      logger: createLogger('silent'),
+    })
+    const host = await startWhoami(new Map())
+    supplier = await startExitProxy({
+      own: '127.66.0.1',
+      signsIn: (username, password) =>
+        password === secret ? { shows: username.replace('acme-', '198.18.66.') } : null,
+      allowLoopback: false,
+      whoami: host,
+    })
+    ends.unshift(gateway.close, supplier.kill, host.close)
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  const stockAdd = async (lines: readonly object[]) => {
+    const file = join(folder, 'acme.jsonl')
+    await writeFile(file, lines.map((line) => JSON.stringify(line)).join('\n'))
+    return deskOf(service.farebox.core, [registerStock])('stock', 'add', '--file', file)
+  }
+  const address = (last: number, over: object = {}) => ({
+    product: 'isp-static',
+    country: 'USA',
+    ip: `198.18.66.${last}`,
+    endpoint: {
+      protocol: last % 2 === 0 ? 'http' : 'socks5',
+      host: '127.0.0.1',
+      port: supplier.port,
+      username: `acme-${last}`,
+      password: secret,
+      ...over,
+    },
+  })
+  const rent = async (quantity: number, productId = 'isp-static'): Promise<readonly Rental[]> => {
+    const meta = { country: 'USA', period_days: 30 }
+    const order = await service.buyer.post('/api/v1/orders', {
+      product_id: productId,
+      quantity,
+      fulfillment_meta: meta,
+    })
+    assert.equal(order.status, 201, JSON.stringify(order.body))
+    const { body } = await service.buyer.get(`/api/v1/proxies?order_id=${order.body.orderId}&limit=100`)
+    return body.proxies
+  }
+  const check = async ({ proxyId }: Rental) =>
+    (await service.buyer.get(`/api/v1/proxies/${proxyId}/check`)).body
+  const urlOf = ({ host, ports, username, password }: Rental): string =>
+    `${username}:${password}@${host}:${ports.http}`
+  /** What the target says of who asks, by each protocol of a client. */
+  const seenThrough = (rental: Rental) =>
+    Promise.all([
+      curl('-x', `http://${urlOf(rental)}`, whoami),
+      curl('--proxytunnel', '-x', `http://${urlOf(rental)}`, whoami),
+      curl('-x', `socks5h://${urlOf(rental)}`, whoami),
+    ])
+  const works = async (rental: Rental): Promise<void> =>
+    assert.deepEqual(await seenThrough(rental), Array(3).fill(`${rental.ip}\n`))
+  /** What a gateway knows of a rental may be a second old. */
+  const comesToWork = (rental: Rental, what: string, timeoutMs = 3_000) =>
+    until(
+      () =>
+        works(rental).then(
+          () => true,
+          () => false,
+        ),
+      { timeoutMs, what },
+    )
+  /** `status error` of a refusal. */
+  const refusal = async (rental: Rental, password = rental.password): Promise<string> => {
+    const talk = await talkTo(rental.ports.http, rental.host)
+    const login = basic(rental.username, password)
+    talk.write(
+      `CONNECT whoami.sandbox:80 HTTP/1.1\r\nHost: whoami.sandbox\r\nProxy-Authorization: ${login}\r\n\r\n`,
+    )
+    const head = await talk.until('\r\n\r\n')
+    talk.socket.destroy()
+    const [, status, error] = /^HTTP\/1\.1 (\d+)[\s\S]*X-Proxy-Error: (\w+)/i.exec(head) ?? []
+    return `${status} ${error}`
+  }
+  let rentals: readonly Rental[]
+
+  test('are stocked from JSON lines as a whole, and the same file again changes nothing', async () => {
+    await rent(60) // what the demo has in this pool
+    const bad = await stockAdd([address(1), address(2, { port: 70_000, password: 'other-s3cret' })])
+    assert.equal(bad.code, 2)
+    assert.match(bad.err + bad.out, /line 2\.endpoint\.port/)
+    assert.doesNotMatch(bad.err + bad.out, /s3cret/)
+    const { json } = await stockAdd([address(1), address(2)])
+    assert.deepEqual(json, {
+      productId: 'isp-static',
+      country: 'USA',
+      added: 2,
+      changed: [],
+      alreadyStocked: [],
+      elsewhere: [],
+    })
+    assert.deepEqual((await stockAdd([address(1), address(2)])).json.alreadyStocked.length, 2)
+  })
+
+  test('carry traffic at the gateway by the username of the rental, over every protocol', async () => {
+    rentals = await rent(2)
+    assert.deepEqual(rentals.map(({ ip }) => ip).sort(), ['198.18.66.1', '198.18.66.2'])
+    for (const rental of rentals) {
+      assert.equal(rental.host, '127.0.0.1')
+      assert.doesNotMatch(JSON.stringify(rental), /acme|66\.0\.1/, 'the supplier is nobody’s business')
+      // At once: the gateway knows what was sold a moment ago.
+      await works(rental)
+    }
+    const { text } = await service.buyer.get('/api/v1/proxies?format=txt&limit=2')
+    const lines = rentals.map(
+      ({ ports, username, password }) => `127.0.0.1:${ports.http}:${username}:${password}`,
+    )
+    assert.deepEqual(text.trim().split('\n').sort(), lines.sort())
+    assert.equal(await refusal(rentals[0]!, 'wrong'), '407 wrong_credentials')
+  })
+
+  test('a supplier that is down or refuses its login is told as the fault of the exit, and a changed login works within a second', async () => {
+    const rental = rentals.find(({ ip }) => ip.endsWith('.1'))!
+    const changed = await stockAdd([address(1, { password: 'old' })])
+    assert.deepEqual([changed.json.changed, changed.json.added], [['198.18.66.1'], 0])
+    await until(async () => (await refusal(rental)) === '502 exit_failed', { what: 'the wrong login' })
+    await stockAdd([address(1)])
+    await comesToWork(rental, 'the right login')
+    await supplier.kill()
+    for (const each of rentals) assert.equal(await refusal(each), '502 exit_failed')
+    await supplier.revive()
+    for (const each of rentals) await works(each)
+    const { pool } = service.farebox.core
+    const { rowCount } = await pool.query('select from vault.stock_credentials')
+    assert.equal(rowCount, 2, 'what does not sign in any more is gone')
+  })
+
+  test('a replaced one goes on by the same login through the other endpoint', async () => {
+    await stockAdd([address(3)])
+    const [rental] = rentals
+    const { status, body } = await service.buyer.post(`/api/v1/proxies/${rental!.proxyId}/replace`, {
+      reason: 'not_working',
+    })
+    assert.deepEqual([status, body.ip, body.host], [200, '198.18.66.3', '127.0.0.1'])
+    await comesToWork(body, 'the address in its place')
+    rentals = [body, rentals[1]!]
+  })
+
+  test('the demo’s IPv6 addresses work, and a check says so without a setting', async () => {
+    const [v6] = await rent(10, 'ipv6-datacenter')
+    const [v4] = await rent(1, 'ipv4-datacenter')
+    assert.deepEqual([v6!.host, v4!.host], ['127.0.0.1', v4!.ip])
+    // An address of its own has a listener first.
+    for (const rental of [v6!, v4!]) await comesToWork(rental, rental.ip, 30_000)
+    for (const rental of [v6!, v4!]) {
+      const { success, exitIp, message } = await check(rental)
+      assert.deepEqual([success, exitIp], [true, rental.ip], message)
+    }
+    // Nothing that this service has could tell what a supplier of the operator's does.
+    assert.equal((await check(rentals[0]!)).code, 'check_not_available')
+  })
+
+  test('no secret is in the log, and verify finds nothing wrong', async () => {
+    const { pool, log, keys } = service.farebox.core
+    const events = await log.readAll(0, 10_000)
+    assert.doesNotMatch(JSON.stringify(events), /s3cret|acme-/)
+    await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
+  })
+
+  test('one that is over answers 407, and what was open is cut', async () => {
+    const [rental] = rentals
+    const talk = await talkTo(rental!.ports.http, rental!.host)
+    const login = basic(rental!.username, rental!.password)
+    talk.write(
+      `CONNECT whoami.sandbox:80 HTTP/1.1\r\nHost: whoami.sandbox\r\nProxy-Authorization: ${login}\r\n\r\n`,
+    )
+    assert.match(await talk.until('\r\n\r\n'), /^HTTP\/1\.1 200/)
+    aheadMs = 31 * dayMs
+    await talk.rest()
+    for (const each of rentals) assert.equal(await refusal(each), '407 rental_ended')
+  })
+})

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { validate as readmeValidate } from '@readme/openapi-parser'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Registry } from 'prom-client'
+import { z } from 'zod'
+import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
+import { declaredCodes } from '../../../src/platform/api-docs/openapi-errors.ts'
+import { documentationRoutes } from '../../../src/platform/api-docs/routes.ts'
+import { healthRoutes } from '../../../src/platform/http/health.ts'
+import { route } from '../../../src/platform/http/route.ts'
+import { declaredOf, httpClientOf } from '../../support/http.ts'
+import { sampleRoutes, sampleServer } from '../http/sample.ts'
+
+type Operation = Record<string, unknown> & {
+  responses: Record<string, { content?: Record<string, unknown> }>
+}
+
+const document = openApiDocument(sampleRoutes)
+const operations = Object.values(document.paths).flatMap((path) =>
+  Object.values(path),
+) as unknown as Operation[]
+
+/** Runs the linter without letting it ask the network for anything. */
+const redocly = async (
+  file: string,
+): Promise<{ problems: { ruleId: string; severity: string; message: string }[] }> => {
+  const cli = join(import.meta.dirname, '../../../node_modules/.bin/redocly')
+  const offline = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+  const run = promisify(execFile)(cli, ['lint', file, '--extends=recommended', '--format=json'], {
+    env: { ...process.env, ...offline },
+    cwd: tmpdir(),
+  })
+  const { stdout } = await run.catch((error: { stdout: string }) => error)
+  return JSON.parse(stdout)
+}
+
+describe('The interface description', () => {
+  test('is valid OpenAPI 3.1.0 for one independent validator', async () => {
+    const result = await readmeValidate(structuredClone(document) as never)
+    assert.deepEqual(result.valid || result, true)
+  })
+
+  test('is valid OpenAPI 3.1.0 for another one', async () => {
+    const result = await new Validator().validate(structuredClone(document))
+    assert.deepEqual(result.errors ?? [], [])
+    assert.equal(result.valid, true)
+  })
+
+  test('passes the recommended rules of redocly', async (t) => {
+    const directory = await mkdtemp(join(tmpdir(), 'farebox-lint-'))
+    t.after(() => rm(directory, { recursive: true }))
+    const file = join(directory, 'openapi.json')
+    await writeFile(file, JSON.stringify(document))
+    const { problems } = await redocly(file)
+    assert.deepEqual(
+      problems.map(({ ruleId, message }) => `${ruleId}: ${message}`),
+      [],
+    )
+  })
+
+  test('says version 3.1.0 of the format and 1.0.0 of the interface', () => {
+    assert.equal(document.openapi, '3.1.0')
+    assert.equal((document.info as { version: string }).version, '1.0.0')
+  })
+
+  test('has an operationId of its own, an example and a list of errors on every operation', () => {
+    const ids = operations.map(({ operationId }) => operationId)
+    assert.equal(new Set(ids).size, sampleRoutes.length)
+    for (const { operationId, responses } of operations) {
+      const declared = Object.entries(responses)
+      assert.ok(
+        declared.some(([status]) => Number(status) >= 400),
+        `${operationId} lists errors`,
+      )
+      const success = declared.filter(
+        ([status, { content }]) => Number(status) < 300 && content !== undefined,
+      )
+      for (const [status, { content }] of success)
+        for (const media of Object.values(content ?? {}))
+          assert.ok('example' in (media as object), `${operationId} ${status} has an example`)
+    }
+  })
+
+  test('lists every code of every operation, with an example of each', () => {
+    const declared = declaredOf(document as never)
+    for (const one of sampleRoutes)
+      for (const code of declaredCodes(one))
+        assert.ok(
+          [...declared].some((seen) => seen.startsWith(`${one.operationId} `) && seen.endsWith(` ${code}`)),
+          `${one.operationId} ${code}`,
+        )
+  })
+
+  test('declares 400 on every operation of /api/v1 that takes a key, as the spec does', () => {
+    for (const [path, item] of Object.entries(document.paths))
+      for (const operation of Object.values(item) as unknown as Operation[])
+        if (path.startsWith('/api/v1'))
+          assert.ok('400' in operation.responses, `${path} ${operation.operationId}`)
+  })
+
+  test('gives only examples that fit their schemas', () => {
+    const ajv = new Ajv2020({ strict: false })
+    ajv.addSchema({ $id: 'document', components: document.components })
+    const check = (
+      media: { schema?: unknown; example?: unknown; examples?: Record<string, { value: unknown }> },
+      where: string,
+    ) => {
+      const schema = JSON.parse(
+        JSON.stringify(media.schema).replaceAll('"#/components/', '"document#/components/'),
+      )
+      const examples = [media.example, ...Object.values(media.examples ?? {}).map(({ value }) => value)]
+      for (const example of examples.filter((value) => value !== undefined))
+        assert.ok(ajv.validate(schema, example), `${where}: ${ajv.errorsText()} ${JSON.stringify(example)}`)
+    }
+    const visit = (node: unknown, where: string): void => {
+      if (typeof node !== 'object' || node === null) return
+      if ('schema' in node && ('example' in node || 'examples' in node)) check(node as never, where)
+      for (const [key, value] of Object.entries(node)) visit(value, `${where}/${key}`)
+    }
+    visit(document.paths, '')
+    visit(document.components, '')
+  })
+
+  test('closes requests against unknown fields and leaves answers open for new ones', () => {
+    const text = JSON.stringify(document.components.schemas)
+    assert.ok(!text.includes('"additionalProperties":false'))
+    const create = operations.find(({ operationId }) => operationId === 'createOrder')
+    assert.match(JSON.stringify(create?.requestBody), /"additionalProperties":false/)
+  })
+
+  test('names paging as whole numbers, though they are read from text', () => {
+    const list = operations.find(({ operationId }) => operationId === 'listOrders')
+    const parameters = list?.parameters as { name: string }[] | undefined
+    const limit = parameters?.find(({ name }) => name === 'limit')
+    assert.deepEqual(limit, {
+      name: 'limit',
+      in: 'query',
+      required: false,
+      description: 'How many entries, at least 1; more than 100 is read as 100.',
+      schema: { type: 'integer', minimum: 1, default: 50 },
+    })
+  })
+
+  test('does not take two different schemas for one name', () => {
+    const named = (path: string, field: string) =>
+      route({
+        method: 'GET',
+        path,
+        operationId: path,
+        summary: 'x',
+        description: 'x',
+        tag: 'Service',
+        access: 'public',
+        writes: false,
+        responses: {
+          200: { description: 'x', body: z.object({ [field]: z.string() }).meta({ id: 'Twice' }) },
+        },
+        errors: [],
+        handler: async () => ({ status: 200 as const, body: {} }),
+      })
+    assert.equal(
+      Object.keys(openApiDocument([named('/a', 'x'), named('/b', 'x')]).components.schemas).length,
+      2,
+    )
+    assert.throws(() => openApiDocument([named('/a', 'x'), named('/b', 'y'), named('/c', 'z')]), /Twice/)
+  })
+
+  test('is served with the documentation, and hides the pages of machines', async (t) => {
+    const own = [...healthRoutes([], { registry: new Registry(), mayRead: () => true }), ...sampleRoutes]
+    const { baseUrl } = await sampleServer(t, { routes: [...own, ...documentationRoutes(own)] })
+    const served = await (await fetch(`${baseUrl}/openapi.json`)).json()
+    assert.deepEqual(served, JSON.parse(JSON.stringify(document)))
+    const client = await httpClientOf(baseUrl, 'buyer-key')
+    assert.equal((await client.get('/api/v1/me')).status, 200)
+    assert.ok(client.seen.has('getMe 200'))
+  })
+})

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { table } from '../../../src/platform/cli/output.ts'
+
+test('the headings of every table are in capitals, over columns that line up', () => {
+  const rows = [
+    { name: 'alice', credit: '$1.00' },
+    { name: 'bo', credit: '$10.00' },
+  ]
+  assert.equal(
+    table(rows, [
+      { title: 'own id', value: ({ name }) => name },
+      { title: 'Credit', value: ({ credit }) => credit, align: 'right' },
+    ]),
+    ['OWN ID  CREDIT', 'alice    $1.00', 'bo      $10.00'].join('\n'),
+  )
+  assert.equal(table([], [], 'nobody'), 'nobody')
+})

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StreamName } from '../../../src/kernel/streams.ts'
+import type { RunnerLogger } from '../../../src/platform/commands/runner-ports.ts'
+import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { until } from '../../support/until.ts'
+import { move as moveByPurse, purse, purseFold, purseIn, runnerOver } from './purse.ts'
+import { postgresWorld, wired } from './world.ts'
+
+const a = purse('a')
+
+/** Counts as many entries as a state that forgets what is old: up to 28. */
+const fold: typeof purseFold = {
+  ...purseFold,
+  snapshot: { ...purseFold.snapshot!, entries: ({ moves }) => 2 * Math.min(moves.size, 14) },
+}
+const move = (stream: StreamName, id: string, amount: number) => ({
+  ...moveByPurse(stream, id, amount),
+  streams: { purse: { stream, fold } },
+})
+
+const snapshotWorld = async (t: Parameters<typeof postgresWorld>[0]) => {
+  const world = await postgresWorld(t)
+  const snapshots = createPostgresSnapshots(world.pool)
+  const limits = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
+  const kept = async () =>
+    (await world.pool.query('select * from engine.snapshots order by stream, fold')).rows as Record<
+      string,
+      unknown
+    >[]
+  const warnings: string[] = []
+  const logger: RunnerLogger = { warn: (_fields, message) => warnings.push(message), error: () => undefined }
+  return { ...world, snapshots, limits, kept, warnings, options: { snapshots, limits, logger } }
+}
+
+const moveMany = async (runner: ReturnType<typeof runnerOver>, from: number, to: number): Promise<void> => {
+  for (let n = from; n < to; n++) await runner.run(move(a, `${n}`, 1))
+}
+
+test('a snapshot is taken after max(limit, half the entries) new events, and a state is loaded from it and its tail', async (t) => {
+  const { wire, elsewhere, options, kept } = await snapshotWorld(t)
+  const points: string[] = []
+  const runner = runnerOver(wire, { ...options, hooks: { at: (point) => points.push(point) } })
+  await moveMany(runner, 0, 14)
+  assert.deepEqual(await kept(), [])
+  await moveMany(runner, 14, 15)
+  const [first] = await until(async () => ((await kept()).length > 0 ? kept() : null))
+  // 11 events would do for the limit; the state holds 28 entries, so it takes 15.
+  assert.equal(first!.revision, 14)
+  assert.ok(points.includes('before-snapshot') && points.includes('after-snapshot'))
+  await moveMany(runner, 15, 20)
+  await runner.close()
+
+  const tails: unknown[] = []
+  wire.onReadStreams = (asked) => {
+    tails.push(...asked)
+    return elsewhere.readStreams(asked)
+  }
+  const restarted = runnerOver(wire, options)
+  assert.equal((await restarted.run(move(a, '3', 1))).answer, 'repeated')
+  assert.equal((await restarted.run(move(a, 'all', -20))).answer, 'moved')
+  assert.deepEqual(tails[0], { stream: a, from: 14 })
+  assert.equal((await purseIn(wire, a)).balance, 0)
+})
+
+test('a stream is snapshotted at most once in its interval', async (t) => {
+  const { wire, options, kept } = await snapshotWorld(t)
+  const runner = runnerOver(wire, { ...options, limits: { snapshotMinEvents: 10, snapshotEveryMs: 60_000 } })
+  await moveMany(runner, 0, 60)
+  await runner.close()
+  const rows = await kept()
+  assert.equal(rows.length, 1)
+  assert.ok((rows[0]!.revision as number) < 20)
+})
+
+test('snapshots may be thrown away at any time', async (t) => {
+  const { wire, pool, options } = await snapshotWorld(t)
+  const runner = runnerOver(wire, options)
+  await moveMany(runner, 0, 30)
+  await pool.query('truncate engine.snapshots')
+  await moveMany(runner, 30, 35)
+  await runner.close()
+  await pool.query('truncate engine.snapshots')
+  assert.equal((await runnerOver(wire, options).run(move(a, 'all', -35))).answer, 'moved')
+})
+
+const spoil = {
+  'of another version': `version = 7, state = '{"balance":1000,"moves":{}}'`,
+  'of another log': `log_id = 'another', state = '{"balance":1000,"moves":{}}'`,
+  'that is no JSON': `state = '{"balance":1000,'`,
+  'that does not read as a state': `state = 'null'`,
+  'of a history that the log does not have': `event_id = 'stranger', state = '{"balance":1000,"moves":{}}'`,
+  'from beyond the end of the stream': `revision = 5000, state = '{"balance":1000,"moves":{}}'`,
+}
+for (const [what, change] of Object.entries(spoil))
+  test(`a snapshot ${what} is ignored`, async (t) => {
+    const { wire, pool, options, kept, warnings } = await snapshotWorld(t)
+    const runner = runnerOver(wire, options)
+    await moveMany(runner, 0, 30)
+    await runner.close()
+    assert.equal((await kept()).length, 1)
+    await pool.query(`update engine.snapshots set ${change}`)
+    const restarted = runnerOver(wire, options)
+    assert.equal((await restarted.run(move(a, 'too much', -31))).answer, 'short')
+    assert.equal((await restarted.run(move(a, 'all', -30))).answer, 'moved')
+    assert.equal(warnings.length, /version|log$/.test(what) ? 0 : 1, String(warnings))
+    // What was ignored is replaced in time.
+    await moveMany(restarted, 100, 130)
+    await restarted.close()
+    assert.ok((await kept())[0]!.revision !== 29)
+  })
+
+test('an append never waits for a snapshot, and a store that fails is only warned of', async () => {
+  const wire = wired(createMemoryLog())
+  const warnings: string[] = []
+  const runner = runnerOver(wire, {
+    limits: { snapshotMinEvents: 1, snapshotEveryMs: 0, closeMs: 50 },
+    logger: { warn: (_fields, message) => warnings.push(message), error: () => undefined },
+    snapshots: {
+      load: async () => {
+        throw new Error('no table')
+      },
+      save: () => new Promise(() => undefined),
+    },
+  })
+  await moveMany(runner, 0, 30)
+  assert.equal((await purseIn(wire, a)).balance, 30)
+  assert.ok(warnings.length > 0)
+  await runner.close()
+})
+
+test('an older state does not replace a newer one of the same log and version', async (t) => {
+  const { snapshots, kept } = await snapshotWorld(t)
+  const snapshot = {
+    stream: a,
+    logId: 'log',
+    fold: purseFold.name,
+    version: 1,
+    eventId: 'e',
+    recordedAtMs: 1,
+    state: '{}',
+  }
+  await snapshots.save({ ...snapshot, revision: 20 })
+  await snapshots.save({ ...snapshot, revision: 10 })
+  assert.equal((await kept())[0]!.revision, 20)
+  await snapshots.save({ ...snapshot, revision: 5, version: 2 })
+  assert.equal((await kept())[0]!.revision, 5)
+})

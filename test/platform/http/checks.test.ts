@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { z } from 'zod'
+import type { KeyId } from '../../../src/kernel/ids.ts'
+import { openApiDocument } from '../../../src/platform/api-docs/openapi-document.ts'
+import type { Caller } from '../../../src/platform/http/auth.ts'
+import { countryQuery, instantQuery } from '../../../src/platform/http/query.ts'
+import { createRateLimiter } from '../../../src/platform/http/rate-limit.ts'
+import { route } from '../../../src/platform/http/route.ts'
+import type { CallOptions } from '../../support/http.ts'
+import { knownIdempotencyKey, sampleDirectory, sampleServer } from './sample.ts'
+
+const good = { product_id: 'residential', quantity: 5 }
+const order = (json: unknown, over: CallOptions = {}): [string, string, CallOptions] => [
+  'POST',
+  '/api/v1/orders',
+  { key: 'buyer-key', json, ...over },
+]
+
+describe('The checks before a handler', () => {
+  /** Each step of docs/http-api.md, "Order of checks", made to fail while every later step would fail as well. */
+  test('come in the order of the decisions', async (t) => {
+    const everythingWrong = { country: 'USA', method: 'shells', quantity: 0 }
+    const badKey = { 'idempotency-key': 'ü' }
+    const badCustomer = { 'x-reseller-customer-id': 'x'.repeat(129) }
+    const steps: readonly [code: string, call: [string, string, CallOptions]][] = [
+      [
+        'unauthorized',
+        order(undefined, { key: 'nobody', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      [
+        'missing_scope',
+        order(undefined, { key: 'scraper-key', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      [
+        'account_blocked',
+        order(undefined, { key: 'blocked-key', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      ['unsupported_media_type', order(undefined, { raw: '{', headers: { 'content-type': 'text/plain' } })],
+      [
+        'payload_too_large',
+        order(undefined, { raw: `{${' '.repeat(300_000)}`, headers: { 'content-type': 'application/json' } }),
+      ],
+      [
+        'invalid_body',
+        order(undefined, { raw: '{', headers: { 'content-type': 'application/json', ...badKey } }),
+      ],
+      ['unknown_field', order(everythingWrong, { headers: badKey })],
+      [
+        'invalid_body',
+        order({ ...everythingWrong, country: undefined, expected_amount_cents: 'x' }, { headers: badKey }),
+      ],
+      ['unsupported_method', order({ ...everythingWrong, country: undefined }, { headers: badKey })],
+      ['invalid_idempotency_key', order({ quantity: 0 }, { headers: { ...badKey, ...badCustomer } })],
+      ['invalid_customer_id', order({ quantity: 0 }, { headers: badCustomer })],
+      ['reseller_forbidden', order({ quantity: 0 }, { headers: { 'x-reseller-customer-id': 'c1' } })],
+      ['idempotency_key_required', order({ quantity: 0 }, { key: 'reseller-key' })],
+      [
+        'idempotency_conflict',
+        order({ quantity: 0 }, { headers: { 'idempotency-key': knownIdempotencyKey } }),
+      ],
+      ['missing_product', order({ quantity: 0 }, { headers: { 'idempotency-key': 'fresh' } })],
+      [
+        'invalid_quantity',
+        order({ ...good, quantity: 0, fulfillment_meta: { country: 'USA', period_days: 30, x: 1 } }),
+      ],
+      ['invalid_targeting', order({ ...good, fulfillment_meta: { country: 'USA', period_days: 30, x: 1 } })],
+    ]
+    const { client } = await sampleServer(t)
+    for (const [code, call] of steps) {
+      const { body } = await client.call(...call)
+      assert.equal(body.code, code, JSON.stringify(call))
+    }
+  })
+
+  test('let a good request through to the handler, with what it asked for', async (t) => {
+    const { client } = await sampleServer(t)
+    const { status, body, headers } = await client.call(
+      ...order(good, {
+        key: 'reseller-key',
+        headers: { 'idempotency-key': 'k', 'x-reseller-customer-id': 'customer 7' },
+      }),
+    )
+    assert.equal(status, 201)
+    assert.deepEqual(body, { orderId: 'ord_1', quantity: 5, customer: 'customer 7' })
+    assert.equal(headers.get('x-farebox-position'), 'pos_0_42')
+  })
+
+  test('limit an address before they look at its key, and a key before its scope', async (t) => {
+    const never = { take: () => 2.2 }
+    const free = { take: () => 0 }
+    const address = await sampleServer(t, { limits: { perAddress: never, perKey: free } })
+    const refused = await address.client.call(...order(good, { key: 'nobody' }))
+    assert.equal(refused.body.code, 'rate_limited')
+    assert.equal(refused.headers.get('retry-after'), '3')
+    const key = await sampleServer(t, { limits: { perAddress: free, perKey: never } })
+    assert.equal((await key.client.call(...order(good, { key: 'nobody' }))).body.code, 'unauthorized')
+    assert.equal((await key.client.call(...order(good, { key: 'scraper-key' }))).body.code, 'rate_limited')
+  })
+
+  test('count each key by itself', async (t) => {
+    const limiter = () => createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
+    const free = { take: () => 0 }
+    const { client } = await sampleServer(t, { limits: { perAddress: free, perKey: limiter() } })
+    const statuses = []
+    for (const key of ['buyer-key', 'buyer-key', 'buyer-key', 'reseller-key'])
+      statuses.push((await client.get('/api/v1/me', { key })).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200])
+  })
+
+  test('count two keys of one account apart', async (t) => {
+    const limiter = createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
+    const free = { take: () => 0 }
+    const byKey = async (key: string): Promise<Caller | null> => {
+      const known = await sampleDirectory.byKey('buyer-key', '127.0.0.1')
+      return known && { ...known, keyId: key as KeyId }
+    }
+    const { client } = await sampleServer(t, {
+      directory: { byKey },
+      limits: { perAddress: free, perKey: limiter },
+    })
+    const statuses = []
+    for (const key of ['key_one', 'key_one', 'key_one', 'key_two', 'key_two', 'key_two'])
+      statuses.push((await client.get('/api/v1/me', { key })).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200, 200, 429])
+  })
+
+  test('count each finance token by itself, once it is known', async (t) => {
+    const books = route({
+      method: 'GET',
+      path: '/finance/v1/books',
+      operationId: 'books',
+      summary: 'x',
+      description: 'x',
+      tag: 'Finance',
+      access: 'finance',
+      writes: false,
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const tokens = ['one', 'two']
+    const { client } = await sampleServer(t, {
+      routes: [books],
+      financeDirectory: {
+        byToken: async (token) => (tokens.includes(token) ? { tokenId: `fin_${token}` } : null),
+      },
+      limits: {
+        perAddress: { take: () => 0 },
+        perKey: createRateLimiter({ burst: 2, perSecond: 0.5 }, () => 1_000),
+      },
+    })
+    const read = (key: string) => client.get('/finance/v1/books', { key })
+    for (let again = 0; again < 3; again += 1) assert.equal((await read('nobody')).status, 401)
+    const statuses = []
+    for (const key of ['one', 'one', 'one', 'two']) statuses.push((await read(key)).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200])
+    const refused = await read('one')
+    assert.equal(refused.body.code, 'rate_limited')
+    assert.match(refused.body.error, /this token/)
+    assert.equal(refused.headers.get('retry-after'), '2')
+  })
+
+  test('name the field and the accepted ones when a field is unknown', async (t) => {
+    const { client } = await sampleServer(t)
+    const { body } = await client.call(...order({ ...good, country: 'USA' }))
+    assert.equal(
+      body.error,
+      'unknown field "country"; accepted fields: product_id, quantity, fulfillment_meta, method, expected_amount_cents',
+    )
+  })
+
+  test('show the expected shape when a field has the wrong type', async (t) => {
+    const { client } = await sampleServer(t)
+    const { body } = await client.call(...order({ ...good, expected_amount_cents: '12' }))
+    assert.equal(body.code, 'invalid_body')
+    assert.match(
+      body.error,
+      /^expected_amount_cents must be a whole number of at least 0; expected shape: \{"product_id": string, /,
+    )
+  })
+
+  test('show the expected shape when a body cannot be read, whatever is wrong with it', async (t) => {
+    const { client } = await sampleServer(t)
+    const refusal = async (raw: string | Uint8Array<ArrayBuffer>) => {
+      const headers = { 'content-type': 'application/json' }
+      const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers })
+      assert.equal(body.code, 'invalid_body')
+      return body.error as string
+    }
+    assert.equal(
+      await refusal('{"quantity":'),
+      'the body is not valid JSON; expected shape: {"product_id": string, "quantity": integer, "fulfillment_meta"?: {"country": string, "period_days": integer}, "method"?: "wallet" | "card", "expected_amount_cents"?: integer}',
+    )
+    for (const raw of [
+      Uint8Array.of(0x22, 0xff, 0x22),
+      '{"quantity":1,"quantity":2}',
+      '{"product_id":"\\u0000"}',
+      '{"__proto__":1}',
+      `${'['.repeat(40)}${']'.repeat(40)}`,
+    ])
+      assert.match(await refusal(raw), /; expected shape: \{"product_id": string, /)
+    const headers = { 'content-type': 'application/json' }
+    const none = await client.call('DELETE', '/api/v1/orders/ord_1', { key: 'buyer-key', raw: '{', headers })
+    assert.equal(none.body.error, 'the body is not valid JSON; expected shape: {}')
+  })
+
+  test('count one entry and one character as one', async (t) => {
+    const named = route({
+      method: 'POST',
+      path: '/named',
+      operationId: 'named',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      body: z.strictObject({
+        ids: z.array(z.string()).min(1),
+        few: z.array(z.string()).min(1).max(3).optional(),
+        pair: z.array(z.string()).min(2).max(2).optional(),
+        name: z.string().max(1).optional(),
+      }),
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const { client } = await sampleServer(t, { routes: [named] })
+    const error = async (json: object) => {
+      const { body } = await client.post('/named', { ids: ['a'], ...json })
+      return (body.error as string).split(';')[0]
+    }
+    assert.equal(await error({ ids: [] }), 'ids must be a list of at least 1 entry')
+    assert.equal(await error({ few: [] }), 'few must be a list of 1 to 3 entries')
+    assert.equal(await error({ pair: [] }), 'pair must be a list of 2 entries')
+    assert.equal(await error({ name: 'ab' }), 'name must be a text of at most 1 character')
+  })
+
+  test('tell null, which was sent, from a field that is missing', async (t) => {
+    const { client } = await sampleServer(t)
+    const error = async (json: unknown) => (await client.call(...order(json))).body.error
+    assert.equal(
+      await error({ ...good, product_id: null }),
+      'product_id must be a text of at most 100 characters, got null',
+    )
+    assert.equal(
+      await error({ quantity: 5 }),
+      'product_id is missing: it must be a text of at most 100 characters',
+    )
+    assert.match(
+      await error({ ...good, method: null }),
+      /^method must be one of wallet, card, got null; expected shape: /,
+    )
+  })
+
+  test('say what a text of a form of its own must be, in words or by its pattern', async (t) => {
+    const asked = route({
+      method: 'GET',
+      path: '/forms',
+      operationId: 'forms',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      query: z.object({
+        country: countryQuery('Where.').optional(),
+        since: instantQuery('Since when.').optional(),
+        code: z
+          .string()
+          .regex(/^[a-z]{2}$/)
+          .optional(),
+      }),
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const { client } = await sampleServer(t, { routes: [asked] })
+    const error = async (query: string) => (await client.get(`/forms?${query}`)).body.error
+    for (const none of ['us', 'US', 'zzz'])
+      assert.equal(await error(`country=${none}`), 'country must be an alpha-3 country code such as USA')
+    for (const taken of ['USA', 'deu']) assert.equal(await error(`country=${taken}`), undefined)
+    const moments =
+      'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
+    assert.equal(await error('since=x'), `since must be ${moments}`)
+    for (const taken of ['2026-11-21', '2026-11-21T02:30:00Z', '2026-11-21T02:30:00%2B02:00'])
+      assert.equal(await error(`since=${taken}`), undefined)
+    assert.equal(await error('code=A'), 'code must be a text that matches ^[a-z]{2}$')
+    const { parameters } = openApiDocument([asked]).paths['/forms']!.get as never as { parameters: object[] }
+    assert.deepEqual(parameters[1], {
+      name: 'since',
+      in: 'query',
+      required: false,
+      description: `Since when. It is ${moments}.`,
+      schema: {
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', format: 'date-time' },
+        ],
+      },
+    })
+    assert.doesNotMatch(JSON.stringify(openApiDocument([asked])), /"words"/)
+  })
+
+  test('refuse every quantity that is no whole number in the bounds', async (t) => {
+    const { client } = await sampleServer(t)
+    const texts = [
+      '0',
+      '-1',
+      '1.5',
+      '5.0000000000000001',
+      '1e999',
+      '-1e999',
+      '1e21',
+      '"5"',
+      'null',
+      '[]',
+      '{}',
+      'true',
+      '1e-400',
+    ]
+    for (const text of texts) {
+      const raw = `{"product_id":"residential","quantity":${text}}`
+      const headers = { 'content-type': 'application/json' }
+      const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers })
+      assert.equal(body.code, 'invalid_quantity', text)
+    }
+  })
+
+  test('take an empty body or an empty object where an operation takes no body, and nothing else', async (t) => {
+    const { client } = await sampleServer(t)
+    const path = '/api/v1/orders/ord_1'
+    assert.equal((await client.call('DELETE', path, { key: 'buyer-key' })).status, 204)
+    assert.equal((await client.call('DELETE', path, { key: 'buyer-key', json: {} })).status, 204)
+    assert.equal(
+      (await client.call('DELETE', path, { key: 'buyer-key', json: { a: 1 } })).body.code,
+      'unknown_field',
+    )
+  })
+
+  test('refuse NUL in paths and queries, which Postgres does not take', async (t) => {
+    const { client } = await sampleServer(t)
+    assert.equal((await client.get('/api/v1/orders/a%00b', { key: 'buyer-key' })).body.code, 'not_found')
+    const bad = await client.get('/api/v1/orders?status=a%00', { key: 'buyer-key' })
+    assert.equal(bad.body.code, 'invalid_parameter')
+  })
+
+  test('read the position that a client sends back, and refuse one that is no position', async (t) => {
+    const { client } = await sampleServer(t)
+    const read = (position: string) =>
+      client.get('/api/v1/orders/ord_1', { key: 'buyer-key', headers: { 'x-farebox-position': position } })
+    assert.equal((await read('pos_0_42')).body.quantity, 42)
+    assert.equal((await read('42')).body.quantity, 42, 'as answers carried it before tokens')
+    for (const position of ['soon', 'pos_1_42', '42, 42']) {
+      const { body } = await read(position)
+      assert.equal(body.code, 'invalid_parameter')
+      assert.match(body.error, /such as pos_0_1284, as an answer carried it/)
+    }
+    const headers = { 'x-farebox-position': 'soon' }
+    const write = await client.call('DELETE', '/api/v1/orders/ord_1', { key: 'buyer-key', headers })
+    assert.equal(write.body.code, 'invalid_parameter', 'a write may read before it writes')
+  })
+})
+
+describe('Paging', () => {
+  const page = async (t: Parameters<typeof sampleServer>[0], query: string) => {
+    const { client } = await sampleServer(t)
+    return (await client.get(`/api/v1/orders?${query}`, { key: 'buyer-key' })).body
+  }
+
+  test('gives 50 entries from the start when nothing is asked', async (t) => {
+    assert.deepEqual(await page(t, ''), { orders: [], total: 0, limit: 50, offset: 0 })
+  })
+
+  test('caps a size above 100, however large', async (t) => {
+    assert.equal((await page(t, 'limit=101')).limit, 100)
+    assert.equal((await page(t, 'limit=99999999999999999999')).limit, 100)
+  })
+
+  test('refuses what is no number', async (t) => {
+    for (const bad of [
+      'limit=0',
+      'limit=-1',
+      'limit=x',
+      'limit=',
+      'limit=1.5',
+      'limit=1e2',
+      'limit=1&limit=2',
+    ])
+      assert.equal((await page(t, bad)).code, 'invalid_limit', bad)
+    for (const bad of ['offset=-1', 'offset=x', 'offset=', 'offset=99999999999999999999'])
+      assert.equal((await page(t, bad)).code, 'invalid_offset', bad)
+  })
+
+  test('ignores parameters that it does not know', async (t) => {
+    assert.equal((await page(t, 'colour=blue&__proto__=1')).limit, 50)
+  })
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
+import { until } from '../../support/until.ts'
+import { sampleServer } from './sample.ts'
+
+const recorded = () => {
+  const lines: string[] = []
+  return { lines, logger: createLogger('trace', { write: (line) => void lines.push(line) }) }
+}
+
+describe('The log', () => {
+  test('has one line a request: id, method, template, status, account and key id', async (t) => {
+    const { lines, logger } = recorded()
+    const { client } = await sampleServer(t, { logger })
+    await client.get('/api/v1/orders/ord_1?token=abc', {
+      key: 'buyer-key',
+      headers: { 'x-request-id': 'r-1' },
+    })
+    const [line] = await until(() => (lines.length > 0 ? lines : null))
+    const { time, ms, level, ...rest } = JSON.parse(line!)
+    assert.match(time, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    assert.equal(typeof ms, 'number')
+    assert.equal(level, 30)
+    assert.deepEqual(rest, {
+      requestId: 'r-1',
+      method: 'GET',
+      route: '/api/v1/orders/{id}',
+      status: 200,
+      accountId: 'acc_buyer',
+      keyId: 'key_buyer',
+      msg: 'request',
+    })
+  })
+
+  test('never holds a key, a body, a query or an e-mail', async (t) => {
+    const { lines, logger } = recorded()
+    const { client } = await sampleServer(t, { logger })
+    const secret = 'fbx_thisMustNotBeLogged'
+    await client.get(`/api/v1/me?key=${secret}`, { key: secret })
+    await client.get('/api/v1/me', { headers: { authorization: `Bearer ${secret}` } })
+    await client.get(`/nowhere/${secret}`)
+    await client.post('/api/v1/orders', { product_id: secret, quantity: secret }, { key: 'buyer-key' })
+    await until(() => lines.length === 4)
+    assert.ok(!lines.join('').includes(secret))
+    assert.ok(!lines.join('').includes('@example.com'))
+  })
+
+  test('redacts secrets that a room hands it by mistake', () => {
+    const { lines, logger } = recorded()
+    logger.info(
+      {
+        key: 'fbx_1',
+        headers: { 'x-api-key': 'fbx_2', authorization: 'fbx_3' },
+        a: { b: { password: 'fbx_4' } },
+      },
+      'x',
+    )
+    assert.ok(!lines.join('').includes('fbx_'))
+    assert.match(lines.join(''), /\[redacted\]/)
+  })
+})
+
+describe('A trouble that lasts', () => {
+  const troubled = () => {
+    const lines: string[] = []
+    const at = { nowMs: 0 }
+    const logger = createLogger('trace', { write: (line) => void lines.push(line) }, () => at.nowMs)
+    const told = () => lines.map((line) => JSON.parse(line))
+    return { at, logger, told }
+  }
+  const away = () => new Error('connect ECONNREFUSED')
+
+  test('is told at once, then once a minute with how many lines were left out', () => {
+    const { at, logger, told } = troubled()
+    for (const nowMs of [0, 1_000, 59_999, 60_000, 60_001, 120_000]) {
+      at.nowMs = nowMs
+      logger.error({ err: away(), reactor: 'expiry', failures: nowMs }, 'a reactor failed')
+    }
+    assert.deepEqual(
+      told().map(({ failures, leftOut }) => [failures, leftOut]),
+      [
+        [0, undefined],
+        [60_000, 2],
+        [120_000, 1],
+      ],
+    )
+  })
+
+  test('hides no other: not of another error, of another order, of another room, nor a worse level', () => {
+    const { logger, told } = troubled()
+    const lines = [
+      () => logger.warn({ err: away() }, 'failed'),
+      () => logger.warn({ err: new Error('disk full') }, 'failed'),
+      () => logger.warn({ err: away() }, 'failed elsewhere'),
+      () => logger.warn({ err: away(), orderId: 'ord_1' }, 'failed'),
+      () => logger.warn({ err: away(), orderId: 'ord_2' }, 'failed'),
+      () => logger.child({ orderId: 'ord_3' }).warn({ err: away() }, 'failed'),
+      () => logger.error({ err: away() }, 'failed'),
+    ]
+    for (const write of lines) write()
+    for (const write of lines) write()
+    assert.equal(told().length, lines.length)
+  })
+
+  for (const [what, error, name] of [
+    ['the log', new LogUnavailable('EventStoreDB cannot be reached: connect ECONNREFUSED'), 'log'],
+    ['the database', Object.assign(away(), { code: 'ECONNREFUSED' }), 'database'],
+  ] as const)
+    test(`is one for all requests that meet it: ${what} that is away is named, and told once with their number`, async (t) => {
+      const { at, logger, told } = troubled()
+      const directory = { byKey: () => Promise.reject(error) }
+      const { client } = await sampleServer(t, { logger, directory })
+      for (const nowMs of [0, 1, 2, 60_000]) {
+        at.nowMs = nowMs
+        const { status, body } = await client.get('/api/v1/me', { key: 'buyer-key' })
+        assert.deepEqual([status, body.error], [503, `the service cannot reach its ${name}; try again`])
+      }
+      const lines = await until(() => (told().length === 6 ? told() : null))
+      assert.deepEqual(
+        lines.filter(({ err }) => err).map(({ msg, err, leftOut }) => [msg, err.message, leftOut]),
+        [
+          [`the ${name} does not answer`, error.message, undefined],
+          [`the ${name} does not answer`, error.message, 2],
+        ],
+      )
+    })
+
+  test('is told for each request where it is a bug: its id is all that the client can send', async (t) => {
+    const { logger, told } = troubled()
+    const directory = { byKey: () => Promise.reject(new Error('no such column')) }
+    const { baseUrl } = await sampleServer(t, { logger, directory })
+    const ids: string[] = []
+    for (const _ of [1, 2]) {
+      const answer = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
+      ids.push(((await answer.json()) as { requestId: string }).requestId)
+    }
+    const lines = await until(() => (told().length === 4 ? told() : null))
+    assert.deepEqual(
+      lines.filter(({ err }) => err).map(({ requestId }) => requestId),
+      ids,
+    )
+  })
+
+  test('is never kept from the log when it ends the process, nor a line without an error', () => {
+    const { logger, told } = troubled()
+    for (const _ of [1, 2]) {
+      logger.fatal({ err: away() }, 'cannot go on')
+      logger.warn({ reactor: 'expiry' }, 'late')
+      logger.info('stopping')
+    }
+    assert.equal(told().length, 6)
+  })
+})

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { startService } from '../../support/service.ts'
+
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
+
+/** What the process holds in its heap and beside it, once all that can go is gone. */
+const heldBytes = async (): Promise<number> => {
+  for (let pass = 0; pass < 3; pass++) {
+    collect()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
+
+const mebibyte = 1024 * 1024
+
+test('what one account asks for, however long and however often another thing, takes no memory that stays', async (t) => {
+  const { baseUrl, demo } = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const headers = { 'x-api-key': demo.buyer.key }
+  const padding = 'x'.repeat(14_000)
+  let asked = 0
+  const questions = [
+    'plans?product=',
+    'orders?subscription_id=',
+    'proxies?product_id=',
+    'proxies?order_id=',
+    'deposits?limit=1&unknown=',
+  ]
+  const ask = async (count: number): Promise<void> => {
+    for (let more = count; more > 0; more--) {
+      asked += 1
+      const question = questions[asked % questions.length]
+      const answer = await fetch(`${baseUrl}/api/v1/${question}${asked}${padding}`, { headers })
+      const text = await answer.text()
+      assert.equal(answer.status, 200, text)
+    }
+  }
+  const askers = (count: number) => Promise.all(Array.from({ length: 8 }, () => ask(count / 8)))
+  await askers(160)
+  const before = await heldBytes()
+  await askers(1_000)
+  const grown = (await heldBytes()) - before
+  t.diagnostic(`${Math.round(grown / mebibyte)} MiB more after 1,000 questions of 14 KB`)
+  assert.ok(grown < 8 * mebibyte, `${Math.round(grown / mebibyte)} MiB`)
+})

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { writeInt8, writeUuid } from '../../../src/kernel/digest.ts'
+import { int8Array, textArray, timestamptzArray } from '../../../src/platform/postgres/array-parameters.ts'
+import fc from '../../support/fast-check.ts'
+import { testDatabase } from '../../support/postgres.ts'
+
+/** What Postgres takes: no NUL, no lone surrogate. */
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '').toWellFormed()),
+  fc.constantFrom('', '{}', 'NULL', '"', '\\', 'é', '€', '😀'),
+)
+
+test('law: Postgres reads an array as it was given, whatever it holds', async (t) => {
+  const { pool } = await testDatabase(t)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.option(text)),
+      fc.array(fc.maxSafeInteger()),
+      fc.array(fc.date({ min: new Date('0002-01-01'), max: new Date('9998-01-01'), noInvalidDate: true })),
+      async (texts, numbers, dates) => {
+        const times = dates.map((date) => date.toISOString())
+        const { rows } = await pool.query(
+          'select $1::text[] as texts, $2::bigint[] as numbers, $3::timestamptz[] as times',
+          [textArray(texts), int8Array(numbers), timestamptzArray(times)],
+        )
+        assert.deepEqual({ ...rows[0] }, { texts, numbers, times })
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
+
+test('law: safe integers and uuids are the bytes that Postgres and the seals know', () => {
+  const buffer = Buffer.alloc(16)
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), fc.uuid(), fc.boolean(), (number, uuid, upper) => {
+      writeInt8(buffer, number, 4)
+      assert.equal(buffer.readBigInt64BE(4), BigInt(number))
+      writeUuid(buffer, upper ? uuid.toUpperCase() : uuid, 0)
+      assert.equal(buffer.toString('hex'), uuid.replaceAll('-', ''))
+    }),
+  )
+  const uuid = '0199aabb-ccdd-7eef-8001-020304050607'
+  for (const odd of [
+    '',
+    uuid.slice(1),
+    `${uuid}0`,
+    uuid.replace('7', 'g'),
+    uuid.replace('0', 'é'),
+    'x'.repeat(36),
+  ])
+    assert.throws(() => writeUuid(buffer, odd, 0), RangeError, odd)
+})

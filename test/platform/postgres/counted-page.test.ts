@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { countedPage, createKysely } from '../../../src/platform/postgres/kysely.ts'
+import { testDatabase } from '../../support/postgres.ts'
+
+type Database = { fruits: { name: string; basket: string }; counts: { basket: string; known: number } }
+
+test('a page has the total beside its rows, before the first row, within and behind the last', async (t) => {
+  const { pool } = await testDatabase(t)
+  await pool.query(`create table fruits (name text, basket text); create table counts (basket text, known bigint);
+    insert into fruits values ('apple', 'a'), ('banana', 'a'), ('cherry', 'a'), ('date', 'b');
+    insert into counts values ('a', 3)`)
+  const db = createKysely<Database>(pool)
+  const page = (basket: string, limit: number, offset: number) => {
+    const fitting = db.selectFrom('fruits').select('name').where('basket', '=', basket)
+    const [counted, known] = [
+      fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
+      db.selectFrom('counts').select('known as total').where('basket', '=', basket),
+    ]
+    return Promise.all(
+      [counted, known].map((counting) => countedPage(fitting.orderBy('name'), counting, { limit, offset })),
+    )
+  }
+  const seen = async (...asked: Parameters<typeof page>) =>
+    (await page(...asked)).map(({ rows, total }) => [rows.map(({ name }) => name).join(), total])
+  assert.deepEqual(await seen('a', 2, 0), [
+    ['apple,banana', 3],
+    ['apple,banana', 3],
+  ])
+  assert.deepEqual(await seen('a', 2, 2), [
+    ['cherry', 3],
+    ['cherry', 3],
+  ])
+  assert.deepEqual(await seen('a', 2, 9), [
+    ['', 3],
+    ['', 3],
+  ])
+  assert.deepEqual(await seen('c', 2, 0), [
+    ['', 0],
+    ['', 0],
+  ])
+  // Where nothing says how many there are, there are none.
+  assert.deepEqual(await seen('b', 2, 0), [
+    ['date', 1],
+    ['date', 0],
+  ])
+})

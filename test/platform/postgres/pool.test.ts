@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sql } from 'kysely'
+import { isOutage } from '../../../src/platform/http/errors.ts'
+import { createKysely } from '../../../src/platform/postgres/kysely.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { tcpProxy } from '../../support/tcp-proxy.ts'
+import { until } from '../../support/until.ts'
+
+test('columns are read as safe numbers, UTC texts and exact decimals', async (t) => {
+  const { pool } = await testDatabase(t)
+  const { rows } = await pool.query(`
+    select 9007199254740991::bigint as safe,
+           '{1,-2,null}'::bigint[] as many,
+           '2026-11-21 03:00:00.123456+02'::timestamptz as moment,
+           '2026-11-21 03:00:00+00'::timestamptz as whole,
+           array['2026-11-21 03:00:00.5+00']::timestamptz[] as moments,
+           1.10::numeric as exact`)
+  assert.deepEqual(rows, [
+    {
+      safe: 9007199254740991,
+      many: [1, -2, null],
+      moment: '2026-11-21T01:00:00.123Z',
+      whole: '2026-11-21T03:00:00.000Z',
+      moments: ['2026-11-21T03:00:00.500Z'],
+      exact: '1.10',
+    },
+  ])
+})
+
+test('a bigint past the safe integers is refused, never rounded', async (t) => {
+  const { pool } = await testDatabase(t)
+  await assert.rejects(
+    pool.query('select 9007199254740993::bigint'),
+    /bigint 9007199254740993 is not a safe integer/,
+  )
+})
+
+test('an infinite time is refused', async (t) => {
+  const { pool } = await testDatabase(t)
+  await assert.rejects(pool.query("select 'infinity'::timestamptz"), /timestamptz infinity/)
+})
+
+test('sessions run in UTC with explicit limits and their name, also when the address carries options', async (t) => {
+  const { url } = await testDatabase(t)
+  const withOptions = new URL(url)
+  withOptions.searchParams.set('options', '-c work_mem=8MB -c timezone=Asia/Tokyo')
+  const pool = createPool({
+    url: withOptions.toString(),
+    applicationName: 'farebox-x',
+    statementTimeoutMs: 1234,
+  })
+  t.after(() => pool.end())
+  const { rows } = await pool.query(`
+    select current_setting('timezone') as timezone, current_setting('statement_timeout') as statement,
+           current_setting('idle_in_transaction_session_timeout') as idle, current_setting('work_mem') as memory,
+           current_setting('application_name') as name`)
+  assert.deepEqual(rows, [
+    { timezone: 'UTC', statement: '1234ms', idle: '30s', memory: '8MB', name: 'farebox-x' },
+  ])
+})
+
+test('Postgres lets go within a minute of a machine that is gone, unless the address says otherwise', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const wanted = `
+    select current_setting('tcp_keepalives_idle')::int as idle, current_setting('tcp_keepalives_interval')::int as each,
+           current_setting('tcp_keepalives_count')::int as probes, current_setting('tcp_user_timeout') as unanswered`
+  const [ours] = (await pool.query(wanted)).rows
+  assert.deepEqual(ours, { idle: 30, each: 10, probes: 3, unanswered: '60000' })
+  const withOptions = new URL(url)
+  withOptions.searchParams.set('options', '-c tcp_keepalives_idle=300')
+  const other = createPool({ url: withOptions.toString(), applicationName: 'farebox-x' })
+  t.after(() => other.end())
+  assert.equal((await other.query(wanted)).rows[0].idle, 300)
+})
+
+test('a connection that breaks while idle is told and replaced', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const errors: Error[] = []
+  const pool = createPool({
+    url,
+    applicationName: 'farebox-x',
+    max: 1,
+    onError: (error) => errors.push(error),
+  })
+  t.after(() => pool.end())
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+  await other.query('select pg_terminate_backend($1, 5000)', [rows[0]?.pid])
+  await until(() => errors.length === 1)
+  assert.equal((await pool.query('select 1 as one')).rows[0].one, 1)
+})
+
+test('a connection that breaks under a query fails that query, and the process goes on', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-broken', max: 1 })
+  t.after(() => pool.end())
+  const db = createKysely<Record<string, never>>(pool)
+  const asked = assert.rejects(sql`select pg_sleep(60)`.execute(db), /Connection terminated/)
+  await until(async () => {
+    const { rowCount } = await other.query(
+      "select from pg_stat_activity where application_name = 'farebox-broken' and wait_event = 'PgSleep'",
+    )
+    return rowCount === 1
+  })
+  proxy.cut()
+  await asked
+  assert.deepEqual((await sql`select 1 as one`.execute(db)).rows, [{ one: 1 }])
+})
+
+test('a query that is not answered is given up as an outage, and its connection with it', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-silent', max: 1, answerTimeoutMs: 300 })
+  t.after(() => pool.end())
+  const own = async (): Promise<number> => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
+  const former = await own()
+  proxy.mute()
+  await assert.rejects(own(), (error: Error) => {
+    assert.match(error.message, /Postgres did not answer within 300 ms/)
+    return isOutage(error)
+  })
+  await proxy.accept()
+  assert.notEqual(await own(), former)
+  await until(async () => {
+    const { rowCount } = await other.query('select from pg_stat_activity where pid = $1', [former])
+    return rowCount === 0
+  })
+})
+
+test('a connection is not given up for its silence while nobody asks, or while rows come', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const pool = createPool({ url, applicationName: 'farebox-quiet', max: 1, answerTimeoutMs: 500 })
+  t.after(() => pool.end())
+  const own = async (): Promise<number> => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
+  const former = await own()
+  await other.query('select pg_sleep(1)')
+  assert.equal(await own(), former)
+  // Ten rows of 16 kB, one each tenth of a second: more than twice the bound in all.
+  const slow = "select repeat('x', 16384) as text, pg_sleep(0.12) from generate_series(1, 10)"
+  assert.equal((await pool.query(slow)).rowCount, 10)
+  assert.equal(await own(), former)
+})

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { EventEmitter } from 'node:events'
+import { test } from 'node:test'
+import type pg from 'pg'
+import { createLiveRows } from '../../../src/platform/projections/live.ts'
+import { createChanges, createProgress, type Watch } from '../../../src/platform/projections/progress.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+import { caughtUp, owns, silent, startEngine, stateOf } from './engine.ts'
+import { appendFacts, both } from './tally.ts'
+
+/** A table of one number that a test changes, and what is told of it. */
+const world = () => {
+  const changes = createChanges()
+  const at = { value: 1, loads: 0, failures: 0, nowMs: 0, clockMs: 0 }
+  const watch: Watch = {
+    version: () => changes.version(['numbers']),
+    onChange: (listener) => changes.onChange(['numbers'], listener),
+  }
+  const load = async (): Promise<number> => {
+    at.loads += 1
+    if (at.failures > 0) {
+      at.failures -= 1
+      throw new Error('no database')
+    }
+    return at.value
+  }
+  const change = (value: number): void => {
+    at.value = value
+    changes.changed(['numbers'])
+  }
+  const live = createLiveRows({ name: 'number', watch, load, logger: silent })
+  return { at, changes, watch, load, change, live }
+}
+
+test('what is held is read again when its table changes, and not when others do', async () => {
+  const { at, changes, change, live } = world()
+  assert.throws(() => live.current(), { name: 'ReadsBehind' })
+  await live.start()
+  assert.equal(live.current(), 1)
+  changes.changed(['others'])
+  assert.equal(await live.fresh(), 1)
+  assert.equal(at.loads, 1)
+  change(2)
+  await until(() => live.current() === 2)
+  assert.equal(at.loads, 2)
+  await live.stop()
+  change(3)
+  assert.equal(at.loads, 2)
+  assert.equal(live.current(), 2)
+})
+
+test('fresh holds what was told before it was asked for, without a query when nothing was', async () => {
+  const { at, change, live } = world()
+  assert.deepEqual(await Promise.all([live.fresh(), live.fresh()]), [1, 1])
+  assert.equal(at.loads, 1)
+  change(2)
+  assert.equal(await live.fresh(), 2)
+  assert.equal(await live.fresh(), 2)
+  assert.equal(at.loads, 2)
+})
+
+test('a load that began before a change is not fresh after it', async () => {
+  const { change, live, at } = world()
+  const early = live.fresh()
+  await new Promise((resolve) => setImmediate(resolve))
+  change(2)
+  await early
+  assert.equal(await live.fresh(), 2)
+  assert.equal(at.loads, 2)
+})
+
+test('while changes may be missed, every fresh read asks', async () => {
+  const { at, watch, load } = world()
+  const live = createLiveRows({ name: 'n', watch: { ...watch, version: () => null }, load, logger: silent })
+  await live.fresh()
+  at.value = 2
+  assert.equal(await live.fresh(), 2)
+})
+
+test('what the clock changes is fresh for a bounded time, by either clock', async () => {
+  const { at, watch, load } = world()
+  const maxAge = { ms: 100, clock: () => at.clockMs, monotonicMs: () => at.nowMs }
+  const live = createLiveRows({ name: 'n', watch, load, logger: silent, maxAge })
+  await live.fresh()
+  at.value = 2
+  at.nowMs = 99
+  assert.equal(await live.fresh(), 1)
+  at.nowMs = 100
+  assert.equal(await live.fresh(), 2)
+  at.value = 3
+  at.clockMs += 100
+  assert.equal(await live.fresh(), 3)
+})
+
+test('a load that fails after a change is tried again by itself', async () => {
+  const { at, change, live } = world()
+  await live.start()
+  at.failures = 2
+  change(2)
+  await until(() => live.current() === 2)
+  assert.equal(at.loads, 4)
+  await live.stop()
+})
+
+/** Progress without a database, with a clock that stands still. */
+const progressOf = () => {
+  const at = { nowMs: 1_000 }
+  const pool = new EventEmitter() as unknown as pg.Pool
+  const progress = createProgress({ pool, groups: ['both'], monotonicMs: () => at.nowMs })
+  const count = { told: 0 }
+  const watch = progress.watch('both', ['tallies'])
+  watch.onChange(() => {
+    count.told += 1
+  })
+  progress.observeCheckpoint('both', { position: 5, epoch: 1 })
+  progress.setUsable('both', true)
+  count.told = 0
+  return { at, progress, watch, count }
+}
+
+test('a step of the checkpoint that no hint told of counts as any change; one that did not move counts as none', () => {
+  const { progress, watch, count } = progressOf()
+  const before = watch.version()!
+  progress.observeCheckpoint('both', { position: 5, epoch: 1 })
+  assert.equal(watch.version(), before)
+  progress.observeCheckpoint('both', { position: 6, epoch: 1 })
+  assert.equal(count.told, 1)
+  assert.ok(watch.version()! > before)
+})
+
+test('tables that were made anew, and another owner, count as any change', () => {
+  const { progress, count } = progressOf()
+  progress.advance('both', { position: 5, epoch: 2 })
+  assert.equal(count.told, 1)
+  progress.setUsable('both', false)
+  progress.setUsable('both', true)
+  assert.equal(count.told, 2)
+})
+
+test('the owner tells of the tables that it wrote, and of no others', () => {
+  const { progress, count } = progressOf()
+  progress.setOwned('both', true)
+  progress.changed('both', ['entries'])
+  progress.advanceAsOwner('both', 6)
+  assert.equal(count.told, 0)
+  progress.changed('both', ['tallies'])
+  assert.equal(count.told, 1)
+  progress.advanceAsOwner('both', 7)
+  progress.observeCheckpoint('both', { position: 7, epoch: 1 })
+  assert.equal(count.told, 1)
+})
+
+test('a process that has not seen the checkpoint for a second knows of no version, until it looks', () => {
+  const { at, progress, watch } = progressOf()
+  at.nowMs += 1_000
+  assert.notEqual(watch.version(), null)
+  at.nowMs += 1
+  assert.equal(watch.version(), null)
+  // Readers that wait learn the position this way, and no change with it.
+  progress.advance('both', { position: 6, epoch: 1 })
+  assert.equal(watch.version(), null)
+  progress.observeCheckpoint('both', { position: 6, epoch: 1 })
+  assert.notEqual(watch.version(), null)
+})
+
+test('an exact watch counts each step of another owner, so that what was waited for is in what is read', () => {
+  const { progress, watch } = progressOf()
+  const exact = progress.watch('both', ['tallies'], { exact: true })
+  const [coarse, before] = [watch.version(), exact.version()!]
+  progress.advance('both', { position: 6, epoch: 1 })
+  assert.equal(watch.version(), coarse)
+  assert.ok(exact.version()! > before)
+})
+
+test('a process that stands by hears at once which tables the owner wrote, and only those that are held', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const group = { ...both, held: ['tallies'] }
+  const owner = await startEngine(t, pool, log, [group])
+  await owns(owner, 'both')
+  const beside = await startEngine(t, pool, log, [group])
+  await until(() => stateOf(beside, 'both') === 'standby')
+  // What its looks find twice a second is any table; a hint names one.
+  let named = 0
+  const { changed } = beside.progress
+  const watch = beside.progress.watch('both', ['tallies'])
+  const before = watch.version()
+  assert.notEqual(before, null)
+  t.mock.method(beside.progress, 'changed', (name: string, tables: Iterable<string> | 'any') => {
+    if (tables !== 'any' && [...tables].join() === 'tallies') named += 1
+    changed(name, tables)
+  })
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await caughtUp(owner, log)
+  await until(() => named > 0, { what: 'a hint' })
+  assert.ok(watch.version()! > before!)
+})

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { AccountId } from '../../../src/kernel/ids.ts'
+import { createLogFeed } from '../../../src/platform/projections/feed.ts'
+import { createReads, ReadsBehind } from '../../../src/platform/projections/read-your-writes.ts'
+import { createMemoryLog } from '../../support/memory-log.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+import { caughtUp, decode, owns, startEngine, stateOf } from './engine.ts'
+import { appendFacts, appendToLedger, both } from './tally.ts'
+
+const account = 'acc_reader' as AccountId
+
+test('a read waits for what the account owns, and sees it', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both' })
+  for (let round = 1; round <= 20; round += 1) {
+    await appendToLedger(log, account)
+    await reads.settled(account)
+    const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+    assert.deepEqual(rows, [{ sum: round }])
+  }
+})
+
+test('what this process appended elsewhere than in the ledger is waited for, too', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 100 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  await reads.settled(account)
+  const position = await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await reads.settled(account)
+  reads.known(account, position)
+  await assert.rejects(reads.settled(account), ReadsBehind)
+  reads.known(account, position - 1)
+  await assert.rejects(reads.settled(account), ReadsBehind)
+  engine.resume()
+  await reads.settled(account)
+})
+
+test('at the bound a read is refused with a time to come back, never answered stale', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const boundsMs: number[] = []
+  const progress: typeof engine.progress = {
+    ...engine.progress,
+    reached: (group, position, waitMs) => {
+      boundsMs.push(waitMs)
+      return engine.progress.reached(group, position, waitMs)
+    },
+  }
+  const reads = createReads({ progress, log, group: 'both', timeoutMs: 150 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  await appendToLedger(log, account)
+  const startedMs = performance.now()
+  await assert.rejects(reads.settled(account), (error: ReadsBehind) => {
+    assert.ok(error instanceof ReadsBehind)
+    assert.equal(error.retryAfterS, 1)
+    return true
+  })
+  const tookMs = performance.now() - startedMs
+  assert.ok(tookMs > 140, `it took ${tookMs} ms`)
+  assert.equal(boundsMs.length, 1)
+  assert.ok(boundsMs.every((waitMs) => waitMs <= 150))
+  engine.resume()
+  await reads.settled(account)
+})
+
+test('a position that the client brings is waited for, one that no log ever gave is not', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 100 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  const position = await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await assert.rejects(reads.settled(account, position), ReadsBehind)
+  engine.resume()
+  await reads.settled(account, position)
+  await reads.settled(account, Number.MAX_SAFE_INTEGER)
+})
+
+test('a process that does not own the group waits for the one that does', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
+  const other = await until(() => engines.find((engine) => stateOf(engine, 'both') === 'standby'))
+  const reads = createReads({ progress: other.progress, log, group: 'both', timeoutMs: 20_000 })
+  let quickestMs = Number.POSITIVE_INFINITY
+  for (let round = 1; round <= 10; round += 1) {
+    await appendToLedger(log, account)
+    const startedMs = performance.now()
+    await reads.settled(account)
+    const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+    assert.deepEqual(rows, [{ sum: round }])
+    quickestMs = Math.min(quickestMs, performance.now() - startedMs)
+  }
+  assert.ok(quickestMs < 1000, 'it is told of what the other did and does not look for it now and then')
+})
+
+test('nothing is read from tables that are being made', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  assert.equal(engine.progress.position('both'), -1)
+  await createReads({ progress: engine.progress, log, group: 'both' }).settled(account)
+  assert.notEqual(engine.progress.position('both'), -1)
+})
+
+test('a waiting read ends the gathering of events, which else writes a changing row once', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  let batches = 0
+  const feed = createLogFeed({ log, decode, onError: assert.ifError })
+  t.after(() => feed.close())
+  const engine = await startEngine(t, pool, log, [both], {
+    feed,
+    batchWindowMs: 60_000,
+    onBatch: () => {
+      batches += 1
+    },
+  })
+  const reads = createReads({ progress: engine.progress, log, group: 'both' })
+  // Else the first event may be folded while the tables are made, which is no batch.
+  await owns(engine, 'both')
+  await appendToLedger(log, account)
+  await reads.settled(account)
+  // A batch is reported after its position, which is what a read waits for.
+  await until(() => batches > 0, { what: 'the report of the first batch' })
+  const before = batches
+  for (let n = 0; n < 10; n += 1) await appendToLedger(log, account)
+  // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
+  assert.equal(batches, before)
+  // The log may deliver them in several pieces; what has not arrived when a read waits makes a batch of its own.
+  await feed.next((await log.head()) - 1, 1, AbortSignal.timeout(10_000))
+  await reads.settled(account)
+  const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+  assert.deepEqual(rows, [{ sum: 11 }])
+  await until(() => batches > before, { what: 'the report of the batch' })
+  assert.equal(batches, before + 1)
+})

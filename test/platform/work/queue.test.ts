@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type pg from 'pg'
+import { isoTime } from '../../../src/kernel/clock.ts'
+import { depthOf, listDead, retryDead } from '../../../src/platform/work/queue-operations.ts'
+import type { QueueTable } from '../../../src/platform/work/queue-table.ts'
+import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
+import { exponentialBackoff, type Outcome } from '../../../src/platform/work/standard-queue.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+import { silent } from '../projections/engine.ts'
+
+const nowMs = Date.parse('2026-11-21T12:00:00.000Z')
+const jobs: QueueTable = { name: 'jobs', table: 'work.jobs', key: ['job_id'], owner: 'site', columns: [] }
+type Job = { readonly job_id: string; readonly site: string; readonly attempts: number }
+
+const openJobs = async (t: TestContext) => {
+  const { pool } = await testDatabase(t)
+  await pool.query(`create table work.jobs (
+      job_id text primary key, site text not null,
+      status text not null default 'pending', due_at timestamptz not null, attempts integer not null default 0,
+      finished_at timestamptz, result text
+    );
+    select work.add_queue('jobs', 'work.jobs', 'site')`)
+  return pool
+}
+
+const put = async (pool: pg.Pool, site: string, count: number, from = 0, atMs = nowMs): Promise<void> => {
+  await pool.query(
+    `insert into work.jobs (job_id, site, due_at)
+     select $1::text || n, $1::text, $4::timestamptz from generate_series($2::integer, $3::integer) n`,
+    [site, from, from + count - 1, isoTime(atMs)],
+  )
+}
+
+/** A process that works the queue off; it looks only when it is told to. */
+const openProcess = (
+  t: TestContext,
+  pool: pg.Pool,
+  work: (job: Job) => Promise<Outcome>,
+  clock: { nowMs: number } = { nowMs },
+) => {
+  const workers = createWorkers({
+    pool,
+    clock: () => clock.nowMs,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  t.after(() => workers.stop())
+  return workers.start<Job>({
+    queue: jobs,
+    atOnce: { total: 8, each: 2 },
+    longestMs: 5_000,
+    schedule: exponentialBackoff(1_000, 60_000),
+    maxAttempts: 3,
+    pollMs: 3_600_000,
+    work,
+  })
+}
+
+const statuses = async (pool: pg.Pool): Promise<Readonly<Record<string, number>>> => {
+  const { rows } = await pool.query<{ status: string; count: number }>(
+    'select status, count(*)::integer from work.jobs group by 1',
+  )
+  return Object.fromEntries(rows.map(({ status, count }) => [status, count]))
+}
+
+const done = async (): Promise<Outcome> => ({ kind: 'done', result: 'done' })
+
+test('several processes share a queue: each item is worked on once, at most so many of an owner at once in all of them', async (t) => {
+  const pool = await openJobs(t)
+  for (const site of ['a', 'b', 'c', 'd', 'e']) await put(pool, site, 20)
+  const worked: string[] = []
+  const open = new Map<string, number>()
+  let most = 0
+  const work = async ({ job_id, site }: Job): Promise<Outcome> => {
+    worked.push(job_id)
+    open.set(site, (open.get(site) ?? 0) + 1)
+    most = Math.max(most, open.get(site)!)
+    await pool.query('select pg_sleep(0.002)')
+    open.set(site, open.get(site)! - 1)
+    return done()
+  }
+  const processes = [1, 2, 3].map(() => openProcess(t, pool, work))
+  await Promise.all(processes.map((process) => process.drain()))
+  await until(async () => (await statuses(pool)).done === 100, { what: 'the end of all' })
+  assert.equal(worked.length, 100)
+  assert.equal(new Set(worked).size, 100)
+  assert.equal(most, 2)
+})
+
+test('an item that comes while its owner is leased is not missed', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  const first = Promise.withResolvers<void>()
+  t.after(() => first.resolve())
+  const process = openProcess(t, pool, async ({ job_id }) => {
+    if (job_id === 'a0') await first.promise
+    return done()
+  })
+  await process.runNow()
+  await until(() => process.inFlight() === 1)
+  await put(pool, 'a', 5, 1, nowMs - 60_000)
+  first.resolve()
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { done: 6 })
+})
+
+test('what a process had taken when it died goes to another one within seconds', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 3)
+  const process = openProcess(t, pool, done)
+  // A worker whose advisory lock went with its connection; its lease has an hour to go.
+  await pool.query(
+    "update work.queue_owners set lease_worker = 2000000000, lease_until = clock_timestamp() + interval '1 hour'",
+  )
+  await process.drain()
+  await until(async () => (await statuses(pool)).done === 3, {
+    timeoutMs: 10_000,
+    what: 'the lease to be swept',
+  })
+})
+
+test('a process that loses its connection, or gets none at first, goes on as soon as it has one', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  // Nobody can join: there are no numbers for workers.
+  await pool.query('alter sequence work.queue_workers rename to away')
+  const process = openProcess(t, pool, done)
+  const first = process.runNow()
+  assert.deepEqual(await statuses(pool), { pending: 1 })
+  await pool.query('alter sequence work.away rename to queue_workers')
+  await first
+  await until(async () => (await statuses(pool)).done === 1, { what: 'the first one' })
+  await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'farebox queue worker' and datname = current_database()`)
+  await put(pool, 'a', 1, 1)
+  await until(
+    async () => {
+      await process.runNow().catch(() => undefined)
+      return (await statuses(pool)).done === 2
+    },
+    { what: 'the second one' },
+  )
+})
+
+test('a queue stops though it never got a connection', async (t) => {
+  const pool = await openJobs(t)
+  await pool.query('alter sequence work.queue_workers rename to away')
+  const process = openProcess(t, pool, done)
+  const look = process.runNow().catch(() => undefined)
+  await process.stop()
+  await look
+})
+
+test('what fails is tried again ever more seldom, then given up; an operator sees it and has it tried again', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  await put(pool, 'b', 1)
+  const clock = { nowMs }
+  let fails = true
+  let attempts = 0
+  const process = openProcess(
+    t,
+    pool,
+    async ({ site }) => {
+      if (site === 'b') return done()
+      attempts += 1
+      if (fails) throw new Error('the site is down')
+      return done()
+    },
+    clock,
+  )
+  const due = async () =>
+    (await pool.query<{ due_at: string }>("select due_at from work.jobs where site = 'a'")).rows[0]?.due_at
+  await process.drain()
+  assert.equal(await due(), isoTime(nowMs + 1_000))
+  await process.drain()
+  assert.equal(attempts, 1, 'not before its time')
+  clock.nowMs += 1_000
+  await process.drain()
+  assert.equal(await due(), isoTime(nowMs + 3_000))
+  assert.deepEqual(await depthOf(pool, jobs, clock.nowMs), {
+    queue: 'jobs',
+    waiting: 1,
+    due: 0,
+    oldestDueAt: null,
+    owners: 0,
+    dead: 0,
+  })
+  clock.nowMs += 2_000
+  assert.equal((await depthOf(pool, jobs, clock.nowMs)).oldestDueAt, isoTime(nowMs + 3_000))
+  await process.drain()
+  assert.equal(attempts, 3)
+  const given = [
+    {
+      item: 'a0',
+      owner: 'a',
+      attempts: 3,
+      finishedAt: isoTime(clock.nowMs),
+      result: 'given up: the site is down',
+    },
+  ]
+  assert.deepEqual(await listDead(pool, jobs, 10), given)
+  assert.equal((await depthOf(pool, jobs, clock.nowMs)).dead, 1)
+  assert.equal(await retryDead(pool, jobs, ['b0'], clock.nowMs), 0, 'what is done is not done again')
+  assert.equal(await retryDead(pool, jobs, ['a0'], clock.nowMs), 1)
+  fails = false
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { done: 2 })
+})
+
+test('a lease that is over frees its owner, though the process that has it lives', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  const over = Promise.withResolvers<void>()
+  t.after(() => over.resolve())
+  const hangs = openProcess(t, pool, async () => {
+    await over.promise
+    return done()
+  })
+  await hangs.runNow()
+  await until(() => hangs.inFlight() === 1)
+  await pool.query("update work.queue_owners set lease_until = clock_timestamp() - interval '1 second'")
+  const other = openProcess(t, pool, done)
+  await other.runNow()
+  await until(async () => (await statuses(pool)).done === 1, { what: 'the other process' })
+  over.resolve()
+  await hangs.drain()
+  const { rows } = await pool.query('select attempts, status from work.jobs')
+  assert.deepEqual(rows, [{ attempts: 1, status: 'done' }], 'the late one changes nothing')
+})

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import { atEnd } from '../../support/cleanup.ts'
+import { demoEnv } from '../../support/demo-env.ts'
+import { dataDirectory, farebox } from '../../support/farebox.ts'
+import { emptyDatabase } from '../../support/postgres.ts'
+
+const asked = ['demo', 'history', '--days', '20', '--customers', '8', '--seed', 'spring', '--json']
+const dayMs = 86_400_000
+
+test('a history is a demo with a past that verifies, tells the same story again, and comes before everything', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const env = demoEnv(url, await dataDirectory(t))
+  const [first, second] = await Promise.all([
+    farebox(t, asked, env),
+    farebox(t, asked, demoEnv((await emptyDatabase(t)).url, await dataDirectory(t))),
+  ])
+  assert.equal(first.code, 0, first.err)
+  assert.equal(second.code, 0, second.err)
+
+  const told = JSON.parse(first.out)
+  assert.equal(told.accounts, 3 + 8)
+  assert.ok(told.orders >= 10, `only ${told.orders} orders`)
+  const again = JSON.parse(second.out)
+  assert.deepEqual([again.accounts, again.orders, again.events], [told.accounts, told.orders, told.events])
+
+  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  atEnd(t, () => pool.end())
+  const { rows } = await pool.query<{ day: string; orders: string }>(
+    `select to_char(created_at at time zone 'UTC', 'YYYY-MM-DD') as day, count(*) as orders
+       from read.orders group by 1 order by 1`,
+  )
+  assert.ok(rows.length >= 8, 'orders of many days')
+  assert.ok(Date.parse(rows[0]!.day) < Date.now() - 15 * dayMs, `the first order is of ${rows[0]!.day}`)
+  const { rows: hours } = await pool.query('select from work.plan_hours')
+  assert.ok(hours.length > 100, 'hours of traffic')
+  const { rows: unfinished } = await pool.query('select from read.open_orders')
+  assert.equal(unfinished.length, 0)
+
+  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  assert.equal(verified.code, 0, verified.out)
+  assert.equal(JSON.parse(verified.out).result.seals.unsealed, 0)
+
+  const once = await farebox(t, asked, env)
+  assert.equal(once.code, 1, once.out)
+  assert.equal(JSON.parse(once.out).code, 'has_history')
+})
+
+test('a history is refused where payments or scrapes would be real, or its clock is not its own', async (t) => {
+  const dataDir = await dataDirectory(t)
+  const { url } = await emptyDatabase(t)
+  for (const setting of [
+    { FAREBOX_DEMO: 'off' },
+    { FAREBOX_CLOCK_OFFSET_MS: '1000' },
+    { FAREBOX_SANDBOX_URL: 'http://127.0.0.1:1' },
+  ]) {
+    const refused = await farebox(t, asked, { ...demoEnv(url, dataDir), ...setting })
+    assert.equal(refused.code, 2, `${JSON.stringify(setting)} ${refused.out} ${refused.err}`)
+    assert.match(refused.err, new RegExp(Object.keys(setting)[0]!))
+  }
+})
