@@ -13,6 +13,7 @@ COPY bin ./bin
 COPY docs ./docs
 COPY projections ./projections
 COPY src ./src
+COPY tools ./tools
 USER node
 VOLUME /data
 EXPOSE 3000

@@ -22,7 +22,7 @@ import { type Bench, type BenchContext, cpuMs, figure } from './bench.ts'
 import { withDatabase } from './database.ts'
 import { percentile } from './percentile.ts'
 
-/** As they stand in src/app/freelist/settings.ts. */
+/** As they stand in src/features/free-list/settings.ts. */
 const defaults = { sockets: 8_000, connectTimeoutMs: 2_000, timeoutMs: 8_000 }
 const usualShare = 0.25
 /** Checks of dead endpoints a second that a quarter of a core must do. */

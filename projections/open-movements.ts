@@ -18,7 +18,7 @@ const openMovementsTable: Table<OpenMovementRow> = {
 }
 
 /**
- * What `src/money/ledger/open-movements.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
+ * What `src/features/wallet/wallet-service.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
  * one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
  */
 export const openMovements: ReadModel = {

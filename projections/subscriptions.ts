@@ -94,7 +94,7 @@ const openPeriodsTable: Table<OpenPeriodRow> = {
 
 const prefix = 'subscription-'
 
-/** Addresses are paid a day before their end, see `dueAtMs` in src/market/subscriptions/decide.ts. */
+/** Addresses are paid a day before their end, see `dueAtMs` in src/domain/subscriptions/decide.ts. */
 const dueAt = (end: string, target: Target | null): string =>
   target === null ? end : new Date(Date.parse(end) - rentalLeadMs).toISOString()
 

@@ -24,7 +24,7 @@ export type CliDeps = {
   open(options: OpenOptions): Promise<{ readonly context: CliContext; close(): Promise<void> }>
 }
 
-/** A room's commands: `registerX(program, cli)`. */
+/** A feature's commands: `registerX(program, cli)`. */
 export type Register = (program: Command, cli: Cli<Config>) => void
 
 const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
@@ -42,7 +42,7 @@ const version = (): string =>
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
 
-/** What stops a start (src/app/core.ts), by the name of its error. */
+/** What stops a start (src/app/open-core.ts), by the name of its error. */
 const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',

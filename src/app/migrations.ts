@@ -36,7 +36,7 @@ const schemas: Migrations = {
 }
 
 /**
- * Text of the read tables is compared by its bytes (projections/engine/table-sql.ts). An index in the database's own order
+ * Text of the read tables is compared by its bytes (src/platform/projections/definition.ts). An index in the database's own order
  * serves no join with it, so the ids that they are joined on are compared the same way. New statistics with it, since the
  * change of a column drops them.
  */

@@ -49,7 +49,7 @@ const refusalOf = (error: unknown): CliRefusal | null => {
 
 /**
  * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
- * @param more groups of rooms above this one
+ * @param more groups than those of the projections
  */
 export const registerProjections = (
   program: Command,

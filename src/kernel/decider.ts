@@ -4,7 +4,7 @@ import type { StreamName } from './streams.ts'
 /** A stream that a command decides on. */
 export type StreamRef<State> = {
   readonly stream: StreamName
-  // biome-ignore lint/suspicious/noExplicitAny: a fold takes its own room's events only; the runner treats them as opaque
+  // biome-ignore lint/suspicious/noExplicitAny: a fold takes its own context's events only; the runner treats them as opaque
   readonly fold: Fold<State, any>
   /**
    * The stream is taken as not existing without a look at the log (an order under a fresh key). `noStream` on append

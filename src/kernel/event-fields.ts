@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /**
  * What the fields of events are declared with: a schema that carries its own description, unit and sign, so that types,
- * validation and documentation come from one place (src/platform/eventstore/fact.ts).
+ * validation and documentation come from one place (src/kernel/event.ts).
  */
 
 /** Which values a number may have. */

@@ -29,7 +29,7 @@ const createClosing = (): CloseStack => {
   }
 }
 
-/** Gives `open` a `Closing` to fill, and closes it when opening fails; what opened closes it otherwise. */
+/** Gives `open` a `CloseStack` to fill, and closes it when opening fails; what opened closes it otherwise. */
 export const closeOnFailure = async <Opened>(
   open: (closing: CloseStack) => Promise<Opened>,
 ): Promise<Opened> => {
@@ -42,7 +42,7 @@ export const closeOnFailure = async <Opened>(
   }
 }
 
-/** Gives `work` a `Closing` to fill, and closes it once the work is over, however it ends. */
+/** Gives `work` a `CloseStack` to fill, and closes it once the work is over, however it ends. */
 export const closeAfter = async <Value>(work: (closing: CloseStack) => Promise<Value>): Promise<Value> => {
   const closing = createClosing()
   try {

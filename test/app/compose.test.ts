@@ -98,9 +98,11 @@ test('the image holds every file and every package that the program imports', ()
     copied.filter((path) => ignored.includes(path)),
     [],
   )
-  for (const file of globSync('{src,projections}/**/*.ts', { cwd: root })) {
+  for (const file of globSync('{src,projections,tools}/**/*.ts', { cwd: root })) {
     const text = readFileSync(join(root, file), 'utf8')
-    for (const [, type, name = ''] of text.matchAll(/^import (type )?[^']*'([^']+)'/gm)) {
+    for (const [, type, name = ''] of text.matchAll(
+      /(?:^import (type )?[^']*|\bawait import\()'([^']+)'/gm,
+    )) {
       const where = `${file} imports ${name}`
       if (name.startsWith('.')) {
         const [folder = ''] = relative(root, join(root, dirname(file), name)).split('/')

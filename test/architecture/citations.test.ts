@@ -6,7 +6,7 @@ import { test } from 'node:test'
 const root = join(import.meta.dirname, '../..')
 const self = 'test/architecture/citations.test.ts'
 
-const sources = ['src', 'projections', 'test', 'bench']
+const sources = ['src', 'projections', 'tools', 'test', 'bench']
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )

@@ -98,9 +98,9 @@ export const regexesIn = (source: string, where: string): Found[] => {
   return found
 }
 
-/** Every regular expression in `src/` and `projections/`. */
+/** Every regular expression in `src/`, `projections/` and `tools/`. */
 export const regexesOfSources = (): Found[] =>
-  ['src', 'projections'].flatMap((folder) =>
+  ['src', 'projections', 'tools'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .flatMap((name) => regexesIn(readFileSync(join(root, folder, name), 'utf8'), `${folder}/${name}`)),

@@ -27,7 +27,7 @@ test('files that commands write under the names of the docs and of --help are ig
   const sources = [
     'README.md',
     ...globSync('docs/**/*.md', { cwd: root }),
-    ...globSync('src/**/*cli*.ts', { cwd: root }),
+    ...globSync('src/**/*{cli,command}*.ts', { cwd: root }),
   ]
   const names = sources
     .flatMap((file) => readFileSync(join(root, file), 'utf8').split('\n'))

@@ -94,7 +94,7 @@ const exampleOf: Readonly<Record<string, string>> = {
   uuid: `md5(n::text)::uuid`,
 }
 
-/** Fills the tables of a room's state and of the read models with rows that mean nothing, so that there is much to plan for. */
+/** Fills the tables of a module's state and of the read models with rows that mean nothing, so that there is much to plan for. */
 export const fillTables = async (client: pg.Client, rows: number): Promise<void> => {
   const { rows: tables } = await client.query<{ name: string; columns: [string, string][] }>(
     `select format('%I.%I', c.table_schema, c.table_name) as name,

@@ -12,7 +12,7 @@ type Facts = {
 
 /**
  * The log in Postgres holds no event where no reader by position would see it (it would still be read by its stream),
- * and its head is its last event. Whether the triggers that refuse changes stand: guard-check.ts.
+ * and its head is its last event. Whether the triggers that refuse changes stand is looked at apart, below.
  */
 export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promise<void> => {
   // One statement sees one state of the log.

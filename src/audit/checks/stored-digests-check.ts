@@ -189,7 +189,7 @@ const coveredBy = ({ stream, data }: StoredEvent): number | null => {
  *
  * From an event that does not fit on, events wait until two neighbours fit two neighbouring places: there the log is again
  * as it was digested. The events that waited are strangers to where they stand, and the places passed over miss theirs;
- * `disturbances.ts` tells from both what happened. The check then goes on from the kept digest, so that one change is one
+ * `TamperDiff` tells from both what happened. The check then goes on from the kept digest, so that one change is one
  * finding.
  */
 export const createStoredDigestCheck = async (options: {

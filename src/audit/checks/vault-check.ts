@@ -108,7 +108,7 @@ const pageRows = 5_000
 
 /**
  * Holds the resellers' own ids of customers against the ids that events have: these are made of them by a secret, so that
- * a changed one no longer comes to the id of its row (src/market/customers/identity.ts).
+ * a changed one no longer comes to the id of its row (src/features/accounts/customer-service.ts).
  */
 export const checkCustomers = async (
   client: pg.ClientBase,

@@ -11,7 +11,7 @@ type Named = CommitmentSubject & { readonly digest: string | null }
 
 type CommitmentRow = { position: number; what: string; id: string; owner: string; digest: string | null }
 
-/** What `verify/vault-check.ts` holds against the vault. */
+/** What `checks/vault-check.ts` holds against the vault. */
 export const commitmentsTable: Table<CommitmentRow> = {
   name: 'audit_commitments',
   columns: {

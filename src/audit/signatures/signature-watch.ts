@@ -183,7 +183,7 @@ const maxWaitMs = 60_000
 const retryMs = 1_000
 
 /**
- * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (breaches.ts), so
+ * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (violations.ts), so
  * that its account is stopped and no seal covers it. Of several processes one does it at a time.
  */
 export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch => {

@@ -32,7 +32,7 @@ export type ManualRefusal =
   /** The reference moved this amount before; nothing moved now. */
   | { readonly code: 'already_applied'; readonly amountMicros: number }
   | InsufficientBalance
-  /** It would leave more than can be counted exactly, in the wallet, as credit or as debt (src/terms/money.ts). */
+  /** It would leave more than can be counted exactly, in the wallet, as credit or as debt (src/kernel/money.ts). */
   | { readonly code: 'invalid_amount' }
   /** Recorded more than seven days of the wallet's time ago and never confirmed: whether it moved must be looked up. */
   | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }

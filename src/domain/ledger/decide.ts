@@ -79,7 +79,7 @@ export const refuseIfApplied = (state: LedgerState, key: string): Refused<Alread
 /**
  * A deposit, an operator's credit or a refund lands once. What the account owes is paid from it first.
  * A credit older than seven days is not remembered here: streams of their own guard deposits and manual credits, and
- * refunds that are finished so late are looked up (src/market/orders/refund-evidence.ts).
+ * refunds that are finished so late are looked up (src/features/orders/refund-order.ts).
  */
 export const decideCredit = (
   state: LedgerState,

@@ -91,7 +91,7 @@ const batchCause: CauseOf<ScrapeBatchFinished> = ({
 /**
  * Which fact of the log tells whom of what (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
  * payload. A map from type to function, so that the thousands of facts a second that concern nobody cost one look-up
- * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `low-plans.ts`. `ping` is
+ * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `projections/low-traffic.ts`. `ping` is
  * enqueued by its request.
  */
 export const webhookTriggers: ReadonlyMap<string, (event: RecordedEvent) => WebhookTrigger | null> = new Map(

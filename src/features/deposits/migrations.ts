@@ -28,7 +28,7 @@ export const migrations: Migrations = {
       next_at timestamptz not null
     );
   `,
-  // Rounds that an earlier version left are taken up again by looks.ts, where the deposit is watched still or not closed.
+  // Rounds that an earlier version left are taken up again by poll-schedule.ts, where the deposit is watched still or not closed.
   '0812_looks_end': `
     alter table work.deposit_looks add column ended_at timestamptz;
     update work.deposit_looks set ended_at = '-infinity';

@@ -10,7 +10,7 @@ const batch = 5_000
 
 /**
  * Puts candidates on record, due at once. What is known already stays as it is. Whether they may be dialled is to be
- * asked before (candidate.ts).
+ * asked before.
  * @returns how many are new
  */
 export const addCandidates = async (

@@ -4,7 +4,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
  * Every address that ever was a candidate, and what checks of it found. Rows are added and changed, never deleted: what
  * answered once and what never did stays on record and is checked again for ever.
  *
- * `hours` and `latencies` are the counters of uptime.ts and latency.ts. A fifth of a page stays free for new versions of its
+ * `hours` and `latencies` are the counters of endpoint-status.ts. A fifth of a page stays free for new versions of its
  * rows. Those that answered are few and due every few minutes: they have an index of their own, so that no mass of dead
  * ones stands before them.
  */

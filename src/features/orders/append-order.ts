@@ -54,7 +54,7 @@ export type OrderRequest = {
   readonly companion?: CompanionAppend<any>
   /** Makes the relation to the customer: called before an invoice is opened for one who may be new. */
   readonly relate?: () => Promise<void>
-  /** What a retry under the same key must ask for again (src/market/orders/fingerprint.ts). */
+  /** What a retry under the same key must ask for again (src/kernel/digest.ts). */
   readonly fingerprint: string
   /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */
   prepare(orderId: OrderId): Promise<Omit<OrderDraft, 'fingerprint'>>

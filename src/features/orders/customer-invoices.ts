@@ -34,7 +34,7 @@ export type AwaitedOrderStatus = {
   readonly invoice: AwaitedInvoice | null
 }
 
-/** The pay pages of orders: what `src/market/orders/service.ts` needs of deposits. */
+/** The pay pages of orders: what `src/features/orders/place-order.ts` needs of deposits. */
 export type CustomerInvoices = {
   /** Whether a gateway is live that takes this rail: the service's own, or (a customer's order) the reseller's. */
   takes(rail: Rail, reseller: AccountId | null): Promise<boolean>

@@ -142,7 +142,7 @@ export type LiveGateway = {
 export type Gateways = {
   /** The live gateway of this owner for the rail (null: the service's), or null. */
   forRail(owner: AccountId | null, rail: Rail): Promise<LiveGateway | null>
-  /** The rails that have a live gateway of this owner, in the order of src/terms/methods.ts. */
+  /** The rails that have a live gateway of this owner, in the order of src/domain/shared/order-terms.ts. */
   liveRails(owner: AccountId | null): Promise<readonly Rail[]>
   /** A gateway that an invoice was made on or a callback came for, also when it is no more the rail's live one. */
   byId(gatewayId: string): Promise<LiveGateway | null>

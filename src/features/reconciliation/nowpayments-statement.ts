@@ -37,7 +37,7 @@ const statuses = [
   'expired',
 ]
 
-/** What arrived of the price, as src/money/payments/nowpayments.ts credits it. */
+/** What arrived of the price, as src/features/payments/nowpayments.ts credits it. */
 const paidMicros = (cells: Cells): bigint => {
   if (cells.text('actually_paid') === '') return 0n
   try {

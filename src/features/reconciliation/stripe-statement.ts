@@ -16,7 +16,7 @@ const kinds: Readonly<Record<string, LineKind>> = {
 
 const deposit = 'payment_metadata[deposit_id]'
 
-/** A dispute moves a wallet under its own id, and again when it is won (src/money/deposits/disputes.ts). */
+/** A dispute moves a wallet under its own id, and again when it is won (src/features/deposits/disputes.ts). */
 const keyOf = (kind: LineKind, cells: Cells): string | null => {
   switch (kind) {
     case 'payment':

@@ -7,7 +7,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type DueEvent, enqueue, staleSql } from './enqueue-deliveries.ts'
 import { readEnqueueProgress, saveAnnouncementProgress } from './enqueue-state.ts'
 
-/** Who belongs to an audience, asked of `read.webhook_subscriptions` (src/outbound/notices/notice.ts says it of a caller). */
+/** Who belongs to an audience, asked of `read.webhook_subscriptions` (src/domain/notices/events.ts says it of a caller). */
 const members: Readonly<Record<Audience, string>> = {
   ALL: 'true',
   CUSTOMERS: 'not e.reseller',

@@ -90,7 +90,8 @@ const stateOf = (stored: readonly StoredEvent[]): DeliveryState =>
 /**
  * Sends now what an endpoint did not get since an instant: finished deliveries that failed or were canceled are queued
  * once more, those that wait are due at once. All are due at the same instant, and what waits is touched once the others
- * can be sent, so they leave in the order of their events (worker/delivery-queue.ts). Called twice it doubles nothing: what was queued again is on its way, by the word of its stream.
+ * can be sent, so they leave in the order of their events (delivery-queue.ts). Called twice it doubles nothing: what was queued again
+ * is on its way, by the word of its stream.
  */
 export const createRedeliverSince = (deps: {
   readonly pool: pg.Pool

@@ -10,7 +10,7 @@ import type { StoreSettings } from '../outgoing/open-object-store.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { CliOutput } from './output.ts'
 
-/** The settings that commands of rooms ask for. */
+/** The settings that commands of features ask for. */
 export type CliSettings = KeySettings & {
   /** Null: the embedded Postgres. */
   readonly databaseUrl: string | null
@@ -54,7 +54,7 @@ export type OpenOptions = {
 }
 
 /**
- * How rooms add commands. A room exports `registerX(program, cli)` from `<room>/cli.ts`; `src/app/program.ts` calls it.
+ * How features add commands. A feature exports `registerX(program, cli)` from a `*-commands.ts`; `src/app/commands.ts` lists it.
  *
  * @example
  * ```ts

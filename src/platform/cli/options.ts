@@ -55,7 +55,7 @@ export const expiryOf = (
   return expiresAt ?? (expiresInDays === undefined ? null : clock() + expiresInDays * dayMs)
 }
 
-/** The command that several rooms put theirs under, such as `ledger`: made by the first of them. */
+/** The command that several features put theirs under, such as `ledger`: made by the first of them. */
 export const groupCommand = (program: Command, name: string, description: string): Command =>
   program.commands.find((command) => command.name() === name) ??
   program.command(name).description(description)

@@ -19,7 +19,7 @@ export type Caller = {
   readonly email: string
 }
 
-/** Looks keys up; `src/market/accounts/directory.ts` implements it. Revocation and blocking show within a second. */
+/** Looks keys up; `src/features/accounts/authenticate.ts` implements it. Revocation and blocking show within a second. */
 export type Directory = {
   /**
    * The caller that the key belongs to; null for a key that is unknown, revoked or expired, or that does not work from this
@@ -31,7 +31,7 @@ export type Directory = {
 /** The finance token behind a request for the books: it belongs to no account and opens nothing else. */
 export type FinanceCaller = { readonly tokenId: string }
 
-/** Looks finance tokens up; `src/books/finance/find-reader.ts` implements it. */
+/** Looks finance tokens up; `src/features/finance/token-service.ts` implements it. */
 export type FinanceDirectory = {
   /** The reader that the token belongs to, or null for an unknown, revoked or expired one. It may be any text. */
   byToken(token: string): Promise<FinanceCaller | null>

@@ -33,7 +33,7 @@ export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promi
   }
 }
 
-/** What rooms register their own measurements with; each gauge is read when it is scraped. */
+/** What modules register their own measurements with; each gauge is read when it is scraped. */
 export type GaugeReading = {
   /** In snake case with its unit, e.g. `farebox_projection_lag_positions`. */
   readonly name: string

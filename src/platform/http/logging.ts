@@ -91,7 +91,7 @@ const secretNames: ReadonlySet<string> = new Set([
   'email',
 ])
 
-/** Deeper objects are not looked into: rooms log ids and figures, not trees. */
+/** Deeper objects are not looked into: modules log ids and figures, not trees. */
 const redactDepth = 3
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>

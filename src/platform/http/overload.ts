@@ -136,7 +136,7 @@ export const createEventLoopDelayMeter =
 
 /**
  * The requests in work. A request has a place while the service works for it: from its headers until it is answered, save
- * while its body is on its way (`src/platform/http/arriving.ts`), and not until its client has read the answer. Clients that never
+ * while its body is on its way (`createPendingBodies`), and not until its client has read the answer. Clients that never
  * send or never read could take every place. A request that its client gave up gives its place back at once or, when a
  * handler is at work for it, when that is done.
  */

@@ -86,7 +86,7 @@ export const grantService = (client: pg.ClientBase, role: string): Promise<void>
   })
 
 /**
- * The durable tables of one room: SQL texts by name (`0001_log`). Names are unique over all rooms and say the order.
+ * The durable tables of one module: SQL texts by name (`0001_log`). Names are unique over all modules and say the order.
  * A text is never edited once it landed: what changes is a new migration.
  */
 export type Migrations = Readonly<Record<string, string>>

@@ -96,7 +96,7 @@ export type Asset = { readonly mediaType: 'text/css' | 'text/javascript'; readon
 export type Assets = {
   /** The path of the style, e.g. `/console/assets/console-0f3a….css`. */
   readonly style: string
-  /** The path of an island of `src/console/islands/`. */
+  /** The path of an island of `src/platform/ui/islands/`. */
   readonly island: (name: Island) => string
   /** By the last part of its path; null when there is none, or it is of another version. */
   find(file: string): Asset | null

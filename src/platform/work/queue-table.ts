@@ -1,4 +1,4 @@
-/** Told of what the queues of a process do; `src/app/work-metrics.ts` counts it. */
+/** Told of what the queues of a process do; `src/app/metrics.ts` counts it. */
 export type WorkMetrics = {
   /** A queue is worked off here; `inFlight` is how many of its items run. */
   running(queue: string, inFlight: () => number): void

@@ -29,7 +29,7 @@ const holdEveryKind = (given: readonly Owner[]): boolean => {
   const events = given.flatMap(({ steps }) => play(steps).flatMap((played) => played.events))
   const kinds = new Set(events.map(({ type }) => type))
   const short = new Set(events.filter(isShortChargeback).map(({ type }) => type))
-  return kinds.size === declaredKinds('src/money/ledger/{events,customer-events}.ts').size && short.size === 2
+  return kinds.size === declaredKinds('src/domain/ledger/events.ts').size && short.size === 2
 }
 
 /** Books large enough that every kind of event, every book and rounding of every sort is in them. */

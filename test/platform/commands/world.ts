@@ -7,7 +7,7 @@ import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 
-// What other rooms need to run their commands in tests.
+// What tests of other modules need to run their commands in tests.
 export { codec, runnerOver } from './purse.ts'
 
 type AppendAll = EventLog['appendAll']

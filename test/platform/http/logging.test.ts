@@ -47,7 +47,7 @@ describe('The log', () => {
     assert.ok(!lines.join('').includes('@example.com'))
   })
 
-  test('redacts secrets that a room hands it by mistake', () => {
+  test('redacts secrets that a module hands it by mistake', () => {
     const { lines, logger } = recorded()
     logger.info(
       {

@@ -12,7 +12,7 @@ export const assertOwnStreams = (items: readonly AppendItem[]): void => {
   for (const { appends } of items)
     for (const { stream } of appends)
       if (!isOwnStream(stream))
-        throw new Error(`stream ${stream} has none of the prefixes of src/terms/streams.ts`)
+        throw new Error(`stream ${stream} has none of the prefixes of src/kernel/streams.ts`)
 }
 
 const encoder = new TextEncoder()

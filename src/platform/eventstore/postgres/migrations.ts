@@ -253,7 +253,7 @@ export const migrations: Migrations = {
     $$;
   `,
   // A commit that notifies takes a lock of the whole server. The process that appends announces after its commit now
-  // (announcer.ts); one of an older version is noticed by the polls of the others.
+  // (wake-up.ts); one of an older version is noticed by the polls of the others.
   '4601_announce_after_the_commit': `
     do $$
     declare
@@ -271,7 +271,7 @@ export const migrations: Migrations = {
     $$;
   `,
   // A role that serves and owns nothing here appends through these as their owner, so that it needs no right to change
-  // the head or to set the sequence (src/platform/postgres/service-role.ts). What they name without a schema is found in
+  // the head or to set the sequence (src/platform/postgres/migrate.ts). What they name without a schema is found in
   // Postgres's own, whatever the caller would find. A batch below zero would take the head back.
   '4602_append_as_the_owner': `
     create or replace function log.open_batch(

@@ -14,7 +14,7 @@ export type Announcer = {
  * server, every database of it, and inside the batch it would hold that lock while the batch is flushed
  * (docs/decisions/0046-doors-to-many-logs.md). This one waits for no flush.
  *
- * It is a hint and may be lost: whoever waits for events polls the head as well (waker.ts). Only the newest position is
+ * It is a hint and may be lost: whoever waits for events polls the head as well. Only the newest position is
  * told while one is on its way.
  */
 export const createAnnouncer = (
