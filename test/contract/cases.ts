@@ -3,17 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/features/catalog/import-catalog.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
+import type { Case } from './case.ts'
 import { goodRequests, nobodyListens, ofScrapers, type Request } from './requests.ts'
 import { finishedBatch, scrapeCases } from './scrape-cases.ts'
 import { done, operator, type Stage, untilExits } from './stage.ts'
-
-/** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
-export type Case = {
-  readonly operation: string
-  readonly answer: string
-  readonly how: string
-  readonly send: () => Promise<Called>
-}
 
 type Body = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,5 @@
 import type { Called, CallOptions, HttpClient } from '../support/http.ts'
-import type { Case } from './cases.ts'
+import type { Case } from './case.ts'
 import type { Request } from './requests.ts'
 
 /** For every operation of the free tools a request that succeeds; none sends a key. */

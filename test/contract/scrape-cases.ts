@@ -1,6 +1,6 @@
 import type { HttpClient } from '../support/http.ts'
 import { until } from '../support/until.ts'
-import type { Case } from './cases.ts'
+import type { Case } from './case.ts'
 import { done, type Stage } from './stage.ts'
 
 const path = '/v1/scrape/reddit/subreddit'

@@ -1,5 +1,5 @@
 import type { HttpClient } from '../support/http.ts'
-import type { Case } from './cases.ts'
+import type { Case } from './case.ts'
 
 /** Of the list of scrapers, which needs no key. */
 const paths = { listScrapers: '/v1/scrape', listPlatformScrapers: '/v1/scrape/reddit' } as const

@@ -10,10 +10,8 @@ import { decideRefund } from '../../src/domain/orders/refunds.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountStream, ledgerStream } from '../../src/kernel/streams.ts'
-import type { createHistory } from './history.ts'
+import type { History } from './history.ts'
 import { priced } from './priced.ts'
-
-export type History = ReturnType<typeof createHistory>
 
 /** What happens again and again in a golden history. `limit` leaves the first appends only, as a crash would. */
 export const createActs = (history: History) => {

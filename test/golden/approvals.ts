@@ -14,7 +14,7 @@ import {
   ledgerStream,
   proposalStream,
 } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 const alice: Actor = { kind: 'operator', name: 'alice' }
 const bob = {

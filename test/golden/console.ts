@@ -3,7 +3,7 @@ import { personFold } from '../../src/domain/staff/fold.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { consoleStream } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 /** What people do in the console: a customer that signs in, and staff that looks at the customer's pages. */
 export const makeConsole = ({ fact, state, now }: History, accountId: AccountId): void => {

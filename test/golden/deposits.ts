@@ -16,7 +16,7 @@ import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/kernel/streams.ts'
 import { planOrder } from '../support/world.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 import { priced } from './priced.ts'
 
 const hourMs = 3_600_000

@@ -63,3 +63,5 @@ export const createHistory = (startMs: number) => {
     },
   }
 }
+
+export type History = ReturnType<typeof createHistory>

@@ -25,7 +25,7 @@ import {
   signingStream,
   violationStream,
 } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */
 export const makeOperations = ({ written, write, fact, state, now, wait }: History): void => {

@@ -6,7 +6,7 @@ import { termsFold } from '../../src/domain/resellers/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { accountStream, catalogStream, termsStream } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 /** The discount and markup of a reseller, null for who is none; no order of the history is of a retail price. */
 const termsOf = ({ state, written }: History, id: AccountId): ResellerTerms | null => {

@@ -10,8 +10,9 @@ import { isoTime } from '../../src/kernel/clock.ts'
 import type { AccountId, CustomerId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountStream, catalogStream, ledgerStream, termsStream } from '../../src/kernel/streams.ts'
 import { forCustomer, planOrder } from '../support/world.ts'
-import type { Acts, History } from './acts.ts'
+import type { Acts } from './acts.ts'
 import { openDeposit, report } from './deposits.ts'
+import type { History } from './history.ts'
 import { priced } from './priced.ts'
 
 const shop = 'acc_golden_shop' as AccountId

@@ -14,7 +14,7 @@ import {
   scraperPricesStream,
   scrapeStream,
 } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 /** A scrape that is billed, and one that fails and then finds nothing. */
 export const makeScrapes = ({ fact, write, state, now }: History, accountId: AccountId): void => {

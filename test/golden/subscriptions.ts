@@ -12,7 +12,8 @@ import { orderIdOfPeriod, type Subscription, subscriptionFold } from '../../src/
 import { type AccountId, type KeyId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
 import { orderStream, planStream, subscriptionStream } from '../../src/kernel/streams.ts'
 import { planOrder } from '../support/world.ts'
-import type { Acts, History } from './acts.ts'
+import type { Acts } from './acts.ts'
+import type { History } from './history.ts'
 
 /** One subscription that is renewed and expires, one that is canceled at its period's end, and a plan that runs low. */
 export const makeSubscriptions = (history: History, { place }: Acts, accountId: AccountId): void => {

@@ -12,7 +12,7 @@ import type { DeliveryOutcome } from '../../src/domain/webhooks/events.ts'
 import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/domain/webhooks/fold.ts'
 import { type AccountId, deriveId } from '../../src/kernel/ids.ts'
 import { deliveryStream, webhooksStream } from '../../src/kernel/streams.ts'
-import type { History } from './acts.ts'
+import type { History } from './history.ts'
 
 const commitment = 'c0ffee00'.repeat(8)
 
