@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
 import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
@@ -10,6 +8,7 @@ import { ApiError } from '../platform/http/errors.ts'
 import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
 import { type Config, readConfig, SettingsRefused } from './config.ts'
 import { registerSettings, unknownSettings } from './settings-command.ts'
+import { version } from './version.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */
 export type CliDeps = {
@@ -35,9 +34,6 @@ Every command reads the same settings as the server and is safe beside a running
 With --json, standard output carries nothing but the JSON (run it as "npx farebox" or "npm run -s farebox --").
 From outside the directory of Farebox run its bin/farebox: npx would fetch a package of that name from the registry.
 Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
-
-const version = (): string =>
-  JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
 
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
@@ -171,7 +167,7 @@ export const runCli = async (
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
-  program.version(version())
+  program.version(version)
   for (const register of rooms) register(program, cli)
   registerSettings(program, deps)
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')

@@ -39,6 +39,7 @@ export const openCliContext = async (
   })
   const context: CliContext = {
     ...core,
+    config,
     actor: { kind: 'operator', name: operatorName() },
     correlationId: newId('run'),
   }

@@ -214,11 +214,11 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   })
   closing.add(() => runner.close())
   return {
-    config,
     keys,
     postgresUrl: postgres.url,
     pool,
     log,
+    isLogInPostgres: config.eventStoreUrl === null,
     logWait,
     appends,
     codec,

@@ -2,15 +2,16 @@ import { Registry } from 'prom-client'
 import { acceptedOf } from '../domain/scrapers/check-input.ts'
 import { rowName, type ScraperRow } from '../domain/scrapers/scraper.ts'
 import { platforms, scraperOf, scrapers } from '../domain/scrapers/scraper-table.ts'
+import { openProviders, type Providers } from '../features/scrapers/open-providers.ts'
 import { isScrapeFailure } from '../features/scrapers/provider-port.ts'
 import { inputOf } from '../features/scrapers/scrape.ts'
 import { scraperView } from '../features/scrapers/scraper-schemas.ts'
 import { closeAfter } from '../kernel/resource-scope.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
+import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
-import { sandboxPort } from './open-payments.ts'
-import { openProviders } from './open-providers.ts'
+import { sandboxPort } from './open-sandbox.ts'
 
 const rowNamed = (name: string): ScraperRow => {
   const [platform = '', operation = ''] = name.split('/')
@@ -27,22 +28,22 @@ const rowNamed = (name: string): ScraperRow => {
 const sandboxUrlOf = (config: Config): string | null => {
   const { sandbox } = config.payments
   if (sandbox === null) return null
-  return sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`
+  return `${sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`}${scrapersPath}`
 }
 
 /** Works with the providers that a server with these settings has. */
 const withProviders = <Value>(
   config: Config,
   context: CliContext,
-  work: (opened: ReturnType<typeof openProviders>) => Promise<Value>,
+  work: (opened: Providers) => Promise<Value>,
 ): Promise<Value> =>
   closeAfter((closing) =>
     work(
-      openProviders({ ...context, config }, closing, {
-        sandboxUrl: sandboxUrlOf(config),
-        monotonicMs: () => performance.now(),
-        registry: new Registry(),
-      }),
+      openProviders(
+        { ...context, monotonicMs: () => performance.now(), registry: new Registry() },
+        closing,
+        { settings: config.scrapers, sandboxUrl: sandboxUrlOf(config) },
+      ),
     ),
   )
 

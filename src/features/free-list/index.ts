@@ -1,4 +1,10 @@
-export { type CandidateRefusal, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
+export {
+  type CandidateRefusal,
+  type CandidateRules,
+  candidateRefusal,
+  isSandboxAddress,
+} from './endpoint-candidates.ts'
+export { readAddress } from './endpoint-reads.ts'
 export {
   anonymityText,
   attributionLine,
@@ -11,4 +17,5 @@ export { type AnnouncedNetwork, emptyIpFacts, type IpData, type IpFacts } from '
 export { attribution } from './ip-tables.ts'
 export { defaultLimit, entryExample, filterFields, ListEntry, maxLimit } from './list-entry.ts'
 export type { LiveList, Snapshot } from './live-list.ts'
+export type { OneOffChecks } from './open-checking.ts'
 export { type Check, type CheckResult, CheckUnavailable } from './probe-port.ts'

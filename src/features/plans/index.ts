@@ -1,4 +1,4 @@
-export { createMeter } from './meter-traffic.ts'
+export { createMeter, type Meter } from './meter-traffic.ts'
 export { backToPlan, createPlanFinder, type PlanFinder, planCall, planPath } from './plan-pages.ts'
 export {
   connectionOf,

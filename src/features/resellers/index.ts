@@ -1,2 +1,9 @@
+export {
+  createResellerCredentials,
+  createResellerGateways,
+  type ResellerCredentials,
+  readTerms,
+} from './gateway-credentials.ts'
 export { invoiceRefusal, providerForms } from './gateway-form.ts'
-export type { LivePrices } from './live-prices.ts'
+export { createLivePrices, type LivePrices } from './live-prices.ts'
+export { messageQueue } from './message-queue.ts'

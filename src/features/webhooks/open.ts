@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Registry } from 'prom-client'
 import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
-import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import type { Core, Projecting } from '../../platform/feature/core.ts'
+import type { Projecting, ServerCore } from '../../platform/feature/core.ts'
 import { createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
@@ -25,7 +23,7 @@ const waitMs = 500
  * filled from an older place shows as pending what was sent long ago. False when stopped before.
  */
 const filled = async (
-  { log, logger }: Core,
+  { log, logger }: ServerCore,
   { progress }: Pick<Projecting, 'progress'>,
   stopping: AbortSignal,
 ): Promise<boolean> => {
@@ -46,16 +44,13 @@ const filled = async (
 }
 
 type Parts = {
-  readonly projecting: Projecting
   readonly rules: TargetRules
-  readonly monotonicMs: MonotonicClock
-  readonly registry: Registry
   readonly workers: Workers
 }
 
 /** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
-const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'> => {
-  const { pool, log, clock, logger, runner } = core
+const start = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
+  const { pool, log, clock, logger, runner, projecting, monotonicMs } = core
   const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const webhooks = createWebhooks({ runner, values })
   const sender = createSender({ resolve: createResolve(), rules: parts.rules })
@@ -66,10 +61,10 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
     values,
     sender,
     clock,
-    monotonicMs: parts.monotonicMs,
+    monotonicMs,
     random: Math.random,
     logger,
-    onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
+    onAttempt: createWebhookMetrics(core.registry, core).onAttempt,
     onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
       webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
         actor: { kind: 'system', name: 'webhooks' },
@@ -106,9 +101,9 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
 }
 
 /** Webhooks of one process, once they may be sent. */
-export const startWebhooks = (core: Core, parts: Parts): Pick<Poller, 'stop'> => {
+export const startWebhooks = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
   const stopping = new AbortController()
-  const started = filled(core, parts.projecting, stopping.signal).then((ready) =>
+  const started = filled(core, core.projecting, stopping.signal).then((ready) =>
     ready ? start(core, parts) : null,
   )
   return {

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { ClockGuard } from '../../app/clock-guard.ts'
-import type { Config } from '../../app/config.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import type { Registry } from 'prom-client'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { CrashHooks } from '../../kernel/crash-points.ts'
+import type { CloseStack } from '../../kernel/resource-scope.ts'
 import type { BackgroundScheduler } from '../commands/background-scheduler.ts'
 import type { CommandRunner } from '../commands/command.ts'
 import type { RunnerHealth, RunnerWarmup } from '../commands/command-runner.ts'
@@ -12,16 +13,18 @@ import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { LogFeed } from '../projections/feed.ts'
 import type { ProjectionRunner } from '../projections/projection-runner.ts'
+import type { Reads } from '../projections/read-your-writes.ts'
 import type { Keys } from '../vault/keys.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
-  readonly config: Config
   readonly keys: Keys
   /** Where Postgres answers, with the password. */
   readonly postgresUrl: string
   readonly pool: pg.Pool
   readonly log: EventLog
+  /** False: the log is in an EventStoreDB. */
+  readonly isLogInPostgres: boolean
   /** Waits for the log on behalf of a start; a command is a start to its end. Null where the log is in Postgres. */
   readonly logWait: LogWait | null
   /** Whether the log takes what is appended. */
@@ -33,7 +36,12 @@ export type Core = {
   /** When the commands of this process leave it time for other work. */
   readonly backgroundScheduler: BackgroundScheduler
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
-  readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
+  readonly clockGuard: {
+    /** Why this process may decide nothing now; null: nothing is wrong. */
+    problem(): string | null
+    /** Compares the clocks and reads the closed months now. */
+    check(): Promise<void>
+  }
   readonly logger: Logger
   /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
   readonly failed: Promise<Error>
@@ -61,4 +69,18 @@ export const waitForReadTables = async (
 ): Promise<boolean> => {
   while (!stopping.aborted) if (await progress.reached(group, 0, followIntervalMs)) return true
   return false
+}
+
+/** What features are opened with in a server: the core, the read models, and what a server measures. */
+export type ServerCore = Core & {
+  readonly projecting: Projecting
+  /** Waits for the read models that customers read from. */
+  readonly reads: Reads
+  /** Waits for the read models that finance and resellers read from. */
+  readonly bookReads: Reads
+  readonly monotonicMs: MonotonicClock
+  readonly registry: Registry
+  readonly hooks: CrashHooks
+  /** Closed with the server, last first. */
+  readonly closing: CloseStack
 }

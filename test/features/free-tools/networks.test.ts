@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { withSandboxLocations } from '../../../src/app/free-tools.ts'
+import { withSandboxLocations } from '../../../src/sandbox/free-list/sandbox-locations.ts'
 import { socketAddressText } from '../../../src/domain/free-list/endpoint.ts'
 import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import { readEndpoints, readLiveMarks } from '../../../src/features/free-list/endpoint-reads.ts'

@@ -1,0 +1,72 @@
+import type { CloseStack } from '../kernel/resource-scope.ts'
+import type { Core } from '../platform/feature/core.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
+import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/feeds.ts'
+import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
+import { type Sandbox, startSandbox } from '../sandbox/sandbox-server.ts'
+import { postgresRecords } from '../sandbox/sandbox-store.ts'
+import type { Config } from './config.ts'
+
+/** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
+export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
+  const { sandbox } = config.payments
+  if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
+  return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
+}
+
+const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => {
+  const { pool, clock, logger } = core
+  const say = (what: string): void => logger.debug(`sandbox: ${what}`)
+  const records = postgresRecords(pool)
+  const exits = await startSandboxExits({ records, allowLoopback: config.gatewayAllowLoopback })
+  const freeProxies = await openSandboxProxies({ records, clock, logger })
+  const start = (port: number) => startSandbox({ records, clock, port, say, exits, freeProxies })
+  const port = sandboxPort(config)
+  try {
+    return await start(port)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    if (config.payments.sandbox?.port !== null) {
+      await exits.close()
+      await freeProxies.close()
+      throw new StartRefused(
+        `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
+        { cause: error },
+      )
+    }
+    const sandbox = await start(0)
+    logger.warn(
+      { port, sandboxUrl: sandbox.baseUrl },
+      'the port after PORT, where the sandbox would answer, is taken: it answers on a free one',
+    )
+    return sandbox
+  }
+}
+
+/** Where stand-ins for third parties answer. */
+export type SandboxPlace = {
+  /** Null where none run. */
+  readonly url: string | null
+  /** Where the mail server of stand-ins in this process takes letters; null where none run here. */
+  readonly smtpUrl: string | null
+}
+
+/**
+ * Starts the stand-ins where they are wanted: without any real credential, in a process that serves.
+ */
+export const openSandbox = async (
+  core: Core,
+  closing: CloseStack,
+  { config, serves }: { readonly config: Config; readonly serves: boolean },
+): Promise<SandboxPlace> => {
+  const { pool, logger } = core
+  const { sandbox } = config.payments
+  const own = sandbox && sandbox.url === null && serves ? await startOwnSandbox(core, config) : null
+  if (own) closing.add(own.close)
+  if (sandbox === null && serves) await deleteSandboxExits(pool)
+  if (own === null && serves) await deleteSandboxFeeds(pool)
+  const url = own?.baseUrl ?? sandbox?.url ?? null
+  if (url !== null)
+    logger.warn({ sandboxUrl: url }, 'payments go to the sandbox: no real money is taken by this process')
+  return { url, smtpUrl: own?.smtpUrl ?? null }
+}

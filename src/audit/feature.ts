@@ -1,0 +1,142 @@
+import { Gauge, type Registry } from 'prom-client'
+import type { Clock } from '../kernel/clock.ts'
+import type { CloseStack } from '../kernel/resource-scope.ts'
+import type { Core, ServerCore } from '../platform/feature/core.ts'
+import type { Feature } from '../platform/feature/feature.ts'
+import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
+import type { Probe } from '../platform/http/health.ts'
+import { openStore, type StoreSettings } from '../platform/outgoing/open-object-store.ts'
+import {
+  type Delivery,
+  type DeliveryLag,
+  lagText,
+  readDeliveryLag,
+  startDelivery,
+} from './external-seals/deliver-seals.ts'
+import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
+import { invariantGroup } from './invariants/invariants.ts'
+import { auditRoutes } from './routes.ts'
+import { sealKeyOf } from './seals/seal-key.ts'
+import { startSealer } from './seals/sealer.ts'
+import { startSignatureWatch } from './signatures/signature-watch.ts'
+
+export type AuditSettings = {
+  /** Whether events are checked against the invariants before they are sealed. */
+  readonly laws: boolean
+  /** New events are sealed when there are this many, or this many seconds after the first of them. */
+  readonly seal: { readonly events: number; readonly seconds: number }
+  /** Where each seal is brought. */
+  readonly sealTarget: StoreSettings
+}
+
+const caughtUpWithinMs = 1_000
+
+/** An account that broke an invariant is stopped; the others go on. */
+const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
+  name: 'laws',
+  note: true,
+  check: async () =>
+    (await projecting.progress.reached(invariantGroup.name, 0, caughtUpWithinMs))
+      ? readViolationProblem(pool)
+      : 'not checked yet',
+})
+
+/** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
+const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Probe[] => {
+  if (location === null) return []
+  const check = async (): Promise<string | null> => {
+    const lag = await readDeliveryLag(core, location)
+    return lag.seals === 0 && lag.problem === null ? null : lagText(lag, core.clock())
+  }
+  return [{ name: 'seal target', note: true, check }]
+}
+
+const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<DeliveryLag>): void => {
+  const lag = sharedPerScrape(lagNow)
+  const gauge = (name: string, help: string, read: (found: DeliveryLag) => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        const found = await lag()
+        if (found === null) this.remove()
+        else this.set(read(found))
+      },
+    })
+  }
+  gauge(
+    'farebox_seal_target_behind_seals',
+    'How many seals the log has, and their target has not.',
+    ({ seals }) => seals,
+  )
+  gauge(
+    'farebox_seal_target_behind_seconds',
+    'The age of the first seal that their target has not.',
+    ({ since }) => (since === null ? 0 : Math.max(0, (core.clock() - Date.parse(since)) / 1000)),
+  )
+  gauge(
+    'farebox_seal_target_problem',
+    '1 while a seal cannot be brought to its target; /readyz and the log lines say why.',
+    ({ problem }) => (problem === null ? 0 : 1),
+  )
+}
+
+/** Brings seals to where the settings say; null where they say nothing. */
+const startSealDelivery = async (
+  core: ServerCore,
+  { location, access }: StoreSettings,
+  systemClock: Clock,
+): Promise<Delivery | null> => {
+  if (location === null) return null
+  registerLag(core, core.registry, () => readDeliveryLag(core, location))
+  return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
+}
+
+/** Seals the log as far as it keeps the invariants, and stops the accounts whose events violate one. */
+export const startAuditing = async (
+  core: ServerCore,
+  closing: CloseStack,
+  { laws, seal, sealTarget, systemClock }: AuditSettings & { readonly systemClock: Clock },
+): Promise<void> => {
+  const { pool, registry, isLogInPostgres } = core
+  const { feed, progress } = core.projecting
+  const delivery = await startSealDelivery(core, sealTarget, systemClock)
+  if (delivery !== null) closing.add(delivery.stop)
+  const key = sealKeyOf(core.keys.seal)
+  const signatures =
+    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey }) : null
+  if (signatures !== null) closing.add(signatures.stop)
+  const sealer = startSealer({
+    ...core,
+    onSeal: () => delivery?.wake(),
+    feed,
+    key,
+    every: seal,
+    ...(laws && {
+      cleared: (position, signal) => requireInvariantsHold({ pool, progress, signatures }, position, signal),
+    }),
+  })
+  closing.add(sealer.stop)
+  registerGauge(registry, {
+    name: 'farebox_seal_problem',
+    help: '1 while the log is not sealed because of a problem, which the log lines name.',
+    read: () => (sealer.problem() === null ? 0 : 1),
+  })
+  if (!laws) return
+  const monitor = startViolationMonitor({ ...core, progress })
+  closing.add(monitor.stop)
+  registerGauge(registry, {
+    name: 'farebox_law_problem',
+    help: '1 while an event of the log breaks a law and no operator decided about it.',
+    read: () => (monitor.problem() === null ? 0 : 1),
+  })
+}
+
+export const open = (
+  core: ServerCore,
+  { laws, sealTarget }: Pick<AuditSettings, 'laws' | 'sealTarget'>,
+): Feature => ({
+  routes: auditRoutes(core),
+  probes: [...(laws ? [violationProbe(core)] : []), ...sealTargetProbes(core, sealTarget)],
+})

@@ -1,0 +1,64 @@
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { hot } from '../../../projections/groups.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import type { Directory } from '../../platform/http/auth.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { type Accounts, createAccounts } from './account-service.ts'
+import { accountOfEmail } from './account-vault.ts'
+import { createDirectory } from './authenticate.ts'
+import { createCustomers, type Customers } from './customer-service.ts'
+import { startKeyUses } from './key-uses.ts'
+import { accountRoutes } from './routes.ts'
+
+/** How long a request waits for a key that was issued a moment ago. */
+const keyWaitMs = 2_000
+
+type AccountsFeature = Feature & {
+  readonly accounts: Accounts
+  readonly customers: Customers
+  /** By id or e-mail; null when nobody has it. */
+  readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
+  /** Finds callers by their keys, and notes when keys are used, until it is stopped. */
+  openDirectory(): { readonly directory: Directory; stop(): Promise<void> }
+}
+
+export const open = (core: ServerCore): AccountsFeature => {
+  const { pool, log, clock, logger, monotonicMs, reads } = core
+  const { progress } = core.projecting
+  const accounts = createAccounts(core)
+  const db = createKysely<ReadDatabase>(pool)
+  return {
+    accounts,
+    customers: createCustomers({ pool, master: core.keys.master }),
+    findAccount: async (idOrEmail) => {
+      const accountId = idOrEmail.includes('@')
+        ? await accountOfEmail(pool, idOrEmail)
+        : (idOrEmail as AccountId)
+      const cause = { actor: { kind: 'system', name: 'console' }, correlationId: 'console' } as const
+      return accountId !== null &&
+        /^acc_[0-9a-f]{32}$/.test(accountId) &&
+        (await accounts.read(accountId, cause))
+        ? accountId
+        : null
+    },
+    openDirectory: () => {
+      const keyUses = startKeyUses({ pool, clock, logger })
+      return {
+        directory: createDirectory({
+          pool,
+          log,
+          clock,
+          clockProblem: core.clockGuard.problem,
+          onUse: keyUses.note,
+          reached: (position) => progress.reached(hot.name, position, keyWaitMs),
+          watch: progress.watch(hot.name, ['accounts', 'keys']),
+          monotonicMs,
+        }),
+        stop: keyUses.stop,
+      }
+    },
+    routes: accountRoutes({ reads, db }),
+  }
+}

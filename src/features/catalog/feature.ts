@@ -1,0 +1,24 @@
+import { hot } from '../../../projections/groups.ts'
+import { createLiveStock } from '../../../projections/stock.ts'
+import type { LiveStock } from '../../domain/catalog/availability.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { catalogRoutes } from './routes.ts'
+import { createSharedStock } from './views.ts'
+
+export const open = (
+  core: ServerCore,
+  { catalog, termsOf }: { readonly catalog: { current(): Catalog }; readonly termsOf: TermsOf },
+): Feature & { readonly stock: LiveStock } => {
+  const { pool, clock, monotonicMs, logger, reads } = core
+  const stock = createSharedStock({
+    source: createLiveStock({ pool, clock }),
+    watch: core.projecting.progress.watch(hot.name, ['stock_levels', 'resting_addresses'], { exact: true }),
+    clock,
+    monotonicMs,
+    logger,
+  })
+  return { stock, routes: catalogRoutes({ catalog, stock, reads, termsOf }) }
+}

@@ -1,0 +1,70 @@
+import type { AccountId } from '../../kernel/ids.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature, Running, StartWorker } from '../../platform/feature/feature.ts'
+import type { Customers } from '../accounts/index.ts'
+import { createOrderable } from '../catalog/index.ts'
+import type { Gateways, Inbox } from '../payments/index.ts'
+import type { Wallets } from '../wallet/index.ts'
+import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
+import { startDisputeReactor } from './disputes.ts'
+import { startDepositReactor } from './poll-invoices.ts'
+import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
+import { startCallbackReactor } from './take-callbacks.ts'
+
+type DepositsFeature = Feature & {
+  readonly deposits: Deposits
+  /** Where a payer lands: the reseller's own place for its customers, else the service's. */
+  readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
+  /** Starts what takes callbacks out of the inbox: it reads no read table, so that payments are credited from the start on. */
+  takeCallbacks(...started: Parameters<StartWorker>): Running
+  /** A callback waits in the inbox. */
+  callbackStored(): void
+}
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Whether the number of invoices that an account opens is limited. */
+    readonly limited: boolean
+    /** How long after a deposit its invoice is looked for first, milliseconds. */
+    readonly firstPollMs: number
+    readonly customers: Customers
+    readonly gateways: Gateways
+    readonly inbox: Inbox
+    readonly callbackUrl: (gatewayId: string) => string
+    readonly wallets: Wallets
+    /** Where the world reaches this service. */
+    readonly publicUrl: () => string
+    readonly returnUrlOfReseller: ReturnUrls['ofReseller']
+  },
+): DepositsFeature => {
+  const { pool, clock, logger, hooks, reads, runner, monotonicMs } = core
+  const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = needs
+  const returnUrls: ReturnUrls = {
+    ofReseller: needs.returnUrlOfReseller,
+    ofService: () => `${publicUrl()}${paidPath}`,
+  }
+  const deposits = createDeposits({
+    ...core,
+    gateways,
+    openingLimits: needs.limited ? createOpeningLimits(monotonicMs) : noOpeningLimits,
+    callbackUrl,
+    orderable: createOrderable(runner),
+  })
+  let callbacks: ReturnType<typeof startCallbackReactor> | null = null
+  return {
+    deposits,
+    returnUrlOf: async (reseller) =>
+      (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService(),
+    takeCallbacks: ({ workers }) => {
+      callbacks = startCallbackReactor({ deposits, gateways, inbox, workers, wallets, hooks, logger })
+      return callbacks
+    },
+    callbackStored: () => callbacks?.wake(),
+    routes: depositRoutes({ deposits, customers, returnUrls, reads, pool, clock }),
+    workers: [
+      ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
+      ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),
+    ],
+  }
+}

@@ -1,0 +1,42 @@
+import type { Family } from '../../domain/shared/order-terms.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import { createExitHealth, type ExitHealth } from './exit-health.ts'
+import { createExitLogins } from './exit-logins.ts'
+import { createLiveExits, type LiveExits } from './live-exits.ts'
+import { geoRoutes } from './location-routes.ts'
+import { createLocations, createRecentExits, type LocationsByCountry } from './locations.ts'
+
+type ExitsFeature = Feature & {
+  readonly live: LiveExits
+  readonly health: ExitHealth
+  /** Where lines can go out now. */
+  readonly locations: (family: Family | null) => LocationsByCountry
+  /** Resolves once the exits are known as they are now, or were a moment ago. */
+  readonly recent: () => Promise<void>
+}
+
+export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean }): ExitsFeature => {
+  const { pool, logger, monotonicMs } = core
+  // This process only reads: gateways find out which exits are dead.
+  const health = createExitHealth({ table: { struck: async () => undefined }, onError: () => undefined })
+  const live = createLiveExits({
+    pool,
+    logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
+    health,
+    sticky: null,
+    sandbox,
+    lookEveryMs: null,
+    logger,
+  })
+  // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
+  const recent = createRecentExits({
+    live,
+    maxAgeMs: 1_000,
+    monotonicMs,
+    onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
+  })
+  const locations = createLocations({ live, health })
+  return { live, health, locations, recent, routes: geoRoutes({ places: locations, recent }) }
+}

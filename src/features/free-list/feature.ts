@@ -1,0 +1,51 @@
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
+import type { RouteLimit } from '../../platform/http/route.ts'
+import { readEndpoints, readLiveMarks } from './endpoint-reads.ts'
+import { createIpData, type IpData } from './ip-data.ts'
+import { installedFolders } from './ip-tables.ts'
+import { proxyListRoutes } from './list-routes.ts'
+import { createLiveList, type LiveList } from './live-list.ts'
+import { type CheckingConfig, isSandboxed, type OneOffChecks, openOneOffChecks } from './open-checking.ts'
+
+type FreeListFeature = Feature & {
+  readonly list: LiveList
+  readonly data: IpData
+  /** Whether only proxies of the sandbox are checked here. */
+  readonly sandbox: boolean
+  /** Checks of proxies that people ask for. */
+  readonly checks: OneOffChecks
+  /** How often one address may read the list; null where limits are switched off. */
+  readonly limit: RouteLimit | null
+}
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    readonly settings: CheckingConfig
+    /** Null where limits are switched off. */
+    readonly rate: Rate | null
+    /** Adds the addresses of the sandbox, which no data about addresses knows. */
+    readonly withSandbox: (data: IpData) => IpData
+  },
+): FreeListFeature => {
+  const { pool, clock, monotonicMs, logger } = core
+  const sandbox = isSandboxed(needs.settings)
+  const installed = createIpData(installedFolders())
+  const data = sandbox ? needs.withSandbox(installed) : installed
+  const checks = openOneOffChecks({ ...core, config: needs.settings }, core.closing)
+  const limiter = needs.rate && createRateLimiter(needs.rate, monotonicMs)
+  const limit: RouteLimit | null = limiter && { per: 'address', take: (subject) => limiter.take(subject) }
+  const list = createLiveList({
+    reader: {
+      versions: () => readLiveMarks(pool),
+      endpoints: (places, nowMs) => readEndpoints(pool, places, nowMs),
+    },
+    data,
+    clock,
+    monotonicMs,
+    logger,
+  })
+  return { list, data, sandbox, checks, limit, routes: proxyListRoutes({ list, limit }) }
+}

@@ -1,0 +1,88 @@
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
+import type { RouteLimit } from '../../platform/http/route.ts'
+import { createResolve } from '../../platform/outgoing/target.ts'
+import {
+  type IpData,
+  isSandboxAddress,
+  type LiveList,
+  type OneOffChecks,
+  readAddress,
+} from '../free-list/index.ts'
+import { createCensusReader } from './census.ts'
+import { createCheckProxies, createCheckSlots } from './check-proxies.ts'
+import { freeProxyCheckRoutes } from './check-routes.ts'
+import { createLookUp, ipLookupRoutes } from './ip-lookup.ts'
+import { mcpRoutes } from './mcp-routes.ts'
+import { readPage, readRanges } from './network-reads.ts'
+import { networkRoutes } from './network-routes.ts'
+import { createNetworks } from './rank-networks.ts'
+
+/** Checks for people at once: each has up to five connections, and a caller has room for two orders of twenty. */
+const checksAtOnce = { total: 400, perCaller: 40 }
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Null where limits are switched off. */
+    readonly rates: { readonly lookup: Rate; readonly check: Rate; readonly list: Rate } | null
+    readonly sandbox: boolean
+    readonly publicUrl: () => string
+    /** Of this program. */
+    readonly version: string
+    readonly data: IpData
+    readonly list: LiveList
+    /** How often one address may read the list. */
+    readonly listLimit: RouteLimit | null
+    readonly checks: OneOffChecks
+  },
+): Feature => {
+  const { pool, clock, monotonicMs, logger } = core
+  const { rates, sandbox, publicUrl, version, data, list, listLimit, checks } = needs
+  const limitOf = (rate: Rate | undefined): RouteLimit | null => {
+    if (rate === undefined) return null
+    const limiter = createRateLimiter(rate, monotonicMs)
+    return { per: 'address', take: (subject) => limiter.take(subject) }
+  }
+  const lookUp = createLookUp({
+    data,
+    list,
+    readAddress: (ip, nowMs) => readAddress(pool, ip, nowMs),
+    isSandboxAddress: (ip) => sandbox && isSandboxAddress(ip),
+    clock,
+  })
+  const checkProxies = createCheckProxies({
+    ...checks,
+    resolve: createResolve(),
+    data,
+    slots: createCheckSlots(checksAtOnce),
+    limiter:
+      rates === null ? null : { ...createRateLimiter(rates.check, monotonicMs), burst: rates.check.burst },
+    clock,
+  })
+  const limits = { list: listLimit, lookup: limitOf(rates?.lookup) }
+  const census = createCensusReader({
+    readPage: (after, rows) => readPage(pool, after, rows),
+    data,
+    clock,
+    monotonicMs,
+    logger,
+  })
+  core.closing.add(census.stop)
+  const networks = createNetworks({
+    list,
+    census,
+    data,
+    readRanges: (ranges, most) => readRanges(pool, ranges, most),
+    monotonicMs,
+  })
+  return {
+    routes: [
+      ...ipLookupRoutes({ lookUp, limit: limits.lookup }),
+      ...freeProxyCheckRoutes({ checkProxies }),
+      ...networkRoutes({ networks, note: data.note, limit: limitOf(rates?.list) }),
+      ...mcpRoutes({ list, lookUp, checkProxies, limits, publicUrl, version, logger }),
+    ],
+  }
+}

@@ -1,0 +1,50 @@
+import type { PlanQueries } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createCredentials } from '../../platform/vault/credentials.ts'
+import type { ExitHealth, LiveExits } from '../exits/index.ts'
+import type { Gateway } from '../plans/index.ts'
+import { createLineService } from './line-service.ts'
+import { createLineSets } from './line-sets.ts'
+import { lineRoutes } from './routes.ts'
+import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
+import { whitelistRoutes } from './whitelist-routes.ts'
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Where clients connect to. */
+    readonly gateway: Gateway
+    /** Whether loopback addresses may be on a whitelist. */
+    readonly allowLoopback: boolean
+    readonly catalog: { current(): Catalog }
+    readonly exits: {
+      readonly live: LiveExits
+      readonly health: ExitHealth
+      readonly recent: () => Promise<void>
+    }
+  },
+): Feature => {
+  const { pool, clock, runner, reads } = core
+  const { gateway, allowLoopback, catalog, exits } = needs
+  const db: PlanQueries = createKysely(pool)
+  const credentials = createCredentials(core.keys.master)
+  const reach = {
+    catalog,
+    reads,
+    db,
+    clock,
+    exits: { index: exits.live.index, health: exits.health, recent: exits.recent },
+  }
+  const lines = createLineService({ ...reach, credentials, gateway, sets: createLineSets({ pool }) })
+  const whitelist = createWhitelist({ pool, clock })
+  const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
+  return {
+    routes: [
+      ...lineRoutes({ catalog, reads, db, pool, runner, credentials, gateway, lines, clock }),
+      ...whitelistRoutes({ catalog, reads, db, whitelist, addToWhitelist }),
+    ],
+  }
+}

@@ -1,0 +1,48 @@
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { callbackPath, callbackRoutes, createInbox, type Inbox } from './callbacks.ts'
+import { createGateways, type OwnGateway, type ResellerGateways } from './gateways.ts'
+import type { Gateways } from './payment-port.ts'
+import type { PaymentConfig } from './settings.ts'
+
+type PaymentsFeature = Feature & {
+  /** Those of the service and of its resellers. */
+  readonly gateways: Gateways & { own(): readonly OwnGateway[] }
+  readonly inbox: Inbox
+  /** The address that callbacks of a gateway are sent to. */
+  readonly callbackUrl: (gatewayId: string) => string
+}
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    readonly settings: PaymentConfig
+    readonly resellers: ResellerGateways
+    /** Where the stand-ins answer; null where none run. */
+    readonly sandboxUrl: string | null
+    /** Where the world reaches this service. */
+    readonly publicUrl: () => string
+    /** Called when a callback was stored. */
+    readonly onCallback: () => void
+  },
+): PaymentsFeature => {
+  const { pool, clock, hooks, monotonicMs } = core
+  const { settings, resellers, sandboxUrl, publicUrl, onCallback } = needs
+  const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
+  const gateways = createGateways({
+    config: settings,
+    resellers,
+    sandboxUrl,
+    master: core.keys.master,
+    callbackUrl,
+    clock,
+  })
+  core.closing.add(gateways.close)
+  const inbox = createInbox(pool, clock)
+  return {
+    gateways,
+    inbox,
+    callbackUrl,
+    routes: callbackRoutes({ gateways, inbox, clock, hooks, monotonicMs, stored: onCallback }),
+  }
+}

@@ -1,0 +1,45 @@
+import type { ProxyQueries } from '../../../projections/proxies.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createCredentials } from '../../platform/vault/credentials.ts'
+import type { Customers } from '../accounts/index.ts'
+import type { OrderService } from '../orders/index.ts'
+import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from './action-routes.ts'
+import { createProxyChecks } from './check-proxy.ts'
+import { createRentalExtension } from './extend-rentals.ts'
+import type { GatewayPlace } from './proxy-record.ts'
+import { createReplaceAddress } from './replace-address.ts'
+import { proxyRoutes } from './routes.ts'
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Where clients connect to, and what a check of a proxy asks for. */
+    readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+    readonly sandbox: boolean
+    readonly publicUrl: () => string
+    readonly orders: OrderService
+    readonly catalog: { current(): Catalog }
+    readonly termsOf: TermsOf
+    readonly customers: Customers
+  },
+): Feature => {
+  const { pool, clock, reads, runner, monotonicMs } = core
+  const { gateway, sandbox, publicUrl, orders, catalog } = needs
+  const db: ProxyQueries = createKysely(pool)
+  const credentials = createCredentials(core.keys.master)
+  const extending = createRentalExtension({ ...needs, reads, db, clock })
+  const replace = createReplaceAddress({ runner, reads, db, pool, clock })
+  const checks = createProxyChecks({ reads, db, credentials, gateway, sandbox, clock, monotonicMs })
+  return {
+    routes: [
+      ...proxyRoutes({ orders, extending, catalog, reads, db, pool, credentials, gateway, publicUrl, clock }),
+      ...proxyRotateRoutes({ pool, credentials, clock }),
+      ...proxyReplaceRoutes({ replace, pool, credentials, gateway, publicUrl, clock }),
+      ...proxyCheckRoutes({ checks }),
+    ],
+  }
+}

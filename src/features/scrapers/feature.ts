@@ -1,0 +1,65 @@
+import { scrapers as rows } from '../../domain/scrapers/scraper-table.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import type { Rate } from '../../platform/http/rate-limit.ts'
+import { createBatchItems } from './batch-items.ts'
+import { scrapeBatchRoutes } from './batch-routes.ts'
+import { createScrapeBatches } from './batch-service.ts'
+import { startBatchWorker } from './batch-worker.ts'
+import { startScrapeSweeper } from './call-commands.ts'
+import { createScrapeRate } from './call-rate.ts'
+import { operationRoutes, scrapeRoutes } from './call-routes.ts'
+import { openProviders } from './open-providers.ts'
+import { scraperListRoutes } from './routes.ts'
+import { createScrapes } from './scrape.ts'
+import { scrapeFinanceRoutes } from './scrape-finance-routes.ts'
+import { scrapeUsageRoutes } from './scrape-usage-routes.ts'
+import type { ScraperConfig } from './settings.ts'
+import { createResults } from './stored-results.ts'
+
+type ScrapersFeature = Feature & {
+  readonly batchRoutes: NonNullable<Feature['routes']>
+  readonly financeRoutes: NonNullable<Feature['routes']>
+  /** An operation of its own for each scraper, for the interface description. */
+  readonly operations: NonNullable<Feature['routes']>
+  /** How many scrapers have a provider that serves them now. */
+  readonly liveCount: () => number
+}
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    readonly settings: ScraperConfig
+    /** Calls of one account; null where limits are switched off. */
+    readonly callRate: Rate | null
+    /** Where the stand-in of a provider answers; null where none runs. */
+    readonly sandboxUrl: string | null
+  },
+): ScrapersFeature => {
+  const { pool, log, clock, runner, bookReads, monotonicMs, isLogInPostgres } = core
+  const { settings, callRate } = needs
+  const { scraping, health } = openProviders(core, core.closing, needs)
+  const results = createResults({ pool, clock, isLogHere: isLogInPostgres })
+  const scrapes = createScrapes({ ...core, results, scraping })
+  core.closing.add(scrapes.stop)
+  const items = createBatchItems({ pool, clock })
+  const batches = createScrapeBatches({ ...core, items, results })
+  const rate = callRate && createScrapeRate(pool, callRate)
+  const calls = scrapeRoutes({ scrapes, rate })
+  return {
+    batchRoutes: [...scrapeBatchRoutes({ batches, rate }), ...scrapeUsageRoutes({ pool, reads: bookReads })],
+    financeRoutes: scrapeFinanceRoutes({
+      pool,
+      log,
+      progress: core.projecting.progress,
+      creditMicros: settings.creditMicros,
+    }),
+    routes: [...calls, ...scraperListRoutes({ scraping, health, monotonicMs, limited: callRate !== null })],
+    operations: calls.flatMap(operationRoutes),
+    liveCount: () => rows.filter((row) => scraping.stateOf(row) === 'live').length,
+    workers: [
+      ({ workers }) => startBatchWorker({ scrapes, rate, items, workers, pool, runner, clock }),
+      () => startScrapeSweeper({ ...core, results }),
+    ],
+  }
+}

@@ -1,0 +1,1 @@
+export { batchQueue } from './batch-items.ts'

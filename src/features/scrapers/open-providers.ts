@@ -1,0 +1,61 @@
+import { createProvider, defaultProviderLimits, type ProviderAccess } from './provider.ts'
+import { type ScraperHealth, startScraperHealth } from './provider-health.ts'
+import { createScraperMetrics } from './provider-metrics.ts'
+import type { Scraping } from './provider-port.ts'
+import { createScraping } from './scraping.ts'
+import type { CloseStack } from '../../kernel/resource-scope.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../../platform/outgoing/send.ts'
+import type { ScraperConfig } from './settings.ts'
+
+/** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */
+const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBytes: 16_777_216 }
+
+/** The key of the stand-in, which takes any. */
+const sandboxKey = 'sandbox'
+
+const sandboxProvider = (baseUrl: string): ProviderAccess => ({
+  name: 'sandbox',
+  baseUrl,
+  apiKey: sandboxKey,
+  serves: () => true,
+  outgoing: sandboxOutgoing(baseUrl, sendLimits),
+})
+
+export type Providers = { readonly scraping: Scraping; readonly health: ScraperHealth }
+
+/**
+ * Opens the providers of the scrapers: those that are configured; else the stand-in where one runs; else none, and every
+ * call answers `upstream_auth_rejected`.
+ */
+export const openProviders = (
+  core: Pick<ServerCore, 'pool' | 'clock' | 'logger' | 'monotonicMs' | 'registry'>,
+  closing: CloseStack,
+  needs: {
+    readonly settings: ScraperConfig
+    /** Where the stand-in of a provider answers; null where none runs. */
+    readonly sandboxUrl: string | null
+  },
+): Providers => {
+  const { monotonicMs, registry, logger } = core
+  const { settings, sandboxUrl } = needs
+  const { providers, lowCredits } = settings
+  const metrics = createScraperMetrics(registry)
+  const real = providers.map(
+    (one): ProviderAccess => ({ ...one, outgoing: publicOutgoing({ limits: sendLimits }) }),
+  )
+  const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
+  const limits = { ...defaultProviderLimits, lowCredits }
+  const health = startScraperHealth(core)
+  closing.add(health.stop)
+  const scraping = createScraping({
+    providers: used.map((access) =>
+      createProvider(access, { limits, monotonicMs, random: Math.random, logger, metrics }),
+    ),
+    monotonicMs,
+    metrics,
+    onResult: health.note,
+  })
+  closing.add(scraping.stop)
+  return { scraping, health }
+}

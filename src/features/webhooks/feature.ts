@@ -1,0 +1,43 @@
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { checkTarget, createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import { createWebhooks } from './endpoint-service.ts'
+import { startWebhooks } from './open.ts'
+import { webhookRoutes } from './routes.ts'
+import { createWebhookService } from './webhook-service.ts'
+import { createWebhookValues } from './webhook-vault.ts'
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Whether webhooks may go to this machine and over plain http: for development. */
+    readonly allowLoopback: boolean
+    /** Whether deliveries that are asked for by hand are limited. */
+    readonly limited: boolean
+  },
+): Feature => {
+  const { pool, runner, log, clock, reads } = core
+  const { progress } = core.projecting
+  const rules: TargetRules = { allowLoopback: needs.allowLoopback }
+  const resolve = createResolve()
+  const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
+  const webhookService = createWebhookService({
+    webhooks: createWebhooks({ runner, values }),
+    values,
+    checkTarget: (url) => checkTarget(url, { resolve, rules }),
+    progress,
+    reads,
+    log,
+    clock,
+    db: createKysely<ReadDatabase>(pool),
+    pool,
+    limited: needs.limited,
+  })
+  return {
+    routes: webhookRoutes({ webhookService, pool }),
+    workers: [({ workers }) => startWebhooks(core, { rules, workers })],
+  }
+}

@@ -1,0 +1,2 @@
+export { webhookDeclarations } from './declarations.ts'
+export { deliveryQueue } from './delivery-queue.ts'
