@@ -1,5 +1,11 @@
 export { metaOf } from './how-to.ts'
 export { createCatalogService } from './import-catalog.ts'
 export { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
-export { createQuotes, createRequireOrderable, type Orderable, type RequireOrderable } from './quotes.ts'
+export {
+  createQuotes,
+  createRequireOrderable,
+  type Orderable,
+  type Quotes,
+  type RequireOrderable,
+} from './quotes.ts'
 export { productView, quoteView, requireAccepted } from './views.ts'

@@ -1,4 +1,5 @@
 export { depositRecord, depositState, railName } from './deposit-record.ts'
 export type { Deposits } from './deposit-service.ts'
 export { readDepositUrls } from './deposit-urls.ts'
+export type { OpenDepositByForm } from './open-deposit.ts'
 export { readDeposit } from './settle-deposit.ts'

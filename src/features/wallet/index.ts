@@ -1,3 +1,4 @@
+export type { ReadBalance } from './read-balance.ts'
 export {
   approvalNeeded,
   approvalRefusal,
