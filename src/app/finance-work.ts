@@ -1,13 +1,13 @@
-import type { VerificationRun, VerificationRunRef } from '../audit/verification-pages.ts'
+import type { VerificationRunRef, VerificationRuns } from '../audit/verification-pages.ts'
 import type { Verification } from '../audit/verification-runs.ts'
 import type { VerifyOptions, VerifyProgress } from '../audit/verify.ts'
 import type { Moment } from '../features/finance/moment.ts'
 import type {
-  ClosingRun,
+  ClosingRuns,
   FoldProgress,
   PeriodClosingRequest,
   ReplayRequest,
-  ReplayRun,
+  ReplayRuns,
 } from '../features/finance/pages/question.ts'
 import type { ClosedPeriod } from '../features/finance/period-service.ts'
 import type { ReplayCheck } from '../features/finance/replay.ts'
@@ -29,10 +29,15 @@ export type FinanceServices = {
   readonly head: () => Promise<number>
 }
 
-type Begun<Run extends { readonly by: string; readonly startedAtMs: number }> = Omit<Run, 'state'>
-
 /** What finance has done over the whole log from its pages: of each kind one at a time. */
-export const createFinanceWork = (services: FinanceServices) => {
+export const createFinanceWork = (
+  services: FinanceServices,
+): {
+  readonly verifications: VerificationRuns
+  readonly replays: ReplayRuns
+  readonly closings: ClosingRuns
+  stop(): Promise<void>
+} => {
   const verifications = createLongRuns<VerificationRunRef, VerifyProgress, Verification>()
   const replays = createLongRuns<ReplayRequest, FoldProgress, ReplayCheck>()
   const closings = createLongRuns<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>()
@@ -48,29 +53,33 @@ export const createFinanceWork = (services: FinanceServices) => {
     }
 
   return {
-    verifications: { list: verifications.list },
-    replays: { list: replays.list },
-    closings: { list: closings.list },
-    verify: (asked: Begun<VerificationRun>, actor: Actor) =>
-      verifications.start(asked, (on) => services.verify({ runId: asked.runId, actor, ...on })),
-    replay: (asked: Begun<ReplayRun>, head: number) =>
-      replays.start(asked, (on) => {
-        const { until } = asked
-        return services.replay(
-          until,
-          head,
-          onFold(until?.kind === 'position' ? Math.min(until.position, head) : head, on),
-        )
-      }),
-    /** Broken off, a closing goes on when it is asked for again. */
-    close: (asked: Begun<ClosingRun>, cause: Cause) =>
-      closings.start(asked, async (on) =>
-        services.close(asked.period, cause, onFold(await services.head(), on)),
-      ),
-    stop: async (): Promise<void> => {
+    verifications: {
+      list: verifications.list,
+      start: (asked, actor) =>
+        verifications.start(asked, (on) => services.verify({ runId: asked.runId, actor, ...on })),
+    },
+    replays: {
+      list: replays.list,
+      start: (asked, head) =>
+        replays.start(asked, (on) => {
+          const { until } = asked
+          return services.replay(
+            until,
+            head,
+            onFold(until?.kind === 'position' ? Math.min(until.position, head) : head, on),
+          )
+        }),
+    },
+    closings: {
+      list: closings.list,
+      /** Broken off, a closing goes on when it is asked for again. */
+      start: (asked, cause) =>
+        closings.start(asked, async (on) =>
+          services.close(asked.period, cause, onFold(await services.head(), on)),
+        ),
+    },
+    stop: async () => {
       await Promise.all([verifications.stop(), replays.stop(), closings.stop()])
     },
   }
 }
-
-export type FinanceWork = ReturnType<typeof createFinanceWork>

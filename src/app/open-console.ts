@@ -1,10 +1,16 @@
-import { accountOfEmail, emailOf } from '../features/accounts/account-vault.ts'
+import { accountOfEmail } from '../features/accounts/account-vault.ts'
 import { createPasskeys } from '../features/sign-in/passkeys.ts'
 import { createPeople } from '../features/sign-in/people.ts'
 import { linkUrl, storeConsoleAddress } from '../features/sign-in/printed-link.ts'
 import { createSessions } from '../features/sign-in/sessions.ts'
 import type { ConsoleConfig } from '../features/sign-in/settings.ts'
-import { type SignInDeps, signInRates } from '../features/sign-in/sign-in.ts'
+import {
+  createMailedCodes,
+  createSendLink,
+  createSignIn,
+  createSignInByPasskey,
+  signInRates,
+} from '../features/sign-in/sign-in.ts'
 import { createCodes, createLinks, printedLinkMs } from '../features/sign-in/sign-in-links.ts'
 import { createVisitors } from '../features/sign-in/visitor.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
@@ -13,16 +19,17 @@ import type { Core } from '../platform/feature/core.ts'
 import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
-import { createMailer } from '../platform/outgoing/mailer.ts'
+import { createMailer, type Mailer } from '../platform/outgoing/mailer.ts'
 import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
 import { createAssets } from '../platform/ui/assets.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
 import { createSingleUse } from '../platform/ui/page-access.ts'
 import { consoleRoutes } from '../platform/ui/serve-pages.ts'
-import { consolePages, type PagesDeps } from './console-pages.ts'
+import { consolePages, type PageServices } from './console-pages.ts'
 import type { DemoFile } from './demo/demo-file.ts'
 import type { ConsoleStart } from './greeting.ts'
-import { type OperatorPageParts, openOperatorPages } from './open-operator-pages.ts'
+import { openOperatorPages } from './open-operator-pages.ts'
+import type { Payments } from './open-payments.ts'
 
 /**
  * The one address at which people reach the console: the one that is set, else this machine by a name under which browsers
@@ -44,16 +51,64 @@ export type Console = {
 
 const sandboxSender = 'Farebox <console@sandbox.example>'
 
+/** What signs people in. */
+const openSignIn = ({
+  core,
+  accounts,
+  mailer,
+  origin,
+  monotonicMs,
+}: {
+  readonly core: Core
+  readonly accounts: PageServices['accounts']
+  /** Null where no mail is sent. */
+  readonly mailer: Mailer | null
+  readonly origin: () => string
+  readonly monotonicMs: MonotonicClock
+}) => {
+  const { config, pool, clock, keys } = core
+  const name = config.payments.merchantName
+  const sessions = createSessions({ pool, clock })
+  const once = createSingleUse({ pool, clock })
+  const people = createPeople(core)
+  const links = createLinks({ pool, clock })
+  const codes = createCodes({ pool, clock })
+  const passkeys = createPasskeys({ pool, clock, once, master: keys.master, origin })
+  const signIn = createSignIn({ people, sessions, accounts })
+  return {
+    name,
+    sessions,
+    once,
+    people,
+    links,
+    passkeys,
+    signIn,
+    signInByPasskey: createSignInByPasskey({ passkeys, people, signIn }),
+    sendLink: mailer && createSendLink({ pool, links, mailer, origin, name }),
+    mailedCodes: mailer && createMailedCodes({ codes, mailer, name }),
+    signInLimits:
+      config.rates === null
+        ? null
+        : {
+            perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),
+            perAddress: createRateLimiter(signInRates.perAddress, monotonicMs),
+          },
+  }
+}
+
+/** What `openConsole` makes itself. */
+type OwnServices =
+  | keyof ReturnType<typeof openSignIn>
+  | keyof ReturnType<typeof openOperatorPages>['services']
+  | 'findAccount'
+  | 'island'
+
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'customer' | 'open' | 'scrapers' | 'staff' | 'operator' | 'finance' | 'signIn'> & {
-    readonly customer: Omit<PagesDeps['customer'], 'island'>
-    readonly scrapers: Omit<PagesDeps['scrapers'], 'island'>
-    readonly open: Omit<PagesDeps['open'], 'checksScript' | 'name'>
-    readonly projecting: OperatorPageParts['projecting']
-    readonly gateways: OperatorPageParts['gateways']
-    readonly callbackUrl: OperatorPageParts['callbackUrl']
+  parts: Omit<PageServices, OwnServices> & {
     readonly core: Core
+    readonly gateways: Payments['gateways']
+    readonly projecting: Parameters<typeof openOperatorPages>[0]['projecting']
     /** Where people reach the console. */
     readonly origin: () => string
     /** Where the API is. */
@@ -63,42 +118,14 @@ export const openConsole = (
     readonly monotonicMs: MonotonicClock
   },
 ): Console => {
-  const { core, customer, origin, sandboxSmtp, monotonicMs } = parts
+  const { core, accounts, origin, sandboxSmtp } = parts
   const { config, pool, clock, logger } = core
-  const { accounts } = customer
   const mail =
     config.console.mail ?? (sandboxSmtp === null ? null : { smtp: sandboxSmtp, from: sandboxSender })
   const mailer = mail && createMailer({ ...mail, logger })
-  const sessions = createSessions({ pool, clock })
-  const once = createSingleUse({ pool, clock })
-  const people = createPeople(core)
   const assets = createAssets()
-  const name = config.payments.merchantName
-  const signIn: SignInDeps = {
-    sessions,
-    people,
-    accounts,
-    links: createLinks({ pool, clock }),
-    codes: createCodes({ pool, clock }),
-    passkeys: createPasskeys({ pool, clock, once, master: core.keys.master, origin }),
-    accountOfEmail: async (typed) => {
-      const accountId = await accountOfEmail(pool, typed)
-      // Asked for either way: the time of the answer says nothing of the address.
-      const email = await emailOf(pool, accountId ?? ('acc_' as AccountId))
-      return accountId === null || email === null ? null : { accountId, email }
-    },
-    mailer,
-    origin,
-    name,
-    passkeyScript: assets.island('passkey'),
-    limits:
-      config.rates === null
-        ? null
-        : {
-            perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),
-            perAddress: createRateLimiter(signInRates.perAddress, monotonicMs),
-          },
-  }
+  const signIn = openSignIn({ ...parts, mailer })
+  const { name, once, people, sessions } = signIn
   const findAccount = async (idOrEmail: string): Promise<AccountId | null> => {
     const accountId = idOrEmail.includes('@')
       ? await accountOfEmail(pool, idOrEmail)
@@ -110,16 +137,13 @@ export const openConsole = (
       ? accountId
       : null
   }
-  const staffRooms = openOperatorPages({ ...parts, people, findAccount })
+  const operators = openOperatorPages(parts)
   const pages = consolePages({
     ...parts,
-    customer: { ...customer, island: assets.island },
-    scrapers: { ...parts.scrapers, island: assets.island },
-    open: { ...parts.open, checksScript: assets.island('proxy-checks'), name },
-    staff: { people, sessions, findAccount },
-    operator: { ...staffRooms.operator, island: assets.island },
-    finance: { ...staffRooms.finance, island: assets.island },
-    signIn,
+    ...signIn,
+    ...operators.services,
+    findAccount,
+    island: assets.island,
   })
   return {
     routes: consoleRoutes(pages, {
@@ -134,7 +158,7 @@ export const openConsole = (
     }),
     refused: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
     stop: async () => {
-      await Promise.all([staffRooms.operator.rebuilds.stop(), staffRooms.finance.work.stop()])
+      await operators.stop()
       await mailer?.close()
     },
   }

@@ -3,7 +3,9 @@ import { sealKeyOf } from '../audit/seals/seal-key.ts'
 import { runVerification } from '../audit/verification-runs.ts'
 import { serviceBook } from '../domain/ledger/postings.ts'
 import { createProposals } from '../features/approvals/approval-service.ts'
+import { createOwnGateways } from '../features/console/own-gateways.ts'
 import { createRebuildRuns } from '../features/console/projection-pages.ts'
+import type { RetryWork } from '../features/console/system-pages.ts'
 import { createExitLogins } from '../features/exits/exit-logins.ts'
 import { createExitService } from '../features/exits/exit-service.ts'
 import { exportLedger } from '../features/exports/export-log.ts'
@@ -13,7 +15,8 @@ import { createMoments } from '../features/finance/moment.ts'
 import { createPeriods } from '../features/finance/period-service.ts'
 import { createFinanceReader } from '../features/finance/reader.ts'
 import { checkReplay } from '../features/finance/replay.ts'
-import { refundOrder } from '../features/orders/refund-order.ts'
+import { createNotices } from '../features/notices/notice-service.ts'
+import { type RefundOrder, refundOrder } from '../features/orders/refund-order.ts'
 import { createMeter } from '../features/plans/meter-traffic.ts'
 import { createStockLogins } from '../features/stock/stock-logins.ts'
 import { createWallets } from '../features/wallet/wallet-service.ts'
@@ -21,8 +24,8 @@ import { retryWork } from '../features/webhooks/retry-work.ts'
 import type { Core, Projecting } from '../platform/feature/core.ts'
 import { rebuild } from '../platform/projections/rebuild.ts'
 import { createVault } from '../platform/vault/seal.ts'
-import type { CustomerDeps, FinanceDeps, OperatorDeps } from './console-pages.ts'
 import { createFinanceWork } from './finance-work.ts'
+import type { Payments } from './open-payments.ts'
 import { enabledGroups } from './projections.ts'
 import { queues } from './queues.ts'
 import { effectiveSettings } from './settings-command.ts'
@@ -30,42 +33,27 @@ import { effectiveSettings } from './settings-command.ts'
 /** How long a list over all accounts waits for what happened a moment ago. */
 const caughtUpMs = 1_000
 
-export type OperatorPageParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
-  readonly core: Core
-  readonly customer: Omit<CustomerDeps, 'island'>
-  readonly gateways: OperatorDeps['gateways']
-  readonly callbackUrl: OperatorDeps['callbackUrl']
-  readonly projecting: Pick<Projecting, 'progress' | 'lag' | 'health'>
-}
-
-/** What the rooms of staff read from and act through. */
+/** What the pages of finance and of operators read from and act through, beside what customers' pages have. */
 export const openOperatorPages = ({
   core,
-  customer,
   gateways,
-  callbackUrl,
   projecting,
-  people,
-  findAccount,
-}: OperatorPageParts): {
-  readonly operator: Omit<OperatorDeps, 'island'>
-  readonly finance: Omit<FinanceDeps, 'island'>
-} => {
+}: {
+  readonly core: Core
+  /** The service's own gateways. */
+  readonly gateways: Payments['gateways']
+  readonly projecting: Pick<Projecting, 'progress' | 'lag' | 'health'>
+}) => {
   const { pool, log, runner, clock, codec, backgroundScheduler } = core
   const meter = createMeter(core)
   const { progress } = projecting
   const headOfJournal = createJournalHead({ log, progress })
   const moments = createMoments({ pool, log, clock })
-  const trail = {
-    pool,
-    log,
-    moments,
-    /** Things are found in the tables that customers read, what they booked in the journal: both have come so far. */
-    journalHead: async () => {
-      const head = await headOfJournal()
-      await progress.reached(hot.name, head, caughtUpMs)
-      return head
-    },
+  /** Things are found in the tables that customers read, what they booked in the journal: both have come so far. */
+  const journalHead = async () => {
+    const head = await headOfJournal()
+    await progress.reached(hot.name, head, caughtUpMs)
+    return head
   }
   // A fold of the whole log beside the work of this process gives way to it after each page that it reads.
   const givingWay = {
@@ -77,31 +65,25 @@ export const openOperatorPages = ({
   }
   const { decode } = codec
   const periods = createPeriods({ log: givingWay, runner, decode })
-  const finance: Omit<FinanceDeps, 'island'> = {
-    ...trail,
-    clock,
-    reader: createFinanceReader({ pool, log, moments }),
-    exports: createExportRuns((sink, asked) => exportLedger({ log, decode, clock }, sink, asked)),
-    periods,
-    work: createFinanceWork({
-      verify: async (asked) => {
-        const { publicKey } = sealKeyOf(core.keys.seal)
-        const logInPostgres = core.config.eventStoreUrl === null
-        const deps = {
-          pool,
-          log: givingWay,
-          groups: verified,
-          logInPostgres,
-          clock,
-          master: core.keys.master,
-        }
-        return (await runVerification(deps, { ...asked, publicKey, exported: null })).run
-      },
-      replay: (until, head, onPage) => checkReplay(pool, { log: givingWay, decode, head, until, onPage }),
-      close: periods.close,
-      head: () => log.head(),
-    }),
-  }
+  const reader = createFinanceReader({ pool, log, moments })
+  const work = createFinanceWork({
+    verify: async (asked) => {
+      const { publicKey } = sealKeyOf(core.keys.seal)
+      const logInPostgres = core.config.eventStoreUrl === null
+      const deps = {
+        pool,
+        log: givingWay,
+        groups: verified,
+        logInPostgres,
+        clock,
+        master: core.keys.master,
+      }
+      return (await runVerification(deps, { ...asked, publicKey, exported: null })).run
+    },
+    replay: (until, head, onPage) => checkReplay(pool, { log: givingWay, decode, head, until, onPage }),
+    close: periods.close,
+    head: () => log.head(),
+  })
   const groups = enabledGroups(core.config)
   const modelsOf = (group: string): readonly string[] =>
     groups.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
@@ -109,42 +91,49 @@ export const openOperatorPages = ({
     const context = { pool, log: givingWay, decode, groups }
     return (await rebuild(context, modelsOf(group), options))[0]
   })
-  const operator: Omit<OperatorDeps, 'island'> = {
-    ...trail,
-    stockLogins: createStockLogins({ pool, master: core.keys.master }),
+  const ownGateways = createOwnGateways({
     gateways,
-    callbackUrl,
-    deposits: customer.deposits,
-    origin: customer.origin,
+    pool,
     floats: async () => {
       const asked = { book: serviceBook, account: 'assets:gateway' }
-      const { accounts } = await finance.reader.account({}, await headOfJournal(), asked)
+      const { accounts } = await reader.account({}, await headOfJournal(), asked)
       return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
     },
-    rebuilds,
-    modelsOf,
-    db: customer.db,
-    reads: customer.reads,
-    accounts: customer.accounts,
-    people,
-    runner,
-    wallets: createWallets(core),
-    catalog: customer.catalog,
-    findAccount,
-    refund: (refund) => refundOrder({ log, runner, settleTraffic: meter.settle }, refund),
-    proposals: createProposals({ log, runner, settleTraffic: meter.settle }),
-    queues,
-    retry: (queue, items, cause) => retryWork(core, queue, items, cause),
-    projections: projecting,
-    caughtUp: async () => {
-      await projecting.progress.reached(hot.name, await log.head(), caughtUpMs)
-    },
-    clock,
-    setExitState: createExitService({
+  })
+  const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic: meter.settle }, asked)
+  const retry: RetryWork = (queue, items, cause) => retryWork(core, queue, items, cause)
+  const { stop, ...runs } = work
+  return {
+    services: {
+      ...runs,
+      moments,
+      journalHead,
+      reader,
+      periods,
+      exports: createExportRuns((sink, asked) => exportLedger({ log, decode, clock }, sink, asked)),
+      stockLogins: createStockLogins({ pool, master: core.keys.master }),
+      ownGateways,
+      rebuilds,
+      modelsOf,
       runner,
-      logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
-    }).setState,
-    settings: () => effectiveSettings(process.env),
+      wallets: createWallets(core),
+      notices: createNotices(core),
+      refundOrder: refund,
+      proposals: createProposals({ log, runner, settleTraffic: meter.settle }),
+      queues,
+      retryWork: retry,
+      projections: projecting,
+      caughtUp: async () => {
+        await projecting.progress.reached(hot.name, await log.head(), caughtUpMs)
+      },
+      setExitState: createExitService({
+        runner,
+        logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
+      }).setState,
+      settings: () => effectiveSettings(process.env),
+    },
+    stop: async (): Promise<void> => {
+      await Promise.all([rebuilds.stop(), stop()])
+    },
   }
-  return { operator, finance }
 }

@@ -18,8 +18,10 @@ import { createDirectory } from '../features/accounts/authenticate.ts'
 import { createCustomers } from '../features/accounts/customer-service.ts'
 import { startKeyUses } from '../features/accounts/key-uses.ts'
 import { accountRoutes } from '../features/accounts/routes.ts'
+import { createQuotes } from '../features/catalog/quotes.ts'
 import { catalogRoutes } from '../features/catalog/routes.ts'
 import { createSharedStock } from '../features/catalog/views.ts'
+import { createOpenDepositByForm } from '../features/deposits/open-deposit.ts'
 import { depositRoutes, paidPageRoute, paidPath, type ReturnUrls } from '../features/deposits/routes.ts'
 import { createExitHealth } from '../features/exits/exit-health.ts'
 import { createExitLogins } from '../features/exits/exit-logins.ts'
@@ -37,15 +39,17 @@ import { whitelistRoutes } from '../features/lines/whitelist-routes.ts'
 import { noticeRoutes } from '../features/notices/routes.ts'
 import { createCompletion } from '../features/orders/complete-orders.ts'
 import { createCustomerInvoices } from '../features/orders/customer-invoices.ts'
-import { createOrderService } from '../features/orders/place-order.ts'
+import { createOrderService, createPlaceOrder } from '../features/orders/place-order.ts'
 import { orderRoutes } from '../features/orders/routes.ts'
 import { callbackRoutes } from '../features/payments/callbacks.ts'
 import { createMeter } from '../features/plans/meter-traffic.ts'
+import { createPlanFinder } from '../features/plans/plan-pages.ts'
 import { planUsageRoutes } from '../features/plans/plan-usage-routes.ts'
 import { planRoutes } from '../features/plans/routes.ts'
 import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from '../features/proxies/action-routes.ts'
 import { createProxyChecks } from '../features/proxies/check-proxy.ts'
 import { createRentalExtension } from '../features/proxies/extend-rentals.ts'
+import { createFindOwnProxy, createProxyRecords } from '../features/proxies/find-proxy.ts'
 import { createReplaceAddress } from '../features/proxies/replace-address.ts'
 import { proxyRoutes } from '../features/proxies/routes.ts'
 import { resellerCustomerRoutes } from '../features/resellers/customer-routes.ts'
@@ -53,6 +57,7 @@ import { createResellerCredentials, readTerms } from '../features/resellers/gate
 import type { LivePrices } from '../features/resellers/live-prices.ts'
 import { resellerFinanceRoutes } from '../features/resellers/reseller-finance-routes.ts'
 import { createResellers } from '../features/resellers/terms.ts'
+import { createTestInvoices } from '../features/resellers/test-invoices.ts'
 import { scrapeBatchRoutes } from '../features/scrapers/batch-routes.ts'
 import { operationRoutes, scrapeRoutes } from '../features/scrapers/call-routes.ts'
 import type { Scrapers } from '../features/scrapers/open.ts'
@@ -61,6 +66,7 @@ import { scrapeFinanceRoutes } from '../features/scrapers/scrape-finance-routes.
 import { scrapeUsageRoutes } from '../features/scrapers/scrape-usage-routes.ts'
 import { subscriptionRoutes } from '../features/subscriptions/routes.ts'
 import { createSubscriptions } from '../features/subscriptions/subscription-service.ts'
+import { createReadBalance } from '../features/wallet/read-balance.ts'
 import { walletRoutes } from '../features/wallet/routes.ts'
 import { webhookDeclarations } from '../features/webhooks/declarations.ts'
 import { createWebhooks } from '../features/webhooks/endpoint-service.ts'
@@ -301,56 +307,53 @@ export const createApi = (parts: ApiParts): Api => {
   const probes = [...readinessProbes(core, projecting, prices, parts.starting), ...sealTargetProbes(core)]
   const liveScrapers = (): number =>
     scrapers.filter((row) => parts.scrapers.scraping.stateOf(row) === 'live').length
+  const openDeposit = createOpenDepositByForm({ deposits: payments.deposits, origin: parts.consoleOrigin })
   const console = openConsole({
+    ...shared,
+    ...payments,
+    ...parts.scrapers,
+    ...tools.tools,
     core,
-    gateways: payments.gateways,
-    callbackUrl: payments.callbackUrl,
-    customer: { ...shared, ...payments, log, accounts: createAccounts(core), origin: parts.consoleOrigin },
-    plans: {
-      gateway: config.gateway,
-      lines,
-      whitelist,
-      addToWhitelist,
-      locations,
-      exitsRecent: recent,
-      tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
+    log,
+    accounts: createAccounts(core),
+    bookReads: booksReads,
+    quotes: createQuotes(shared),
+    placeOrder: createPlaceOrder(shared),
+    readBalance: createReadBalance(shared),
+    openDeposit,
+    planFinder: createPlanFinder(shared),
+    gateway: config.gateway,
+    generateLines: lines,
+    whitelist,
+    addToWhitelist,
+    locations: async (family) => {
+      await recent()
+      return locations(family)
     },
-    reseller: {
-      bookReads: booksReads,
-      resellers: createResellers({
-        runner: core.runner,
-        credentials: createResellerCredentials({ pool, vault: createVault(core.keys.master) }),
-      }),
-      callbackUrl: payments.callbackUrl,
-      sandboxed: payments.sandboxUrl !== null,
-    },
-    webhooks: { webhookService, pool },
-    scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
-    open: {
-      ...tools.tools,
-      ...shared,
+    tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
+    findOwnProxy: createFindOwnProxy(shared),
+    proxyRecords: createProxyRecords({ ...shared, publicUrl: payments.publicUrl, gateway: config.gateway }),
+    extending,
+    replaceAddress,
+    proxyChecks,
+    subscriptions,
+    webhookService,
+    resellers: createResellers({
+      runner: core.runner,
+      credentials: createResellerCredentials({ pool, vault: createVault(core.keys.master) }),
+    }),
+    testInvoices: createTestInvoices({ ...shared, openDeposit }),
+    sandboxed: payments.sandboxUrl !== null,
+    liveList: tools.tools.list,
+    liveScrapers,
+    serviceParts: serviceParts({
+      pool,
+      clock,
+      probes,
+      places: locations,
+      list: tools.tools.list,
       scrapers: liveScrapers,
-      status: {
-        clock,
-        parts: serviceParts({
-          pool,
-          clock,
-          probes,
-          places: locations,
-          list: tools.tools.list,
-          scrapers: liveScrapers,
-        }),
-      },
-    },
-    subscriptions: { ...shared, log, subscriptions },
-    addresses: {
-      ...shared,
-      extending,
-      replace: replaceAddress,
-      checks: proxyChecks,
-      publicUrl: payments.publicUrl,
-      gateway: config.gateway,
-    },
+    }),
     projecting,
     origin: parts.consoleOrigin,
     site: payments.publicUrl,
