@@ -15,10 +15,10 @@ type QueriedTables = {
   'read.transactions': TransactionRow
 }
 
+export type BalanceQueries = Kysely<QueriedTables>
+
 /** What an account can spend, micro-dollars; 0 before its first money. Readers at once share one statement. */
-export const createAvailableMicros = (
-  db: Kysely<QueriedTables>,
-): ((account: AccountId) => Promise<number>) => {
+export const createAvailableMicros = (db: BalanceQueries): ((account: AccountId) => Promise<number>) => {
   const find = createBatchLoader<AccountId, number>(async (accounts) => {
     const rows = await db
       .selectFrom('read.balances')
@@ -30,13 +30,13 @@ export const createAvailableMicros = (
   return async (account) => (await find(account)) ?? 0
 }
 
-const transactionsOf = (db: Kysely<QueriedTables>, { accountId, customerId }: Scope) => {
+const transactionsOf = (db: BalanceQueries, { accountId, customerId }: Scope) => {
   const ofAccount = db.selectFrom('read.transactions').where('account_id', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
 }
 
 /** Of all of an account's transactions it is known; a customer has few. */
-const countTransactions = (db: Kysely<QueriedTables>, scope: Scope) =>
+const countTransactions = (db: BalanceQueries, scope: Scope) =>
   scope.customerId === null
     ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
     : transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
@@ -49,7 +49,7 @@ const summedAtMost = 20_000
  * off. `whole` is false when there were too many movements to sum them all.
  */
 export const spentByDay = async (
-  db: Kysely<QueriedTables>,
+  db: BalanceQueries,
   account: AccountId,
   since: string,
 ): Promise<{ readonly days: ReadonlyMap<string, number>; readonly whole: boolean }> => {
@@ -75,7 +75,7 @@ export const spentByDay = async (
  * there are, it reads as many rows as it gives.
  */
 export const transactionsBefore = (
-  db: Kysely<QueriedTables>,
+  db: BalanceQueries,
   scope: Scope,
   page: { readonly before: number | null; readonly limit: number },
 ): Promise<readonly TransactionRow[]> => {
@@ -85,7 +85,7 @@ export const transactionsBefore = (
 
 /** A page of the transactions within the scope, newest first, and how many there are in all. */
 export const listTransactions = async (
-  db: Kysely<QueriedTables>,
+  db: BalanceQueries,
   scope: Scope,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {

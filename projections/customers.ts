@@ -1,3 +1,4 @@
+import type { Kysely } from 'kysely'
 import type { CustomerEvent } from '../src/domain/ledger/events.ts'
 import { customerMovementOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
@@ -25,6 +26,8 @@ export type CustomerRow = {
   /** Of its last money event. */
   readonly moved_at: string
 }
+
+export type CustomerQueries = Kysely<{ 'read.customers': CustomerRow }>
 
 const customersTable: Table<CustomerRow> = {
   name: 'customers',

@@ -270,9 +270,9 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder =
   invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs) : null,
 })
 
-type Database = QueriedTables & DepositPagesDatabase
+export type OrderQueries = Kysely<QueriedTables & DepositPagesDatabase>
 
-const withPayments = (db: Kysely<Database>, { accountId, customerId }: Scope) => {
+const withPayments = (db: OrderQueries, { accountId, customerId }: Scope) => {
   const ofAccount = db
     .selectFrom('read.orders as o')
     .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
@@ -290,7 +290,7 @@ const withPayments = (db: Kysely<Database>, { accountId, customerId }: Scope) =>
 }
 
 /** An order within the scope, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
-export const findOrder = async (db: Kysely<Database>, scope: Scope, orderId: string, nowMs: number) => {
+export const findOrder = async (db: OrderQueries, scope: Scope, orderId: string, nowMs: number) => {
   const row = await withPayments(db, scope).where('o.order_id', '=', orderId).executeTakeFirst()
   return row && orderOfRow(row, nowMs)
 }
@@ -301,7 +301,7 @@ type ListFilter = {
   readonly orderIds: readonly string[] | undefined
 }
 
-const fittingOrders = (db: Kysely<Database>, scope: Scope, { status, orderIds }: ListFilter) => {
+const fittingOrders = (db: OrderQueries, scope: Scope, { status, orderIds }: ListFilter) => {
   let fitting = withPayments(db, scope)
   if (status !== undefined) fitting = fitting.where('o.status', '=', status)
   if (orderIds !== undefined) fitting = fitting.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
@@ -309,7 +309,7 @@ const fittingOrders = (db: Kysely<Database>, scope: Scope, { status, orderIds }:
 }
 
 /** Of all of an account's orders it is known; a customer has few, and only a few can be named. */
-const countOrders = (db: Kysely<Database>, scope: Scope, filter: ListFilter) => {
+const countOrders = (db: OrderQueries, scope: Scope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
     return fittingOrders(db, scope, filter)
       .clearSelect()
@@ -333,7 +333,7 @@ export type PageCursor = { readonly at: string; readonly id: string }
  * are, it reads as many rows as it gives.
  */
 export const ordersAfter = async (
-  db: Kysely<Database>,
+  db: OrderQueries,
   scope: Scope,
   page: {
     readonly status: OrderStatus | undefined
@@ -360,7 +360,7 @@ export const ordersAfter = async (
 
 /** A page of the orders within the scope, newest first, and how many there are in all. */
 export const listOrders = async (
-  db: Kysely<Database>,
+  db: OrderQueries,
   scope: Scope,
   filter: Page & ListFilter,
   nowMs: number,

@@ -1,3 +1,4 @@
+import type { Kysely } from 'kysely'
 import type { ProposalEvent, ProposedAction } from '../src/domain/ledger/approvals.ts'
 import { proposedSizeMicros } from '../src/domain/ledger/decide-approval.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
@@ -20,6 +21,8 @@ export type ProposalRow = {
   readonly closed_at: string | null
   readonly note: string | null
 }
+
+export type ProposalQueries = Kysely<{ 'read.proposals': ProposalRow }>
 
 export const proposalsTable: Table<ProposalRow> = {
   name: 'proposals',

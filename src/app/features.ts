@@ -1,8 +1,11 @@
 import { open as openAudit } from '../audit/feature.ts'
 import { open as openAccounts } from '../features/accounts/feature.ts'
+import { open as openApprovals } from '../features/approvals/feature.ts'
 import { open as openCatalog } from '../features/catalog/feature.ts'
+import { open as openConsole } from '../features/console/feature.ts'
 import { open as openDeposits } from '../features/deposits/feature.ts'
 import { open as openExits } from '../features/exits/feature.ts'
+import { open as openExports } from '../features/exports/feature.ts'
 import { open as openFinance } from '../features/finance/feature.ts'
 import { open as openFreeList } from '../features/free-list/feature.ts'
 import { open as openFreeTools } from '../features/free-tools/feature.ts'
@@ -13,77 +16,89 @@ import { open as openPayments } from '../features/payments/feature.ts'
 import { open as openPlans } from '../features/plans/feature.ts'
 import { open as openProxies } from '../features/proxies/feature.ts'
 import { openResellerAccess, open as openResellers } from '../features/resellers/feature.ts'
-import { createLivePrices } from '../features/resellers/index.ts'
+import type { LivePrices } from '../features/resellers/index.ts'
 import { open as openScrapers } from '../features/scrapers/feature.ts'
+import { open as openSignIn } from '../features/sign-in/feature.ts'
 import { open as openStock } from '../features/stock/feature.ts'
 import { open as openSubscriptions } from '../features/subscriptions/feature.ts'
 import { open as openWallet } from '../features/wallet/feature.ts'
 import { open as openWebhooks } from '../features/webhooks/feature.ts'
+import type { PlanId } from '../kernel/ids.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
+import type { Probe } from '../platform/http/health.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { withSandboxLocations } from '../sandbox/free-list/sandbox-locations.ts'
-import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
-import { version } from './version.ts'
+import type { SandboxPlace } from './open-sandbox.ts'
+import { queues } from './queues.ts'
+
+/** What features take from the program beside their settings. */
+export type ProgramParts = {
+  readonly sandbox: SandboxPlace
+  /** Where the world reaches this service. */
+  readonly publicUrl: () => string
+  /** Where people reach the console. */
+  readonly origin: () => string
+  /** Of this program. */
+  readonly version: string
+  /** What `/readyz` asks about the program itself. */
+  readonly probes: (prices: LivePrices) => readonly Probe[]
+  /** Those that a server fills. */
+  readonly groups: readonly ReadModelGroup[]
+  readonly settings: Parameters<typeof openConsole>[1]['settings']
+}
+
+const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /**
- * Opens every feature, in their order: each gets its own settings and services of those before it. The prices are the one
- * exception; resellers' terms are needed from the catalogue on.
+ * Opens every feature, in their order: each gets its own settings and services of those before it. What resellers set is
+ * the one exception: catalogue, payments and deposits need it.
  */
-export const openFeatures = (
-  core: ServerCore,
-  config: Config,
-  places: {
-    /** Where the stand-ins answer; null where none run. */
-    readonly sandboxUrl: string | null
-    /** Where the world reaches this service. */
-    readonly publicUrl: () => string
-  },
-) => {
-  const { sandboxUrl, publicUrl } = places
+export const openFeatures = (core: ServerCore, config: Config, program: ProgramParts) => {
+  const { publicUrl, origin } = program
   const { gateway } = config
+  const name = config.payments.merchantName
   const limited = config.rates !== null
   const sandbox = config.payments.sandbox !== null
-  const prices = createLivePrices(core, core.projecting)
-  const resellerAccess = openResellerAccess(core)
+  const sandboxUrl = program.sandbox.url
+  const { prices, credentials, gateways: resellerGateways, returnUrlOf } = openResellerAccess(core)
   const { catalog } = prices
   const { termsOf } = prices.terms
 
   const accounts = openAccounts(core)
-  const { customers } = accounts
   const catalogue = openCatalog(core, { catalog, termsOf })
-  const market = { catalog, stock: catalogue.stock, termsOf }
-  const stock = openStock(core)
+  const stock = openStock(core, { catalog })
   const payments = openPayments(core, {
     settings: config.payments,
-    resellers: resellerAccess.gateways,
+    resellers: resellerGateways,
     sandboxUrl,
     publicUrl,
     onCallback: () => deposits.callbackStored(),
   })
   const wallet = openWallet(core)
   const finance = openFinance(core)
+  const market = { catalog, stock: catalogue.stock, termsOf }
+  const shop = { ...accounts, ...catalogue, ...market, ...payments, ...wallet, ...finance }
   const deposits = openDeposits(core, {
-    ...payments,
+    ...shop,
     limited,
     firstPollMs: config.payments.depositPollMs,
-    customers,
-    wallets: wallet.wallets,
+    origin,
     publicUrl,
-    returnUrlOfReseller: resellerAccess.returnUrlOf,
+    returnUrlOfReseller: returnUrlOf,
   })
-  const orders = openOrders(core, { ...market, ...payments, ...deposits, customers })
-  const sale = { ...market, orders: orders.orders, customers }
-  const { credentials } = resellerAccess
-  const resellers = openResellers(core, { customers, credentials, sandboxUrl })
+  const settleTraffic = (planId: PlanId) => plans.meter.settle(planId)
+  const orders = openOrders(core, { ...shop, ...deposits, settleTraffic })
+  const sale = { ...shop, ...deposits, ...orders }
+  const resellers = openResellers(core, { ...sale, credentials, sandboxUrl })
   const plans = openPlans(core, { ...sale, gateway })
   const proxies = openProxies(core, { ...sale, gateway, sandbox, publicUrl })
-  const subscriptions = openSubscriptions(core, { ...sale, market, meter: plans.meter, prices })
+  const subscriptions = openSubscriptions(core, { ...orders, ...plans, market, prices })
   const exits = openExits(core, { sandbox })
-  const lines = openLines(core, { gateway, allowLoopback: config.gatewayAllowLoopback, catalog, exits })
   const scrapers = openScrapers(core, {
     settings: config.scrapers,
-    callRate: config.rates && config.rates.scrapes,
-    sandboxUrl: sandboxUrl && `${sandboxUrl}${scrapersPath}`,
+    callRate: config.rates?.scrapes ?? null,
+    sandboxUrl: program.sandbox.scrapersUrl,
   })
   const notices = openNotices(core)
   const webhooks = openWebhooks(core, { allowLoopback: config.webhookAllowLoopback, limited })
@@ -92,16 +107,46 @@ export const openFeatures = (
     rate: limited ? config.freeTools.list : null,
     withSandbox: withSandboxLocations,
   })
+  const lines = openLines(core, {
+    ...plans,
+    gateway,
+    allowLoopback: config.gatewayAllowLoopback,
+    tryUrl: freeList.sandbox ? 'http://whoami.sandbox/' : 'https://example.com/',
+    catalog,
+    exits,
+  })
   const freeTools = openFreeTools(core, {
     ...freeList,
     rates: limited ? config.freeTools : null,
     publicUrl,
-    version,
+    version: program.version,
     listLimit: freeList.limit,
   })
+  const { smtpUrl } = program.sandbox
+  const signIn = openSignIn(core, {
+    ...accounts,
+    mail: config.console.mail ?? (smtpUrl === null ? null : { smtp: smtpUrl, from: sandboxSender }),
+    limited,
+    name,
+    origin,
+  })
+  const exports = openExports(core, finance)
+  const approvals = openApprovals(core, plans)
   const audit = openAudit(core, config)
-  return {
-    prices,
+  const probes = [...program.probes(prices), ...audit.probes]
+  const console = openConsole(core, {
+    ...sale,
+    ...exits,
+    ...freeList,
+    ...signIn,
+    liveScrapers: scrapers.liveCount,
+    name,
+    probes,
+    groups: program.groups,
+    queues,
+    settings: program.settings,
+  })
+  const features = {
     accounts,
     catalogue,
     stock,
@@ -121,8 +166,13 @@ export const openFeatures = (
     webhooks,
     freeList,
     freeTools,
+    signIn,
+    exports,
+    approvals,
+    console,
     audit,
   }
+  return { features, prices, probes }
 }
 
-export type Features = ReturnType<typeof openFeatures>
+export type Features = ReturnType<typeof openFeatures>['features']

@@ -5,6 +5,7 @@ import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/fee
 import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox-server.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
+import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
 
 /** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
@@ -49,6 +50,8 @@ export type SandboxPlace = {
   readonly url: string | null
   /** Where the mail server of stand-ins in this process takes letters; null where none run here. */
   readonly smtpUrl: string | null
+  /** Where the stand-in of a provider of scrapers answers; null where none runs. */
+  readonly scrapersUrl: string | null
 }
 
 /**
@@ -68,5 +71,5 @@ export const openSandbox = async (
   const url = own?.baseUrl ?? sandbox?.url ?? null
   if (url !== null)
     logger.warn({ sandboxUrl: url }, 'payments go to the sandbox: no real money is taken by this process')
-  return { url, smtpUrl: own?.smtpUrl ?? null }
+  return { url, smtpUrl: own?.smtpUrl ?? null, scrapersUrl: url && `${url}${scrapersPath}` }
 }

@@ -22,11 +22,11 @@ export const enabledGroups = ({ laws }: { readonly laws: boolean }): readonly Re
  */
 const follow = async (
   core: Core,
+  groups: readonly ReadModelGroup[],
   runner: ProjectionRunner,
   logger: Logger,
 ): Promise<Pick<Poller, 'stop'>> => {
   let hearing: Session | null = null
-  const groups = enabledGroups(core.config)
   const hear = async (): Promise<void> => {
     if (hearing !== null && !hearing.ended.aborted) return
     hearing = await openSession(core.pool, 'farebox hints')
@@ -57,14 +57,12 @@ const follow = async (
   }
 }
 
-/**
- * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
- * @throws ProjectionsRefused when the read tables belong to another log or a newer program
- */
-export const startProjecting = async (
+/** The read models of this process, before anything is folded or followed. */
+export const openProjections = (
   core: Core,
-  options: { readonly folds: boolean; readonly hooks: CrashHooks },
-): Promise<Projecting> => {
+  groups: readonly ReadModelGroup[],
+  hooks: CrashHooks,
+): { readonly projecting: Projecting; start(options: { readonly folds: boolean }): Promise<void> } => {
   const { pool, log, codec, clock, backgroundScheduler, logger } = core
   const feed = createLogFeed({
     log,
@@ -77,26 +75,35 @@ export const startProjecting = async (
     log,
     feed,
     decode: codec.decode,
-    groups: enabledGroups(core.config),
+    groups,
     logger,
     clock,
     yieldToCommands: backgroundScheduler.yieldToCommands,
-    onPoint: (point) => options.hooks.at(point),
+    onPoint: (point) => hooks.at(point),
   })
-  if (options.folds) await runner.start()
-  const follower = options.folds ? null : await follow(core, runner, logger)
+  let follower: Pick<Poller, 'stop'> | null = null
   return {
-    feed,
-    progress: runner.progress,
-    lag: runner.lag,
-    caughtUp: runner.caughtUp,
-    health: runner.health,
-    pause: runner.pause,
-    resume: runner.resume,
-    stop: async () => {
-      await follower?.stop()
-      await runner.stop()
-      await feed.close()
+    projecting: {
+      feed,
+      progress: runner.progress,
+      lag: runner.lag,
+      caughtUp: runner.caughtUp,
+      health: runner.health,
+      pause: runner.pause,
+      resume: runner.resume,
+      stop: async () => {
+        await follower?.stop()
+        await runner.stop()
+        await feed.close()
+      },
+    },
+    /**
+     * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
+     * @throws ProjectionsRefused when the read tables belong to another log or a newer program
+     */
+    start: async ({ folds }) => {
+      if (folds) await runner.start()
+      else follower = await follow(core, groups, runner, logger)
     },
   }
 }

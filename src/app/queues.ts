@@ -1,9 +1,8 @@
-import { disputeQueue } from '../features/deposits/disputes.ts'
-import { pollTable } from '../features/deposits/poll-schedule.ts'
-import { inboxQueue } from '../features/payments/callbacks.ts'
-import { messageQueue } from '../features/resellers/message-queue.ts'
-import { batchQueue } from '../features/scrapers/batch-items.ts'
-import { deliveryQueue } from '../features/webhooks/delivery-queue.ts'
+import { disputeQueue, pollTable } from '../features/deposits/index.ts'
+import { inboxQueue } from '../features/payments/index.ts'
+import { messageQueue } from '../features/resellers/index.ts'
+import { batchQueue } from '../features/scrapers/index.ts'
+import { deliveryQueue } from '../features/webhooks/index.ts'
 import type { QueueTable } from '../platform/work/queue-table.ts'
 
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */

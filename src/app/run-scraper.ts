@@ -39,11 +39,10 @@ const withProviders = <Value>(
 ): Promise<Value> =>
   closeAfter((closing) =>
     work(
-      openProviders(
-        { ...context, monotonicMs: () => performance.now(), registry: new Registry() },
-        closing,
-        { settings: config.scrapers, sandboxUrl: sandboxUrlOf(config) },
-      ),
+      openProviders({ ...context, monotonicMs: () => performance.now(), registry: new Registry() }, closing, {
+        settings: config.scrapers,
+        sandboxUrl: sandboxUrlOf(config),
+      }),
     ),
   )
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { retryWork } from '../features/webhooks/retry-work.ts'
+import { retryWork } from '../features/console/index.ts'
 import { type Cli, wholeNumber } from '../platform/cli/cli-context.ts'
 import { CliMisuse, table } from '../platform/cli/output.ts'
 import { type DeadItem, type Depth, depthOf, listDead } from '../platform/work/queue-operations.ts'

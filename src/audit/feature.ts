@@ -1,7 +1,8 @@
 import { Gauge, type Registry } from 'prom-client'
+import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CloseStack } from '../kernel/resource-scope.ts'
-import type { Core, ServerCore } from '../platform/feature/core.ts'
+import { type Core, type ServerCore, yieldingLog } from '../platform/feature/core.ts'
 import type { Feature } from '../platform/feature/feature.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
@@ -16,9 +17,12 @@ import {
 import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { auditRoutes } from './routes.ts'
+import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
+import { createVerificationRuns, verificationPages } from './verification-pages.ts'
+import { runVerification } from './verification-runs.ts'
 
 export type AuditSettings = {
   /** Whether events are checked against the invariants before they are sealed. */
@@ -136,7 +140,18 @@ export const startAuditing = async (
 export const open = (
   core: ServerCore,
   { laws, sealTarget }: Pick<AuditSettings, 'laws' | 'sealTarget'>,
-): Feature => ({
-  routes: auditRoutes(core),
-  probes: [...(laws ? [violationProbe(core)] : []), ...sealTargetProbes(core, sealTarget)],
-})
+): Feature & { readonly probes: readonly Probe[] } => {
+  const { pool, log, clock, keys, island, isLogInPostgres } = core
+  const verifications = createVerificationRuns(async (asked) => {
+    const { publicKey } = sealKeyOf(keys.seal)
+    const wholeLog = yieldingLog(core)
+    const deps = { pool, log: wholeLog, groups, logInPostgres: isLogInPostgres, clock, master: keys.master }
+    return (await runVerification(deps, { ...asked, publicKey, exported: null })).run
+  })
+  core.closing.add(verifications.stop)
+  return {
+    routes: auditRoutes(core),
+    pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
+    probes: [...(laws ? [violationProbe(core)] : []), ...sealTargetProbes(core, sealTarget)],
+  }
+}

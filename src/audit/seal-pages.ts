@@ -1,6 +1,6 @@
-import type { FinanceDeps } from '../app/console-pages.ts'
 import { textOf } from '../features/finance/index.ts'
-import { isoTime } from '../kernel/clock.ts'
+import { type Clock, isoTime } from '../kernel/clock.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
 import { refuse } from '../platform/http/errors.ts'
 import { html, nothing } from '../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../platform/ui/page.ts'
@@ -11,7 +11,7 @@ import { sealsBefore, sealsFileOf } from './seals/seal-queries.ts'
 
 const sealsPath = '/console/finance/seals'
 
-const seals = async ({ log }: FinanceDeps, { query }: PersonVisit) => {
+const seals = async (log: EventLog, { query }: PersonVisit) => {
   const typed = textOf(query, 'before')
   const before = /^\d{1,15}$/.test(typed) ? Number(typed) : null
   const found = await sealsBefore(log, { before, limit: pageRows })
@@ -59,14 +59,20 @@ ${
 const lastSeals = 100
 
 /** The seals of the log, and the file that proves it without Farebox. */
-export const sealPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const sealPages = ({
+  log,
+  clock,
+}: {
+  readonly log: EventLog
+  readonly clock: Clock
+}): readonly ConsolePage[] => [
   personPage({
     path: sealsPath,
     name: 'showSeals',
     summary: 'The seals of the log',
     for: ['finance'],
     nav: { label: 'Seals', group: 'Finance' },
-    show: (visit) => seals(deps, visit),
+    show: (visit) => seals(log, visit),
   }),
   personPage({
     path: '/console/finance/seals.json',
@@ -74,7 +80,7 @@ export const sealPages = (deps: FinanceDeps): readonly ConsolePage[] => [
     summary: 'The last seals and all changes of the key, to be kept elsewhere',
     for: ['finance'],
     show: async ({ nowMs }) => {
-      const file = await sealsFileOf(deps, lastSeals)
+      const file = await sealsFileOf({ log, clock }, lastSeals)
       if (file === null) throw refuse('not_found', 'nothing is sealed yet')
       return {
         kind: 'file',

@@ -1,11 +1,13 @@
-import type { FinanceDeps } from '../app/console-pages.ts'
+import type pg from 'pg'
 import { linkedText, textOf } from '../features/finance/index.ts'
 import { isoTime } from '../kernel/clock.ts'
+import type { Actor } from '../kernel/event.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import { refuse } from '../platform/http/errors.ts'
+import type { Assets } from '../platform/ui/assets.ts'
 import { keyField } from '../platform/ui/form.ts'
 import { type Html, html, nothing } from '../platform/ui/html.ts'
-import { followingRuns, type LongRun, progressBar } from '../platform/ui/long-runs.ts'
+import { createLongRuns, followingRuns, type LongRun, progressBar } from '../platform/ui/long-runs.ts'
 import {
   type ConsolePage,
   displayNameOf,
@@ -27,7 +29,7 @@ import {
 import { findingText } from './checks/finding.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
-import type { VerifyProgress } from './verify.ts'
+import type { VerifyOptions, VerifyProgress } from './verify.ts'
 
 const outcomes: Readonly<Record<Verification['outcome'], readonly [string, BadgeTone]>> = {
   running: ['runs', 'warn'],
@@ -96,7 +98,30 @@ const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
 ${part}`,
   )
 
-const verifications = async ({ pool, work, island }: FinanceDeps, { query, formKey }: PersonVisit) => {
+/** Verifications that pages start, one at a time. */
+export const createVerificationRuns = (
+  verify: (
+    asked: Pick<VerifyOptions, 'runId' | 'onProgress' | 'signal'> & { readonly actor: Actor },
+  ) => Promise<Verification>,
+): VerificationRuns & { stop(): Promise<void> } => {
+  const runs = createLongRuns<VerificationRunRef, VerifyProgress, Verification>()
+  return {
+    list: runs.list,
+    start: (asked, actor) => runs.start(asked, (on) => verify({ runId: asked.runId, actor, ...on })),
+    stop: runs.stop,
+  }
+}
+
+type VerificationServices = {
+  readonly pool: pg.Pool
+  readonly verifications: VerificationRuns
+  readonly island: Assets['island']
+}
+
+const listed = async (
+  { pool, verifications, island }: VerificationServices,
+  { query, formKey }: PersonVisit,
+) => {
   const before = textOf(query, 'before')
   const after = afterOf(before)
   const [found, chain] = await Promise.all([
@@ -109,7 +134,7 @@ const verifications = async ({ pool, work, island }: FinanceDeps, { query, formK
     body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books. It changes nothing, runs beside the service, and takes as much disk in Postgres as the read tables while it runs; a log of many millions of events is better verified by the command on another machine.</p>
 <form method="post" action="${runs}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
 ${begunHere(
-  work.verifications.list(),
+  verifications.list(),
   html`${chainText(chain)}
 ${tableOf({
   caption: 'Verifications, newest first',
@@ -135,8 +160,8 @@ ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
   })
 }
 
-const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) => {
-  const begun = work.verify(
+const begin = (verifications: VerificationRuns, { visitor, nowMs, cause }: PersonVisit) => {
+  const begun = verifications.start(
     { runId: newRunId(), by: displayNameOf(visitor), startedAtMs: nowMs },
     cause.actor,
   )
@@ -148,7 +173,7 @@ const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) =>
   )
 }
 
-const verification = async ({ pool }: FinanceDeps, { params, visitor }: PersonVisit) => {
+const verification = async (pool: pg.Pool, { params, visitor }: PersonVisit) => {
   const run = await findVerification(pool, params.id ?? '')
   if (run === null) throw refuse('not_found', 'no verification has this id')
   const { result } = run
@@ -200,25 +225,32 @@ ${tableOf({
 }
 
 /** The runs that verified the log, and another one. */
-export const verificationPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const verificationPages = (services: VerificationServices): readonly ConsolePage[] => [
   personPage({
     path: runs,
     name: 'showVerifications',
     summary: 'The runs that verified the log, and the start of another',
     for: ['finance'],
     nav: { label: 'Verifications', group: 'Finance' },
-    show: (visit) => verifications(deps, visit),
-    act: { once: true, run: async (visit) => begin(deps, visit) },
+    show: (visit) => listed(services, visit),
+    act: { once: true, run: async (visit) => begin(services.verifications, visit) },
   }),
   personPage({
     path: '/console/finance/verifications/{id}',
     name: 'showVerification',
     summary: 'One verification with what it found',
     for: ['finance'],
-    show: (visit) => verification(deps, visit),
+    show: (visit) => verification(services.pool, visit),
   }),
 ]
 
 export type VerificationRunRef = { readonly runId: string }
 
 export type VerificationRun = LongRun<VerificationRunRef, VerifyProgress, Verification>
+
+/** Verifications that pages of this process began, one at a time: the last ones, newest first, and the start of another. */
+export type VerificationRuns = {
+  list(): readonly VerificationRun[]
+  /** @returns what resolves at its end; null while another runs */
+  start(asked: Omit<VerificationRun, 'state'>, actor: Actor): Promise<void> | null
+}

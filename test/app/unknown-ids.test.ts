@@ -47,7 +47,7 @@ const commands: readonly (readonly string[])[] = [
 test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
   const { farebox } = await openStage(t)
   const { core } = farebox
-  const run = deskOf(core, commandRegistrations)
+  const run = deskOf(farebox, commandRegistrations)
   const stage = await core.log.head()
   for (const args of commands) {
     const { code, err, json } = await run(...args)

@@ -16,7 +16,7 @@ import {
 test('an operator sees what waits and what was given up, and has it tried again', async (t) => {
   const stage = await openHooks(t)
   const { core } = stage.farebox
-  const desk = deskOf(core, [registerWork])
+  const desk = deskOf(stage.farebox, [registerWork])
   startReactor(t, stage)
   const receiver = await startReceiver(t)
   let code = 410

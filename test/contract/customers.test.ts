@@ -43,7 +43,7 @@ type Named = 'header' | 'query' | 'both'
 const openTwo = async (stage: Stage) => {
   const { client, demo, farebox, payCustomer } = stage
   const { accountId, key } = demo.reseller
-  const desk = deskOf(farebox.core)
+  const desk = deskOf(farebox)
   await stage.credit(accountId, 50_000_000)
   for (const [rail, provider] of [
     ['card', 'stripe'],

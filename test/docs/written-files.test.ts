@@ -44,7 +44,7 @@ test('files that commands write under the names of the docs and of --help are ig
 
 test('what commands write is readable by its owner alone, also in the place of a file that all could read', async (t) => {
   const { farebox } = await openStage(t)
-  const run = deskOf(farebox.core, commandRegistrations)
+  const run = deskOf(farebox, commandRegistrations)
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))

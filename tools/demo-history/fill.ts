@@ -49,12 +49,15 @@ export const fillHistory = async (
   { days, customers, seed }: HistoryAsked,
   onStep: (step: HistoryStep) => void,
 ): Promise<{ readonly accounts: number; readonly orders: number }> => {
-  const { core, payments } = farebox
-  const { sandboxUrl } = payments
+  const { core, sandboxUrl } = farebox
   if (sandboxUrl === null) throw new Error('the demo runs no sandbox')
   await loseCallbacks(sandboxUrl)
   const meter = createMeter(core)
-  const shop = createShop({ baseUrl: farebox.baseUrl, sandboxUrl, payments })
+  const shop = createShop({
+    baseUrl: farebox.baseUrl,
+    sandboxUrl,
+    deposits: farebox.features.deposits.deposits,
+  })
   const upkeep = createUpkeep(farebox, shop, meter)
   const traffic = createTraffic({
     usage: createUsage({ ...core, worker: 'history' }),

@@ -1,5 +1,5 @@
 import { Pool } from 'undici'
-import type { Payments } from '../../src/app/open-payments.ts'
+import type { Deposits } from '../../src/features/deposits/index.ts'
 import type { Cause } from '../../src/kernel/event.ts'
 import { type DepositId, newId } from '../../src/kernel/ids.ts'
 import type { Random } from './rhythm.ts'
@@ -92,7 +92,7 @@ export const depositsCause = (): Cause => ({
 export const createShop = (deps: {
   readonly baseUrl: string
   readonly sandboxUrl: string
-  readonly payments: Pick<Payments, 'deposits'>
+  readonly deposits: Pick<Deposits, 'settle'>
 }): Shop => {
   const api = new Pool(deps.baseUrl, { connections: 32 })
   const sandbox = new Pool(deps.sandboxUrl, { connections: 16 })
@@ -132,7 +132,7 @@ export const createShop = (deps: {
     send(sandbox, 'POST', `/_sandbox/invoices/${depositId}/${name}`, {}, {})
 
   const settle: Shop['settle'] = async (depositId) => {
-    await deps.payments.deposits.settle(depositId, depositsCause())
+    await deps.deposits.settle(depositId, depositsCause())
   }
 
   const deposit: Shop['deposit'] = async (client, cents, random, customer) => {

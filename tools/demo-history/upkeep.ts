@@ -26,7 +26,8 @@ const invoiceOverMs = 25 * 60 * 60_000
 
 /** The operator and what works by itself, as often as the history calls it. */
 export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 'settle'>) => {
-  const { core, projecting, payments, prices } = farebox
+  const { core, projecting, features, prices } = farebox
+  const payments = { ...features.payments, ...features.deposits, hooks: core.hooks }
   const { pool, log, runner, codec, clock } = core
   const accounts = createAccounts(core)
   const notices = createNotices(core)

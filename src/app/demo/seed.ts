@@ -118,9 +118,9 @@ const isDue = async (core: Core): Promise<boolean> => {
  */
 export const seedDemo = async (
   core: Core,
+  { dataDir, demo: wanted }: { readonly dataDir: string; readonly demo: boolean },
   places: Places,
 ): Promise<{ readonly demo: DemoFile; readonly fresh: boolean } | null> => {
-  const { dataDir } = core.config
   const client = await core.pool.connect()
   try {
     await takeLock(client, lockKeys.filling, {
@@ -128,7 +128,7 @@ export const seedDemo = async (
       onWait: (holder) =>
         core.logger.warn({ holder }, 'another process makes the demo or imports a log: waiting for it'),
     })
-    if (core.config.demo && (await isDue(core))) {
+    if (wanted && (await isDue(core))) {
       const cause: Cause = { actor: { kind: 'system', name: 'demo' }, correlationId: newId('run') }
       await seedCatalog(core, cause)
       const demo = await seedAccounts(core, places, cause)

@@ -103,6 +103,9 @@ export type Accounts = {
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
 
+/** Finds an account by its id or its e-mail; null when nobody has it. */
+export type FindAccount = (idOrEmail: string) => Promise<AccountId | null>
+
 export const createAccounts = ({
   pool,
   runner,

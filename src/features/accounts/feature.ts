@@ -8,7 +8,8 @@ import { createKysely } from '../../platform/postgres/kysely.ts'
 import { type Accounts, createAccounts } from './account-service.ts'
 import { accountOfEmail } from './account-vault.ts'
 import { createDirectory } from './authenticate.ts'
-import { createCustomers, type Customers } from './customer-service.ts'
+import { type Customers, createCustomers } from './customer-service.ts'
+import { keyPages } from './key-pages.ts'
 import { startKeyUses } from './key-uses.ts'
 import { accountRoutes } from './routes.ts'
 
@@ -60,5 +61,6 @@ export const open = (core: ServerCore): AccountsFeature => {
       }
     },
     routes: accountRoutes({ reads, db }),
+    pages: keyPages({ accounts, pool }),
   }
 }

@@ -1,4 +1,4 @@
-export { type Accounts, blockOf, createAccounts } from './account-service.ts'
+export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
 export { accountOfEmail, accountsAfter, emailOf } from './account-vault.ts'
 export {
   type Customers,

@@ -1,4 +1,4 @@
-import type { CustomerDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
 import { isKeyActive, type KeyState } from '../../domain/accounts/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { KeyId } from '../../kernel/ids.ts'
@@ -22,7 +22,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import type { AccountsRefusal } from './account-service.ts'
+import type { Accounts, AccountsRefusal } from './account-service.ts'
 import { capField, capProblem, daysField, keyFields, parseCap, parseKeyForm } from './key-form.ts'
 import { lastUses } from './key-uses.ts'
 
@@ -73,9 +73,13 @@ ${more}
   })
 
 /** The API keys of an account. */
-export const keyPages = (deps: CustomerDeps): readonly ConsolePage[] => {
-  const { accounts, pool } = deps
-
+export const keyPages = ({
+  accounts,
+  pool,
+}: {
+  readonly accounts: Pick<Accounts, 'read' | 'issueKey' | 'capKey' | 'rollKey' | 'revokeKey'>
+  readonly pool: pg.Pool
+}): readonly ConsolePage[] => {
   const keysOf = async ({ account, cause }: AccountVisit): Promise<readonly Key[]> => {
     const state = await accounts.read(account.accountId, cause)
     return [...(state?.keys ?? [])].map(([keyId, key]) => ({ keyId, ...key })).reverse()

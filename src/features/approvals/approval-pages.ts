@@ -1,8 +1,8 @@
-import type { ProposalRow } from '../../../projections/proposals.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type { ProposalQueries, ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -25,7 +25,14 @@ import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
-import { findProposal, limitText, proposalsAfter, statusOf, whatText } from './approval-service.ts'
+import {
+  findProposal,
+  limitText,
+  type Proposals,
+  proposalsAfter,
+  statusOf,
+  whatText,
+} from './approval-service.ts'
 
 const root = '/console/operator/proposals'
 
@@ -46,15 +53,20 @@ const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: Pers
       ? ''
       : linkedText(accountId, visitor.roles)
 
-const list = async (deps: OperatorDeps, visit: PersonVisit) => {
+type ProposalReads = { readonly db: ProposalQueries; readonly caughtUp: CaughtUp }
+type ProposalServices = ProposalReads & {
+  readonly proposals: Pick<Proposals, 'limits' | 'approve' | 'close'>
+}
+
+const list = async ({ db, caughtUp, proposals }: ProposalServices, visit: PersonVisit) => {
   const { query, nowMs, cause } = visit
   const all = query.get('show') === 'all'
   const before = query.get('before')
   const after = afterOf(before)
-  await deps.caughtUp()
+  await caughtUp()
   const [found, limits] = await Promise.all([
-    proposalsAfter(deps.db, { waiting: !all, after, limit: pageRows + 1, nowMs }),
-    deps.proposals.limits(cause),
+    proposalsAfter(db, { waiting: !all, after, limit: pageRows + 1, nowMs }),
+    proposals.limits(cause),
   ])
   const { rows, next } = pagedOf(found, (row) => afterText(row.proposed_at, row.proposal_id))
   const limit = approvalLimitAt(limits, nowMs)
@@ -92,9 +104,9 @@ ${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : be
 }
 
 /** @throws not_found */
-const proposalOf = async (deps: OperatorDeps, { params }: PersonVisit): Promise<ProposalRow> => {
-  await deps.caughtUp()
-  const row = await findProposal(deps.db, params.id ?? '')
+const proposalOf = async ({ db, caughtUp }: ProposalReads, { params }: PersonVisit): Promise<ProposalRow> => {
+  await caughtUp()
+  const row = await findProposal(db, params.id ?? '')
   if (row === null) throw refuse('not_found', 'no proposal has this id')
   return row
 }
@@ -112,8 +124,8 @@ ${row.note === null ? nothing : html`<dt>Why</dt><dd>${row.note}</dd>`}
 <dt>Proposal</dt><dd>${idText(row.proposal_id)}</dd>
 </dl>`
 
-const shown = async (deps: OperatorDeps, visit: PersonVisit) => {
-  const row = await proposalOf(deps, visit)
+const shown = async (reads: ProposalReads, visit: PersonVisit) => {
+  const row = await proposalOf(reads, visit)
   const here = proposalPath(row.proposal_id)
   const waits = statusOf(row, visit.nowMs) === 'open'
   const own = isOwn(row, visit)
@@ -129,8 +141,8 @@ const shown = async (deps: OperatorDeps, visit: PersonVisit) => {
   })
 }
 
-const approveView = async (deps: OperatorDeps, visit: PersonVisit, problems: Problems): Promise<View> => {
-  const row = await proposalOf(deps, visit)
+const approveView = async (reads: ProposalReads, visit: PersonVisit, problems: Problems): Promise<View> => {
+  const row = await proposalOf(reads, visit)
   const here = proposalPath(row.proposal_id)
   return {
     title: 'Approve a proposal',
@@ -154,10 +166,10 @@ const refusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
     'What it comes to now is not what was proposed: something of it moved meanwhile. Have it proposed anew.',
 }
 
-const approve = async (deps: OperatorDeps, visit: PersonVisit) => {
+const approve = async (services: ProposalServices, visit: PersonVisit) => {
   const proposalId = visit.params.id ?? ''
-  const again = async (form: string) => refusedView(await approveView(deps, visit, { form }), 409)
-  const approved = await deps.proposals.approve(proposalId, visit.cause)
+  const again = async (form: string) => refusedView(await approveView(services, visit, { form }), 409)
+  const approved = await services.proposals.approve(proposalId, visit.cause)
   if ('outcome' in approved) {
     if (approved.refusal.code === 'unknown_proposal') throw refuse('not_found', 'no proposal has this id')
     return again(refusals[approved.refusal.code])
@@ -174,12 +186,12 @@ const approve = async (deps: OperatorDeps, visit: PersonVisit) => {
 }
 
 const closeView = async (
-  deps: OperatorDeps,
+  reads: ProposalReads,
   visit: PersonVisit,
   typed: FormInput,
   problems: Problems,
 ): Promise<View> => {
-  const row = await proposalOf(deps, visit)
+  const row = await proposalOf(reads, visit)
   const own = isOwn(row, visit)
   const act = own ? 'Withdraw' : 'Decline'
   return {
@@ -193,21 +205,23 @@ ${fieldOf({ name: 'note', label: 'Why', hint: 'May be left empty. It stays in th
   }
 }
 
-const close = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const row = await proposalOf(deps, visit)
+const close = async (services: ProposalServices, visit: PersonVisit, typed: FormInput) => {
+  const row = await proposalOf(services, visit)
   const note = typed.text('note')
   if (note !== '' && !isReference(note))
-    return refusedView(await closeView(deps, visit, typed, { note: 'At most 200 characters, in one line.' }))
+    return refusedView(
+      await closeView(services, visit, typed, { note: 'At most 200 characters, in one line.' }),
+    )
   const reason = isOwn(row, visit) ? 'withdrawn' : 'declined'
   const closing = { reason, note: note === '' ? null : note } as const
-  const answer = await deps.proposals.close(row.proposal_id, closing, visit.cause)
+  const answer = await services.proposals.close(row.proposal_id, closing, visit.cause)
   if (answer.outcome === 'refused')
-    return refusedView(await closeView(deps, visit, typed, { form: refusals[answer.refusal.code] }), 409)
+    return refusedView(await closeView(services, visit, typed, { form: refusals[answer.refusal.code] }), 409)
   return goTo(proposalPath(row.proposal_id), `It is ${reason}.`)
 }
 
 /** What waits for a second pair of eyes: approved, declined and withdrawn here. */
-export const proposalPages = (deps: OperatorDeps): readonly ConsolePage[] => {
+export const proposalPages = (services: ProposalServices): readonly ConsolePage[] => {
   const operator = { for: ['operator'] } as const
   return [
     personPage({
@@ -216,14 +230,14 @@ export const proposalPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       name: 'listProposals',
       summary: 'What waits for the approval of another operator',
       nav: { label: 'Proposals', group: 'Operator' },
-      show: (visit) => list(deps, visit),
+      show: (visit) => list(services, visit),
     }),
     personPage({
       ...operator,
       path: `${root}/{id}`,
       name: 'showProposal',
       summary: 'One proposal: what, for whom, by whom, and what became of it',
-      show: (visit) => shown(deps, visit),
+      show: (visit) => shown(services, visit),
     }),
     personPage({
       ...operator,
@@ -231,16 +245,16 @@ export const proposalPages = (deps: OperatorDeps): readonly ConsolePage[] => {
       name: 'approveProposal',
       summary: 'Approves what another operator proposed, which is carried out',
       confirmed: true,
-      show: async (visit) => show(await approveView(deps, visit, {})),
-      act: { once: true, run: (visit) => approve(deps, visit) },
+      show: async (visit) => show(await approveView(services, visit, {})),
+      act: { once: true, run: (visit) => approve(services, visit) },
     }),
     personPage({
       ...operator,
       path: `${root}/{id}/close`,
       name: 'closeProposal',
       summary: 'Declines a proposal of another, or withdraws one of your own',
-      show: async (visit) => show(await closeView(deps, visit, emptyFormInput, {})),
-      act: { run: (visit, typed) => close(deps, visit, typed) },
+      show: async (visit) => show(await closeView(services, visit, emptyFormInput, {})),
+      act: { run: (visit, typed) => close(services, visit, typed) },
     }),
   ]
 }

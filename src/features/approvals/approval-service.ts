@@ -1,6 +1,5 @@
-import { type Kysely, sql } from 'kysely'
-import type { ReadDatabase } from '../../../projections/database.ts'
-import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
+import { sql } from 'kysely'
+import { type ProposalQueries, type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
 import {
   type ApprovalLimits,
   approvalLimitsRef,
@@ -145,7 +144,7 @@ export const statusOf = (
 
 /** Up to `limit` proposals, newest first, that come after one; null: from the newest on. `waiting`: those alone that may be approved. */
 export const proposalsAfter = (
-  db: Kysely<ReadDatabase>,
+  db: ProposalQueries,
   {
     waiting,
     after,
@@ -177,10 +176,7 @@ export const readProposal = async (
 }
 
 /** One proposal as the read tables have it; null: none has this id there. */
-export const findProposal = async (
-  db: Kysely<ReadDatabase>,
-  proposalId: string,
-): Promise<ProposalRow | null> =>
+export const findProposal = async (db: ProposalQueries, proposalId: string): Promise<ProposalRow | null> =>
   (await db
     .selectFrom('read.proposals')
     .selectAll()

@@ -1,6 +1,9 @@
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { parseCatalog } from '../../domain/catalog/catalog-file.ts'
 import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -111,13 +114,20 @@ ${changes.length > maxShown ? html`<p class="soft">The first ${maxShown} are sho
 </section>
 ${hiddenOf('digest', digest)}${hiddenOf('standing', standing)}`
 
+type ImportServices = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly catalog: { current(): Pick<Catalog, 'digest' | 'products'> }
+}
+
 const view = async (
-  deps: OperatorDeps,
+  catalog: ImportServices['catalog'],
   visit: PersonVisit,
   typed: FormInput,
   { problems = {}, preview = null }: { readonly problems?: Problems; readonly preview?: Preview | null },
 ): Promise<View> => {
-  const { digest, products } = deps.catalog.current()
+  const { digest, products } = catalog.current()
   const changing = preview !== null && preview.changes.length > 0
   return {
     title: 'Catalogue',
@@ -133,12 +143,12 @@ ${textAreaOf({ name: 'file', label: 'The catalogue file, as JSON', hint: 'Up to 
   }
 }
 
-const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const service = createCatalogService(deps.runner)
-  const ordered = (productIds: readonly string[]) => orderedProducts(deps, productIds)
+const act = async ({ pool, log, runner, catalog }: ImportServices, visit: PersonVisit, typed: FormInput) => {
+  const service = createCatalogService(runner)
+  const ordered = (productIds: readonly string[]) => orderedProducts({ pool, log }, productIds)
   const text = typed.text('file')
   const refusedBy = async (problems: Problems, status: 400 | 409 = 400) =>
-    refusedView(await view(deps, visit, typed, { problems }), status)
+    refusedView(await view(catalog, visit, typed, { problems }), status)
   if (text === '') return refusedBy({ file: 'Paste the catalogue file.' })
   const parsed = parseCatalog(text)
   if (!parsed.ok) return refusedBy(problemsIn(parsed.problems))
@@ -154,10 +164,10 @@ const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => 
       parsed.file.products,
     ),
   }
-  if (typed.text('do') !== 'import') return show(await view(deps, visit, typed, { preview }))
+  if (typed.text('do') !== 'import') return show(await view(catalog, visit, typed, { preview }))
   if (typed.text('digest') !== preview.digest || typed.text('standing') !== standing)
     return refusedView(
-      await view(deps, visit, typed, {
+      await view(catalog, visit, typed, {
         preview,
         problems: {
           form: 'The file or the catalogue is another one than the preview showed. Look at it again.',
@@ -176,7 +186,7 @@ const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => 
 }
 
 /** The catalogue is taken from a file, after a look at what that changes. */
-export const operatorCataloguePages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const operatorCataloguePages = (services: ImportServices): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'importCatalogue',
@@ -184,7 +194,7 @@ export const operatorCataloguePages = (deps: OperatorDeps): readonly ConsolePage
     for: ['operator'],
     nav: { label: 'Catalogue import', group: 'Operator' },
     confirmed: true,
-    show: async (visit) => show(await view(deps, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => act(deps, visit, typed) },
+    show: async (visit) => show(await view(services.catalog, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => act(services, visit, typed) },
   }),
 ]

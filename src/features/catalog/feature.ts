@@ -5,14 +5,17 @@ import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
+import { operatorCataloguePages } from './catalogue-import-pages.ts'
+import { pricePages } from './price-pages.ts'
+import { createQuotes, type Quotes } from './quotes.ts'
 import { catalogRoutes } from './routes.ts'
 import { createSharedStock } from './views.ts'
 
 export const open = (
   core: ServerCore,
   { catalog, termsOf }: { readonly catalog: { current(): Catalog }; readonly termsOf: TermsOf },
-): Feature & { readonly stock: LiveStock } => {
-  const { pool, clock, monotonicMs, logger, reads } = core
+): Feature & { readonly stock: LiveStock; readonly quotes: Quotes } => {
+  const { pool, log, runner, clock, monotonicMs, logger, reads } = core
   const stock = createSharedStock({
     source: createLiveStock({ pool, clock }),
     watch: core.projecting.progress.watch(hot.name, ['stock_levels', 'resting_addresses'], { exact: true }),
@@ -20,5 +23,10 @@ export const open = (
     monotonicMs,
     logger,
   })
-  return { stock, routes: catalogRoutes({ catalog, stock, reads, termsOf }) }
+  return {
+    stock,
+    quotes: createQuotes({ stock, reads, termsOf }),
+    routes: catalogRoutes({ catalog, stock, reads, termsOf }),
+    pages: [...pricePages({ catalog, stock }), ...operatorCataloguePages({ pool, log, runner, catalog })],
+  }
 }

@@ -6,6 +6,7 @@ export {
   createQuotes,
   createRequireOrderable,
   type Orderable,
+  type Quotes,
   type RequireOrderable,
 } from './quotes.ts'
 export { productView, quoteView, requireAccepted } from './views.ts'

@@ -13,7 +13,7 @@ const root = '/prices'
 const usualDays = 30
 const usualCountry = 'USA'
 
-type PricesDeps = { readonly catalog: { current(): Catalog }; readonly stock: LiveStock }
+type PriceReads = { readonly catalog: { current(): Catalog }; readonly stock: LiveStock }
 type View = ReturnType<typeof productView>
 
 const pathOf = (id: string): string => `${root}/${encodeURIComponent(id)}`
@@ -40,7 +40,7 @@ const offerOf = ({ name, description, publishedPrice: { fromCents, currency }, a
   },
 })
 
-const list = async ({ catalog, stock }: PricesDeps, visit: Visit) => {
+const list = async ({ catalog, stock }: PriceReads, visit: Visit) => {
   const counts = await stock.all()
   const views = catalog
     .current()
@@ -105,7 +105,7 @@ const rotationOf = (line: Line): string => {
 
 /** What dedicated addresses cost in a country: a line for each period, or for each mobile line of one period. */
 const linesOf = async (
-  { catalog, stock }: PricesDeps,
+  { catalog, stock }: PriceReads,
   product: Product & DedicatedProduct,
   { query }: Visit,
 ): Promise<Html> => {
@@ -173,11 +173,11 @@ ${tableOf({
 })}`
 }
 
-const one = async (deps: PricesDeps, visit: Visit) => {
-  const product = deps.catalog.current().resolve(visit.params.id ?? '')
+const one = async (services: PriceReads, visit: Visit) => {
+  const product = services.catalog.current().resolve(visit.params.id ?? '')
   if (!product || product.state === 'retired') throw refuse('not_found', 'no product has this id')
   if (product.id !== visit.params.id) return { kind: 'redirect', to: pathOf(product.id) } as const
-  const view = productView(product, isDedicated(product) ? await deps.stock.of(product.id) : noStock)
+  const view = productView(product, isDedicated(product) ? await services.stock.of(product.id) : noStock)
   const { name, description, features, protocols, minQuantity, maxQuantity, unit, publishedPrice } = view
   return show({
     title: `${name} prices`,
@@ -195,7 +195,7 @@ ${features.length === 0 ? null : html`<ul>${features.map((feature) => html`<li>$
 <dt>One order</dt><dd>${minQuantity} to ${maxQuantity} ${unit}</dd>
 </dl>
 <h2>Prices</h2>
-${isDedicated(product) ? await linesOf(deps, product, visit) : tiersOf(view)}
+${isDedicated(product) ? await linesOf(services, product, visit) : tiersOf(view)}
 <p><a href="${root}">All prices</a></p>
 ${toOrder(visit)}`,
     same: [
@@ -209,18 +209,18 @@ ${toOrder(visit)}`,
 }
 
 /** What is sold and what it costs, for everybody: the list price, as the API quotes it to who is no reseller. */
-export const pricePages = (deps: PricesDeps): readonly ConsolePage[] => [
+export const pricePages = (services: PriceReads): readonly ConsolePage[] => [
   openPage({
     path: '/prices',
     name: 'showPrices',
     summary: 'What is sold and what it costs',
     nav: { label: 'Prices', group: 'For everybody' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
   openPage({
     path: '/prices/{id}',
     name: 'showPrice',
     summary: 'What one product costs',
-    show: (visit) => one(deps, visit),
+    show: (visit) => one(services, visit),
   }),
 ]

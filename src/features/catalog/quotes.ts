@@ -47,6 +47,8 @@ export type QuoteContext = {
 
 export type Quoted = { readonly figures: Quote; readonly counts: readonly StockCount[] }
 
+export type Quotes = ReturnType<typeof createQuotes>
+
 /** Prices as they are now, for whoever asks: what an order with the same texts would be charged. */
 export const createQuotes = (deps: {
   readonly stock: LiveStock

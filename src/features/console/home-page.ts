@@ -5,11 +5,11 @@ import { type ConsolePage, openPage, show, type Visit } from '../../platform/ui/
 import { amountText, dollarText, perText } from '../../platform/ui/text.ts'
 import { productView } from '../catalog/index.ts'
 
-export type HomeDeps = {
-  readonly catalog: { current(): Catalog }
-  readonly stock: LiveStock
+type HomeReads = {
+  readonly catalog: { current(): Pick<Catalog, 'products'> }
+  readonly stock: Pick<LiveStock, 'all'>
   /** Scrapers that somebody serves now. */
-  readonly scrapers: () => number
+  readonly liveScrapers: () => number
   /** The name of the service. */
   readonly name: string
 }
@@ -28,10 +28,9 @@ const tools: readonly { readonly path: string; readonly title: string; readonly 
 const cardOf = (path: string, title: string, inside: Html): Html =>
   html`<section class="card"><h3><a href="${path}">${title}</a></h3>${inside}</section>`
 
-const home = async (deps: HomeDeps, { visitor }: Visit) => {
-  const { name } = deps
-  const counts = await deps.stock.all()
-  const products = deps.catalog
+const home = async ({ catalog, stock, liveScrapers, name }: HomeReads, { visitor }: Visit) => {
+  const counts = await stock.all()
+  const products = catalog
     .current()
     .products.filter(({ state }) => state === 'active')
     .map((product) => productView(product, counts.get(product.id) ?? noStock))
@@ -73,7 +72,7 @@ ${
       )}</div>`
 }
 <h2>Scrapers</h2>
-<p>${deps.scrapers()} operations of search engines, shops and networks answer with JSON. A call is charged when there is a result, and when there is no such target. <a href="/docs">Their reference</a></p>
+<p>${liveScrapers()} operations of search engines, shops and networks answer with JSON. A call is charged when there is a result, and when there is no such target. <a href="/docs">Their reference</a></p>
 <h2>Free tools</h2>
 <div class="cards">${tools.map(({ path, title, about }) => cardOf(path, title, html`<p>${about}</p>`))}</div>`,
     same: [
@@ -84,12 +83,12 @@ ${
 }
 
 /** The first page of the service. */
-export const homePages = (deps: HomeDeps): readonly ConsolePage[] => [
+export const homePages = (services: HomeReads): readonly ConsolePage[] => [
   openPage({
     path: '/',
     name: 'showHome',
     summary: 'What is sold here, and how to begin',
     nav: { label: 'Home', group: 'For everybody' },
-    show: (visit) => home(deps, visit),
+    show: (visit) => home(services, visit),
   }),
 ]

@@ -1,10 +1,12 @@
-import { transactionsBefore } from '../../../projections/balances.ts'
-import { ordersAfter } from '../../../projections/orders.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import { type BalanceQueries, transactionsBefore } from '../../../projections/balances.ts'
+import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { CaughtUp, Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -35,25 +37,29 @@ import {
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { accountsAfter, blockOf, emailOf } from '../accounts/index.ts'
+import { type Accounts, accountsAfter, blockOf, emailOf } from '../accounts/index.ts'
 import { linkedText } from '../finance/index.ts'
 import { orderTable } from '../orders/index.ts'
-import { isReference, maxCents, proposalPath } from '../wallet/index.ts'
+import { isReference, maxCents, proposalPath, type Wallets } from '../wallet/index.ts'
 
 const pathOf = (accountId: string): string => `/console/operator/accounts/${accountId}`
 
 export const accountIdOf = (text: string | null | undefined): AccountId | null =>
   /^acc_[0-9a-f]{32}$/.test(text ?? '') ? (text as AccountId) : null
 
+type AccountReads = { readonly accounts: Pick<Accounts, 'read'>; readonly pool: pg.Pool }
+
 /** The account of the path, as the log has it. @throws not_found */
-const accountOf = async ({ accounts, pool }: OperatorDeps, { params, cause }: PersonVisit) => {
+const accountOf = async ({ accounts, pool }: AccountReads, { params, cause }: PersonVisit) => {
   const accountId = accountIdOf(params.id)
   const state = accountId && (await accounts.read(accountId, cause))
   if (accountId === null || !state) throw refuse('not_found', 'no account has this id')
   return { accountId, state, email: await emailOf(pool, accountId) }
 }
 
-const list = async ({ pool, caughtUp }: OperatorDeps, { query, visitor }: PersonVisit) => {
+type AccountListReads = { readonly pool: pg.Pool; readonly caughtUp: CaughtUp }
+
+const list = async ({ pool, caughtUp }: AccountListReads, { query, visitor }: PersonVisit) => {
   const before = accountIdOf(query.get('before'))
   await caughtUp()
   const found = await accountsAfter(pool, { after: before, limit: pageRows + 1 })
@@ -80,16 +86,26 @@ ${pagerOf('/console/operator/accounts', {}, { before, next })}`,
   })
 }
 
-const shownAccount = async (deps: OperatorDeps, visit: PersonVisit) => {
-  const { accountId, state, email } = await accountOf(deps, visit)
+type AccountServices = AccountReads & {
+  readonly db: BalanceQueries & OrderQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly wallets: Pick<Wallets, 'read'>
+}
+
+const shownAccount = async (
+  { accounts, pool, db, reads, log, wallets }: AccountServices,
+  visit: PersonVisit,
+) => {
+  const { accountId, state, email } = await accountOf({ accounts, pool }, visit)
   const { nowMs, cause, visitor } = visit
-  await deps.reads.settled(accountId)
+  await reads.settled(accountId)
   const scope = wholeAccount(accountId)
   const [wallet, block, orders, movements] = await Promise.all([
-    deps.wallets.read(accountId, cause),
-    state.blocked ? blockOf(deps.log, accountId) : null,
-    ordersAfter(deps.db, scope, { status: undefined, after: null, limit: 10 }, nowMs),
-    transactionsBefore(deps.db, scope, { before: null, limit: 10 }),
+    wallets.read(accountId, cause),
+    state.blocked ? blockOf(log, accountId) : null,
+    ordersAfter(db, scope, { status: undefined, after: null, limit: 10 }, nowMs),
+    transactionsBefore(db, scope, { before: null, limit: 10 }),
   ])
   const keys = [...state.keys.values()].filter(({ revoked }) => !revoked).length
   const here = pathOf(accountId)
@@ -137,14 +153,17 @@ ${tableOf({
   })
 }
 
-const ordersOf = async (deps: OperatorDeps, visit: PersonVisit) => {
-  const { accountId, email } = await accountOf(deps, visit)
+const ordersOf = async (
+  { accounts, pool, db, reads }: Omit<AccountServices, 'log' | 'wallets'>,
+  visit: PersonVisit,
+) => {
+  const { accountId, email } = await accountOf({ accounts, pool }, visit)
   const { query, nowMs, visitor } = visit
   const before = query.get('before')
   const after = afterOf(before)
-  await deps.reads.settled(accountId)
+  await reads.settled(accountId)
   const found = await ordersAfter(
-    deps.db,
+    db,
     wholeAccount(accountId),
     { status: undefined, after, limit: pageRows + 1 },
     nowMs,
@@ -159,17 +178,55 @@ ${pagerOf(`${pathOf(accountId)}/orders`, {}, { before: after === null ? null : b
   })
 }
 
+const operator = { for: ['operator'] } as const
+
+/** Every account. */
+export const accountListPages = (services: AccountListReads): readonly ConsolePage[] => [
+  personPage({
+    ...operator,
+    path: '/console/operator/accounts',
+    name: 'listAccounts',
+    summary: 'Every account, newest first',
+    nav: { label: 'Accounts', group: 'Operator' },
+    show: (visit) => list(services, visit),
+  }),
+]
+
+/** One account, as operators look at it. */
+export const accountPages = (services: AccountServices): readonly ConsolePage[] => [
+  personPage({
+    ...operator,
+    path: '/console/operator/accounts/{id}',
+    name: 'showAccount',
+    summary: 'One account with its money, orders and movements',
+    show: (visit) => shownAccount(services, visit),
+  }),
+  personPage({
+    ...operator,
+    path: '/console/operator/accounts/{id}/orders',
+    name: 'listAccountOrders',
+    summary: 'The orders of one account',
+    show: (visit) => ordersOf(services, visit),
+  }),
+]
+
 const reasonHint = 'It stays in the log for good: name no person.'
 
-/** Forms about one account: each is a page of its own, and whoever sends it shows who they are. */
-const actViews = (deps: OperatorDeps) => {
+/** An account is blocked and unblocked on a page of its own, and whoever sends its form shows who they are. */
+export const blockAccountPages = ({
+  accounts,
+  pool,
+}: {
+  readonly accounts: Pick<Accounts, 'read' | 'block' | 'unblock'>
+  readonly pool: pg.Pool
+}): readonly ConsolePage[] => {
   const blockView = async (
     visit: PersonVisit,
     blocks: boolean,
     typed: FormInput,
     problems: Problems,
   ): Promise<View> => {
-    const { accountId, email } = await accountOf(deps, visit)
+    const { accountId, email } = await accountOf({ accounts, pool }, visit)
     return {
       title: blocks ? 'Block an account' : 'Unblock an account',
       body: html`${problemsOf(problems)}
@@ -188,26 +245,54 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
   }
 
   const block = async (visit: PersonVisit, typed: FormInput) => {
-    const { accountId } = await accountOf(deps, visit)
+    const { accountId } = await accountOf({ accounts, pool }, visit)
     const reason = typed.text('reason')
     if (!isReference(reason))
       return refusedView(
         await blockView(visit, true, typed, { reason: 'Say why, in at most 200 characters.' }),
       )
-    const done = await deps.accounts.block(accountId, reason, visit.cause)
+    const done = await accounts.block(accountId, reason, visit.cause)
     if (done.outcome === 'refused') throw refuse('not_found', 'no account has this id')
     return goTo(pathOf(accountId), done.changed ? 'The account is blocked.' : 'It was blocked already.')
   }
 
   const unblock = async (visit: PersonVisit) => {
-    const { accountId } = await accountOf(deps, visit)
-    const done = await deps.accounts.unblock(accountId, visit.cause)
+    const { accountId } = await accountOf({ accounts, pool }, visit)
+    const done = await accounts.unblock(accountId, visit.cause)
     if (done.outcome === 'refused') throw refuse('not_found', 'no account has this id')
     return goTo(pathOf(accountId), done.changed ? 'The account may buy again.' : 'It was not blocked.')
   }
 
+  return [
+    personPage({
+      ...operator,
+      path: '/console/operator/accounts/{id}/block',
+      name: 'blockAccount',
+      summary: 'Blocks an account, with a reason',
+      confirmed: true,
+      show: async (visit) => show(await blockView(visit, true, emptyFormInput, {})),
+      act: { run: block },
+    }),
+    personPage({
+      ...operator,
+      path: '/console/operator/accounts/{id}/unblock',
+      name: 'unblockAccount',
+      summary: 'Lets a blocked account buy again',
+      confirmed: true,
+      show: async (visit) => show(await blockView(visit, false, emptyFormInput, {})),
+      act: { run: unblock },
+    }),
+  ]
+}
+
+/** A wallet is credited on a page of its own, and whoever sends its form shows who they are. */
+export const creditWalletPages = ({
+  accounts,
+  pool,
+  wallets,
+}: AccountReads & { readonly wallets: Pick<Wallets, 'credit'> }): readonly ConsolePage[] => {
   const creditView = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
-    const { accountId, email } = await accountOf(deps, visit)
+    const { accountId, email } = await accountOf({ accounts, pool }, visit)
     return {
       title: 'Credit a wallet',
       body: html`${problemsOf(problems)}
@@ -223,7 +308,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
   }
 
   const credit = async (visit: PersonVisit, typed: FormInput) => {
-    const { accountId } = await accountOf(deps, visit)
+    const { accountId } = await accountOf({ accounts, pool }, visit)
     const amountCents = parseCents(typed.text('amount'), maxCents)
     const reference = typed.text('reference')
     const problems: Problems = {
@@ -234,7 +319,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
     }
     if (Object.keys(problems).length > 0 || amountCents === undefined)
       return refusedView(await creditView(visit, typed, problems))
-    const answer = await deps.wallets.credit({ accountId, amountCents, reference }, visit.cause)
+    const answer = await wallets.credit({ accountId, amountCents, reference }, visit.cause)
     if (answer.outcome === 'applied')
       return goTo(
         pathOf(accountId),
@@ -267,54 +352,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
     return refusedView(await creditView(visit, typed, said), 409)
   }
 
-  return { blockView, block, unblock, creditView, credit }
-}
-
-/** Accounts, as operators look at them and act on them. */
-export const accountPages = (deps: OperatorDeps): readonly ConsolePage[] => {
-  const { blockView, block, unblock, creditView, credit } = actViews(deps)
-  const operator = { for: ['operator'] } as const
   return [
-    personPage({
-      ...operator,
-      path: '/console/operator/accounts',
-      name: 'listAccounts',
-      summary: 'Every account, newest first',
-      nav: { label: 'Accounts', group: 'Operator' },
-      show: (visit) => list(deps, visit),
-    }),
-    personPage({
-      ...operator,
-      path: '/console/operator/accounts/{id}',
-      name: 'showAccount',
-      summary: 'One account with its money, orders and movements',
-      show: (visit) => shownAccount(deps, visit),
-    }),
-    personPage({
-      ...operator,
-      path: '/console/operator/accounts/{id}/orders',
-      name: 'listAccountOrders',
-      summary: 'The orders of one account',
-      show: (visit) => ordersOf(deps, visit),
-    }),
-    personPage({
-      ...operator,
-      path: '/console/operator/accounts/{id}/block',
-      name: 'blockAccount',
-      summary: 'Blocks an account, with a reason',
-      confirmed: true,
-      show: async (visit) => show(await blockView(visit, true, emptyFormInput, {})),
-      act: { run: block },
-    }),
-    personPage({
-      ...operator,
-      path: '/console/operator/accounts/{id}/unblock',
-      name: 'unblockAccount',
-      summary: 'Lets a blocked account buy again',
-      confirmed: true,
-      show: async (visit) => show(await blockView(visit, false, emptyFormInput, {})),
-      act: { run: unblock },
-    }),
     personPage({
       ...operator,
       path: '/console/operator/accounts/{id}/credit',

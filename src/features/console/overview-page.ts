@@ -1,11 +1,14 @@
-import { createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
-import { ordersAfter } from '../../../projections/orders.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import { type BalanceQueries, createAvailableMicros, spentByDay } from '../../../projections/balances.ts'
+import type { NoticeQueries } from '../../../projections/notices.ts'
+import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -35,8 +38,18 @@ const attentionList = (all: readonly Attention[]): Html =>
 type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly left: number }
 
 /** The first page: balance, what was spent, and what needs somebody. */
-export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
-  const availableMicros = createAvailableMicros(deps.db)
+export const overviewPages = ({
+  pool,
+  db,
+  reads,
+  catalog,
+}: {
+  readonly pool: pg.Pool
+  readonly db: BalanceQueries & NoticeQueries & OrderQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+}): readonly ConsolePage[] => {
+  const availableMicros = createAvailableMicros(db)
   /** Sums of many rows: whoever asks while they are read shares the next reading. */
   const spentSince = createBatchLoader<string, Awaited<ReturnType<typeof spentByDay>>>(
     async (keys) =>
@@ -44,14 +57,14 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
         await Promise.all(
           keys.map(async (key) => {
             const [accountId = '', since = ''] = key.split(' ')
-            return [key, await spentByDay(deps.db, accountId as AccountId, since)] as const
+            return [key, await spentByDay(db, accountId as AccountId, since)] as const
           }),
         ),
       ),
   )
 
   const lowPlans = async ({ accountId }: ShownAccount, now: string): Promise<readonly LowPlan[]> => {
-    const { rows } = await deps.pool.query<LowPlan>(
+    const { rows } = await pool.query<LowPlan>(
       `select p.plan_id, p.product_id,
               greatest(0, p.total_bytes - greatest(p.used_bytes, coalesce(t.used_bytes, 0)))::bigint as left
          from read.low_traffic l
@@ -67,7 +80,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const openOrders = async ({
     accountId,
   }: ShownAccount): Promise<{ readonly awaiting: number; readonly processing: number }> => {
-    const { rows } = await deps.pool.query<{ awaiting: number; processing: number }>(
+    const { rows } = await pool.query<{ awaiting: number; processing: number }>(
       `select awaiting_payment as awaiting, processing from read.order_counts where account_id = $1::text`,
       [accountId],
     )
@@ -75,25 +88,20 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
   }
 
   const unreadNotices = async (account: ShownAccount, nowMs: number): Promise<number> =>
-    (await noticesOf(deps, account, nowMs)).filter(({ unread }) => unread).length
+    (await noticesOf({ pool, db }, account, nowMs)).filter(({ unread }) => unread).length
 
   const overview = async (visit: AccountVisit) => {
     const { account, nowMs } = visit
     const now = isoTime(nowMs)
     const since = isoTime(nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs)
-    await deps.reads.settled(account.accountId)
+    await reads.settled(account.accountId)
     const [available, spent, low, open, unread, orders] = await Promise.all([
       availableMicros(account.accountId),
       spentSince(`${account.accountId} ${since}`),
       lowPlans(account, now),
       openOrders(account),
       unreadNotices(account, nowMs),
-      ordersAfter(
-        deps.db,
-        wholeAccount(account.accountId),
-        { status: undefined, after: null, limit: 5 },
-        nowMs,
-      ),
+      ordersAfter(db, wholeAccount(account.accountId), { status: undefined, after: null, limit: 5 }, nowMs),
     ])
     const bars = Array.from({ length: daysShown }, (_, at) => {
       const label = isoTime(Date.parse(since) + at * dayMs).slice(0, 10)
@@ -106,7 +114,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
         ? [{ text: 'The account is blocked: it may read, not buy.', href: '/console/notices' }]
         : []),
       ...low.map(({ plan_id, product_id, left }) => ({
-        text: `${deps.catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
+        text: `${catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
         href: `/console/plans/${plan_id}`,
       })),
       ...(open.awaiting > 0
@@ -151,7 +159,7 @@ ${tableOf({
   caption: 'Last orders',
   rows: orders,
   empty: html`<p>Nothing was ordered yet.</p>`,
-  columns: orderColumns(deps, account),
+  columns: orderColumns(catalog, account),
 })}
 <p class="soft">As of ${timeText(now)}</p>`,
       same: ['curl $API/wallet -H "X-API-Key: $KEY"', 'curl "$API/orders?limit=5" -H "X-API-Key: $KEY"'],

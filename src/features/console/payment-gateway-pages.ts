@@ -1,12 +1,11 @@
+import type pg from 'pg'
 import { findDeposit } from '../../../projections/deposits.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
 import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
 import { floorCents, type Rail } from '../../domain/payments/payments.ts'
-import { requestFingerprint } from '../../kernel/digest.ts'
-import { depositIdOf } from '../../kernel/ids.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   choicesOf,
   emptyFormInput,
@@ -27,11 +26,13 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { type BadgeTone, countText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import { depositRecord, depositState, railName } from '../deposits/index.ts'
+import type { FindAccount } from '../accounts/index.ts'
+import { depositRecord, depositState, type OpenDepositByForm, railName } from '../deposits/index.ts'
 import { bookAccountPath, linkedText } from '../finance/index.ts'
-import { type CallbacksSeen, callbacksOf, type OwnGateway } from '../payments/index.ts'
+import type { OwnGateway } from '../payments/index.ts'
 import { invoiceRefusal, providerForms } from '../resellers/index.ts'
 import { accountIdOf } from './operator-account-pages.ts'
+import type { OwnGatewayState, OwnGateways } from './own-gateways.ts'
 
 const root = '/console/operator/gateways'
 
@@ -41,36 +42,7 @@ const modes: Readonly<Record<OwnGateway['mode'], readonly [string, BadgeTone]>> 
   live: ['real money', 'good'],
 }
 
-type Row = OwnGateway & {
-  readonly takes: boolean
-  readonly callbacks: CallbacksSeen | undefined
-  readonly floatMicros: bigint
-}
-
-const rowsOf = async ({ gateways, pool, floats }: OperatorDeps): Promise<readonly Row[]> => {
-  const own = gateways.own()
-  const [seen, standing, takes] = await Promise.all([
-    callbacksOf(
-      pool,
-      own.map(({ gatewayId }) => gatewayId),
-    ),
-    floats(),
-    Promise.all(
-      own.map(async ({ rails: [first], gatewayId }) => {
-        const live = first === undefined ? null : await gateways.forRail(null, first.rail).catch(() => null)
-        return live?.gatewayId === gatewayId
-      }),
-    ),
-  ])
-  return own.map((each, at) => ({
-    ...each,
-    takes: takes[at] === true,
-    callbacks: seen[at],
-    floatMicros: standing.get(gatewayAccount(each.provider)) ?? 0n,
-  }))
-}
-
-const stateOf = ({ rails, takes }: Row): Html => {
+const stateOf = ({ rails, takes }: OwnGatewayState): Html => {
   if (rails.length === 0) return stateText('another one is preferred', 'off')
   return takes ? stateText('takes money', 'good') : stateText('does not work here', 'bad')
 }
@@ -82,18 +54,18 @@ const currencyOf = ({ rails }: OwnGateway): string => (rails[0]?.currency ?? 'us
 
 const usd = (micros: bigint): string => amountWriter([micros])(micros).replace('-', '\u2212')
 
-const floatOf = ({ provider, floatMicros }: Row, { visitor }: PersonVisit): Html =>
+const floatOf = ({ provider, floatMicros }: OwnGatewayState, { visitor }: PersonVisit): Html =>
   visitor.roles.has('finance')
     ? html`<a href="${bookAccountPath(serviceBook, gatewayAccount(provider))}">${usd(floatMicros)}</a>`
     : html`${usd(floatMicros)}`
 
-const list = async (deps: OperatorDeps, visit: PersonVisit) =>
+const list = async (ownGateways: Pick<OwnGateways, 'states'>, visit: PersonVisit) =>
   show({
     title: 'Gateways',
     body: html`<p>Where customers pay the service itself. Gateways are set up by settings and hold from the next start on; resellers have their own.</p>
 ${tableOf({
   caption: 'Gateways of the service, in the order in which they are preferred',
-  rows: await rowsOf(deps),
+  rows: await ownGateways.states(),
   empty: html`<p>None is set up: nobody can top up. Set the credentials of Stripe, BTCPay Server or NOWPayments, and start again.</p>`,
   columns: [
     {
@@ -118,13 +90,26 @@ ${tableOf({
     same: ['npx farebox settings', 'npx farebox ledger account assets:gateway'],
   })
 
+type GatewayServices = {
+  readonly ownGateways: OwnGateways
+  /** The address that callbacks of a gateway are sent to. */
+  readonly callbackUrl: (gatewayId: string) => string
+  readonly pool: pg.Pool
+  readonly reads: Pick<Reads, 'settled' | 'settledHere'>
+  readonly findAccount: FindAccount
+  readonly openDeposit: OpenDepositByForm
+}
+
 /** The invoice that was just made, with its pay page. */
-const madeOf = async (deps: OperatorDeps, { query, visitor, nowMs }: PersonVisit): Promise<Html> => {
+const madeOf = async (
+  { pool, reads }: Pick<GatewayServices, 'pool' | 'reads'>,
+  { query, visitor, nowMs }: PersonVisit,
+): Promise<Html> => {
   const accountId = accountIdOf(query.get('account'))
   const depositId = query.get('deposit') ?? ''
   if (accountId === null || depositId === '') return nothing
-  await deps.reads.settled(accountId)
-  const row = await findDeposit(deps.pool, wholeAccount(accountId), depositId)
+  await reads.settled(accountId)
+  const row = await findDeposit(pool, wholeAccount(accountId), depositId)
   if (row === undefined) return nothing
   const { status, pay_url: payUrl, amount_cents: cents } = depositRecord(row, nowMs)
   return html`<h2>The test invoice</h2>
@@ -136,8 +121,13 @@ const madeOf = async (deps: OperatorDeps, { query, visitor, nowMs }: PersonVisit
 ${payUrl === null ? nothing : html`<p class="acts"><a class="button" href="${payUrl}" rel="noreferrer">Open the pay page of ${dollarText(cents)}</a></p>`}`
 }
 
-const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems) => {
-  const row = (await rowsOf(deps)).find(({ gatewayId }) => gatewayId === visit.params.id)
+const oneView = async (
+  { ownGateways, callbackUrl, pool, reads }: Omit<GatewayServices, 'findAccount' | 'openDeposit'>,
+  visit: PersonVisit,
+  typed: FormInput,
+  problems: Problems,
+) => {
+  const row = (await ownGateways.states()).find(({ gatewayId }) => gatewayId === visit.params.id)
   if (row === undefined) throw refuse('not_found', 'the service has no such gateway')
   const { gatewayId, provider, mode, rails, callbacks } = row
   const { name, callbacks: asked } = providerForms[provider]
@@ -161,9 +151,9 @@ ${
   asked === null || sandboxed
     ? html`<p>${sandboxed ? 'The stand-in' : name} is told with each invoice where its callbacks go. Nothing is to be set up there.</p>`
     : html`<p>At ${name}, ${asked} goes to this address.</p>
-<code class="secret">${deps.callbackUrl(gatewayId)}</code>`
+<code class="secret">${callbackUrl(gatewayId)}</code>`
 }
-${await madeOf(deps, visit)}
+${await madeOf({ pool, reads }, visit)}
 ${
   rails.length === 0
     ? nothing
@@ -196,67 +186,59 @@ ${choicesOf(
   }
 }
 
-const test = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const gateway = deps.gateways.own().find(({ gatewayId }) => gatewayId === visit.params.id)
+const test = async (services: GatewayServices, visit: PersonVisit, typed: FormInput) => {
+  const gateway = services.ownGateways.list().find(({ gatewayId }) => gatewayId === visit.params.id)
   if (gateway === undefined) throw refuse('not_found', 'the service has no such gateway')
   const rail: Rail | undefined = gateway.rails.find((each) => each.rail === typed.text('rail'))?.rail
   const asked = typed.text('account')
-  const accountId = asked === '' ? null : await deps.findAccount(asked)
+  const accountId = asked === '' ? null : await services.findAccount(asked)
   if (rail === undefined || accountId === null)
     return refusedView(
-      await oneView(deps, visit, typed, {
+      await oneView(services, visit, typed, {
         ...(accountId === null && { account: 'Type the id or the e-mail of an account.' }),
         ...(rail === undefined && { rail: 'Choose how it is paid.' }),
       }),
     )
-  const body = { amount_cents: floorCents(rail), method: rail }
-  await deps.reads.settledHere(accountId)
+  await services.reads.settledHere(accountId)
   try {
-    const { deposit } = await deps.deposits.open(
-      {
-        accountId,
-        customerId: null,
-        idempotencyKey: typed.key,
-        fingerprint: requestFingerprint({
-          method: 'POST',
-          path: root,
-          productId: '',
-          body,
-          customerId: null,
-        }),
-        amountCents: body.amount_cents,
-        rail,
-        returnUrl: `${deps.origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
-        pending: null,
-      },
+    const depositId = await services.openDeposit(
+      { accountId, customerId: null, key: typed.key, path: root, amountCents: floorCents(rail), rail },
       visit.cause,
     )
-    const made = new URLSearchParams({ account: accountId, deposit: deposit.details.depositId })
+    const made = new URLSearchParams({ account: accountId, deposit: depositId })
     return goTo(
       `${root}/${gateway.gatewayId}?${made}`,
       'The provider made the invoice: the credentials work. Pay it to see its callback come.',
     )
   } catch (error) {
-    return refusedView(await oneView(deps, visit, typed, { form: invoiceRefusal(error) }), 409)
+    return refusedView(await oneView(services, visit, typed, { form: invoiceRefusal(error) }), 409)
   }
 }
 
-/** The service's own gateways: what they do, and a test payment. They are set up by settings. */
-export const gatewayPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+/** The service's own gateways and what they do. They are set up by settings. */
+export const ownGatewayListPages = ({
+  ownGateways,
+}: {
+  readonly ownGateways: Pick<OwnGateways, 'states'>
+}): readonly ConsolePage[] => [
   personPage({
     path: root,
     name: 'listOwnGateways',
     summary: 'The gateways of the service: how they stand, their callbacks, what came in',
     for: ['operator'],
     nav: { label: 'Gateways', group: 'Operator' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(ownGateways, visit),
   }),
+]
+
+/** One gateway of the service, with a test payment. */
+export const ownGatewayPages = (services: GatewayServices): readonly ConsolePage[] => [
   personPage({
     path: `${root}/{id}`,
     name: 'showOwnGateway',
     summary: 'One gateway of the service, with a test payment',
     for: ['operator'],
-    show: async (visit) => show(await oneView(deps, visit, emptyFormInput, {})),
-    act: { once: 'by key', run: (visit, typed) => test(deps, visit, typed) },
+    show: async (visit) => show(await oneView(services, visit, emptyFormInput, {})),
+    act: { once: 'by key', run: (visit, typed) => test(services, visit, typed) },
   }),
 ]

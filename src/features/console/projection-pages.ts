@@ -1,10 +1,10 @@
-import type { OperatorDeps } from '../../app/console-pages.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import type { GroupHealth } from '../../platform/projections/projection-runner.ts'
+import type { GroupHealth, GroupLag } from '../../platform/projections/projection-runner.ts'
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../platform/projections/rebuild.ts'
 import { differenceText } from '../../platform/projections/rebuild-tables.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   choicesOf,
   emptyFormInput,
@@ -52,7 +52,15 @@ const errorOf = (known: GroupHealth | null, { visitor }: PersonVisit): Html =>
     visitor.roles,
   )
 
-const rowsOf = async ({ projections: { lag, health } }: OperatorDeps) => {
+type ProjectionServices = {
+  readonly projections: { lag(): Promise<readonly GroupLag[]>; health(): readonly GroupHealth[] }
+  /** The read models of a group, by name. */
+  readonly modelsOf: (group: string) => readonly string[]
+  readonly rebuilds: Pick<RebuildRuns, 'list' | 'start'>
+  readonly island: Assets['island']
+}
+
+const rowsOf = async ({ lag, health }: ProjectionServices['projections']) => {
   const known = new Map(health().map((each) => [each.group, each]))
   return (await lag()).map((each) => ({ ...each, health: known.get(each.group) ?? null }))
 }
@@ -99,13 +107,16 @@ ${followingRuns(
   }),
 )}`
 
-const list = async (deps: OperatorDeps, visit: PersonVisit) =>
+const list = async (
+  { projections, rebuilds, island }: Omit<ProjectionServices, 'modelsOf'>,
+  visit: PersonVisit,
+) =>
   show({
     title: 'Projections',
     body: html`<p>Every table that pages and answers read is a fold of the log, in these groups.</p>
 ${tableOf({
   caption: 'How far each group of read tables is behind the log',
-  rows: await rowsOf(deps),
+  rows: await rowsOf(projections),
   empty: html`<p>There is no group.</p>`,
   columns: [
     { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
@@ -116,13 +127,13 @@ ${tableOf({
   ],
 })}
 <p class="soft">A group that cannot fold an event stops before it and goes on by itself once a version that can fold it runs.</p>
-${runsOf(deps.rebuilds.list(), path)}`,
+${runsOf(rebuilds.list(), path)}`,
     same: [
       'curl $INSIDE/metrics | grep farebox_projection',
       'npx farebox projections rebuild all --check',
       'npx farebox projections rebuild NAME',
     ],
-    scripts: [deps.island('live-parts')],
+    scripts: [island('live-parts')],
   })
 
 const rebuildForm = (
@@ -151,12 +162,17 @@ ${choicesOf(
 <div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
 </form>`
 
-const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems) => {
-  const row = (await rowsOf(deps)).find(({ group }) => group === visit.params.group)
+const oneView = async (
+  { projections, modelsOf, rebuilds, island }: ProjectionServices,
+  visit: PersonVisit,
+  typed: FormInput,
+  problems: Problems,
+) => {
+  const row = (await rowsOf(projections)).find(({ group }) => group === visit.params.group)
   if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
   const { group, health, positions, seconds } = row
   const here = `${path}/${group}`
-  const models = deps.modelsOf(group)
+  const models = modelsOf(group)
   const stopped = health?.state === 'poisoned'
   return {
     title: `Read tables of ${group}`,
@@ -173,7 +189,7 @@ ${stopped ? html`<p>The group stands before this event; what is later is not in 
 }
 ${models.length === 0 ? html`<p>It holds work beside what the log says, so it is not made anew.</p>` : rebuildForm(visit, group, typed, problems)}
 ${runsOf(
-  deps.rebuilds.list().filter((run) => run.group === group),
+  rebuilds.list().filter((run) => run.group === group),
   here,
 )}`,
     same:
@@ -183,17 +199,17 @@ ${runsOf(
             `npx farebox projections rebuild ${models.join(' ')} --check`,
             `npx farebox projections rebuild ${models.join(' ')}`,
           ],
-    scripts: [deps.island('live-parts')],
+    scripts: [island('live-parts')],
   }
 }
 
-const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const view = await oneView(deps, visit, typed, {})
+const act = async (services: ProjectionServices, visit: PersonVisit, typed: FormInput) => {
+  const view = await oneView(services, visit, typed, {})
   const wanted = typed.text('do')
   if (wanted !== 'compare' && wanted !== 'replace')
-    return refusedView(await oneView(deps, visit, typed, { do: 'Choose what is done.' }))
+    return refusedView(await oneView(services, visit, typed, { do: 'Choose what is done.' }))
   const group = visit.params.group ?? ''
-  const begun = deps.rebuilds.start({
+  const begun = services.rebuilds.start({
     group,
     compareOnly: wanted === 'compare',
     by: displayNameOf(visit.visitor),
@@ -201,21 +217,21 @@ const act = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => 
   })
   if (!begun)
     return refusedView(
-      await oneView(deps, visit, typed, { form: 'Another one runs in this process: wait for its end.' }),
+      await oneView(services, visit, typed, { form: 'Another one runs in this process: wait for its end.' }),
       409,
     )
   return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
 }
 
 /** The groups of read tables: how far they are behind, what stops them, and how they are made anew. */
-export const projectionPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const projectionPages = (services: ProjectionServices): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'showProjections',
     summary: 'How far the read tables are behind the log, and what stops them',
     for: ['operator'],
     nav: { label: 'Projections', group: 'Operator' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
   personPage({
     path: `${path}/{group}`,
@@ -223,8 +239,8 @@ export const projectionPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     summary: 'One group of read tables, made anew from the log and compared',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(await oneView(deps, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => act(deps, visit, typed) },
+    show: async (visit) => show(await oneView(services, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => act(services, visit, typed) },
   }),
 ]
 

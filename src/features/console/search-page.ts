@@ -1,11 +1,13 @@
 import { isIPv4 } from 'node:net'
+import type pg from 'pg'
 import { rentalsAt } from '../../../projections/proxies.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
 import { addressFold } from '../../domain/stock/fold.ts'
 import { canonicalIp } from '../../kernel/ip-address.ts'
 import { parsePosition } from '../../kernel/log-position.ts'
 import { addressStream } from '../../kernel/streams.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { emptyFormInput, fieldOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
@@ -18,7 +20,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
-import { resellerOfCustomer } from '../accounts/index.ts'
+import { type FindAccount, resellerOfCustomer } from '../accounts/index.ts'
 import { linkedText, resourceIds, resourceKind } from '../finance/index.ts'
 
 const maxLength = 254
@@ -39,12 +41,23 @@ ${found}`,
   ],
 })
 
+type SearchReads = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly findAccount: FindAccount
+  readonly caughtUp: CaughtUp
+}
+
 /** Where an address is in stock, and who rents it. */
-const address = async (deps: OperatorDeps, ip: string, visit: PersonVisit): Promise<Html> => {
-  await deps.caughtUp()
+const address = async (
+  { pool, log, caughtUp }: Omit<SearchReads, 'findAccount'>,
+  ip: string,
+  visit: PersonVisit,
+): Promise<Html> => {
+  await caughtUp()
   const [{ state }, rentals] = await Promise.all([
-    readStreamState(deps.log, { stream: addressStream(ip), fold: addressFold }),
-    rentalsAt(deps.pool, ip),
+    readStreamState(log, { stream: addressStream(ip), fold: addressFold }),
+    rentalsAt(pool, ip),
   ])
   const { roles } = visit.visitor
   return html`<h2>${ip}</h2>
@@ -67,19 +80,19 @@ ${tableOf({
 })}`
 }
 
-const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<PageOutcome> => {
+const search = async (services: SearchReads, visit: PersonVisit): Promise<PageOutcome> => {
   const query = (visit.query.get('q') ?? '').trim().slice(0, maxLength)
   const none = (problem: string): PageOutcome => show(searchView(query, nothing, problem))
   if (query === '') return show(searchView('', nothing, null))
   if (query.includes('@') || query.startsWith('acc_')) {
-    const accountId = await deps.findAccount(query)
+    const accountId = await services.findAccount(query)
     return accountId === null
       ? none('No account has this id or e-mail.')
       : goTo(`/console/operator/accounts/${accountId}`)
   }
   if (/^ord_[0-9a-f]{32}$/.test(query)) return goTo(`/console/operator/orders/${query}`)
   if (query.startsWith('cus_')) {
-    const reseller = await resellerOfCustomer(deps.pool, query)
+    const reseller = await resellerOfCustomer(services.pool, query)
     return reseller === null
       ? none('No customer of a reseller has this id.')
       : show(
@@ -92,20 +105,20 @@ const search = async (deps: OperatorDeps, visit: PersonVisit): Promise<PageOutco
   }
   // An address that is for sale in no shop may be one of the sandbox.
   const ip = canonicalIp(query) ?? (isIPv4(query) ? query : null)
-  if (ip !== null) return show(searchView(query, await address(deps, ip, visit), null))
+  if (ip !== null) return show(searchView(query, await address(services, ip, visit), null))
   if (resourceKind(query) !== null || parsePosition(query) !== null)
     return goTo(`/console/trail/${encodeURIComponent(query)}`)
   return none(`This is nothing that can be searched for. ${takes}`)
 }
 
 /** The page that finds whatever an operator was told. */
-export const searchPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const searchPages = (services: SearchReads): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/search',
     name: 'searchAnything',
     summary: 'Finds an account, an order or a thing by its id, an e-mail or an address',
     for: ['operator'],
     nav: { label: 'Search', group: 'Operator' },
-    show: (visit) => search(deps, visit),
+    show: (visit) => search(services, visit),
   }),
 ]

@@ -15,8 +15,6 @@ export type ServicePart = {
   state(): Promise<PartState>
 }
 
-export type StatusDeps = { readonly parts: readonly ServicePart[]; readonly clock: Clock }
-
 /** Whoever asks often is answered from what was found so long ago at the most. */
 const heldMs = 5_000
 /** A part that does not say how it is in this time is down. */
@@ -66,17 +64,22 @@ const wholeOf = (parts: readonly Found[]): PartState => {
 }
 
 /** How the service is right now, for everybody. */
-export const statusPages = (deps: StatusDeps): readonly ConsolePage[] => {
+export const statusPages = ({
+  serviceParts,
+  clock,
+}: {
+  readonly serviceParts: readonly ServicePart[]
+  readonly clock: Clock
+}): readonly ConsolePage[] => {
   let held: Promise<Checked> | null = null
   let heldAtMs = Number.NEGATIVE_INFINITY
-  const since = isoTime(deps.clock())
+  const since = isoTime(clock())
 
   const check = (): Promise<Checked> => {
-    const { parts, clock } = deps
     const atMs = clock()
     if (held === null || atMs - heldAtMs >= heldMs || atMs < heldAtMs) {
       heldAtMs = atMs
-      held = Promise.all(parts.map(stateOf)).then((found) => ({ atMs, parts: found }))
+      held = Promise.all(serviceParts.map(stateOf)).then((found) => ({ atMs, parts: found }))
     }
     return held
   }

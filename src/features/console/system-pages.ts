@@ -1,4 +1,5 @@
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import type { Cause } from '../../kernel/event.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type FormInput, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -15,10 +16,13 @@ import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
 import { type DeadItem, depthOf, listDead } from '../../platform/work/queue-operations.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
+import type { People } from '../sign-in/index.ts'
 
 const pathOf = (name: string): string => `/console/operator/queues/${name}`
 
-const list = async ({ pool, queues }: OperatorDeps, { nowMs }: PersonVisit) => {
+type QueueReads = { readonly pool: pg.Pool; readonly queues: readonly QueueTable[] }
+
+const list = async ({ pool, queues }: QueueReads, { nowMs }: PersonVisit) => {
   const depths = []
   for (const queue of queues) depths.push(await depthOf(pool, queue, nowMs))
   return show({
@@ -44,7 +48,7 @@ const list = async ({ pool, queues }: OperatorDeps, { nowMs }: PersonVisit) => {
 }
 
 /** @throws not_found */
-const queueOf = ({ queues }: OperatorDeps, { params }: PersonVisit): QueueTable => {
+const queueOf = (queues: readonly QueueTable[], { params }: PersonVisit): QueueTable => {
   const found = queues.find(({ name }) => name === params.id)
   if (found === undefined) throw refuse('not_found', 'no queue has this name')
   return found
@@ -58,11 +62,15 @@ const keyOf = (text: string | null): { readonly finishedAt: string; readonly ite
   return finishedAt === '' || Number.isNaN(Date.parse(finishedAt)) ? null : { finishedAt, item }
 }
 
-const queueView = async (deps: OperatorDeps, visit: PersonVisit, problems: Problems): Promise<View> => {
-  const queue = queueOf(deps, visit)
+const queueView = async (
+  { pool, queues }: QueueReads,
+  visit: PersonVisit,
+  problems: Problems,
+): Promise<View> => {
+  const queue = queueOf(queues, visit)
   const before = visit.query.get('before')
   const after = keyOf(before)
-  const found = await listDead(deps.pool, queue, pageRows + 1, after)
+  const found = await listDead(pool, queue, pageRows + 1, after)
   const { rows, next } = pagedOf(found, keyText)
   const here = pathOf(queue.name)
   return {
@@ -98,16 +106,27 @@ ${pagerOf(here, {}, { before: after === null ? null : before, next })}`,
   }
 }
 
-const retry = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const queue = queueOf(deps, visit)
+/** Has what a queue gave up tried again; null: all of it. Gives how many. */
+export type RetryWork = (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
+
+type QueueServices = QueueReads & {
+  readonly people: Pick<People, 'workRetryAsked'>
+  readonly retryWork: RetryWork
+}
+
+const retry = async (services: QueueServices, visit: PersonVisit, typed: FormInput) => {
+  const queue = queueOf(services.queues, visit)
   const item = typed.text('item') || null
   if ((item === null) !== (typed.text('all') === 'yes'))
-    return refusedView(await queueView(deps, visit, { form: 'Choose one item, or all of them.' }))
+    return refusedView(await queueView(services, visit, { form: 'Choose one item, or all of them.' }))
   const { subjectId: staffId, sessionId } = visit.visitor.session
   // Most queues are no part of the log: who asked is told there first.
-  const asked = await deps.people.workRetryAsked({ staffId, sessionId, queue: queue.name, item }, visit.cause)
+  const asked = await services.people.workRetryAsked(
+    { staffId, sessionId, queue: queue.name, item },
+    visit.cause,
+  )
   if (asked.outcome === 'refused') throw refuse('not_found', 'no queue has this name')
-  const retried = await deps.retry(queue, item === null ? null : [item], visit.cause)
+  const retried = await services.retryWork(queue, item === null ? null : [item], visit.cause)
   return goTo(
     pathOf(queue.name),
     retried === 0 ? 'Nothing was left to try again.' : `${countText(retried, 'item')} tried again.`,
@@ -115,27 +134,35 @@ const retry = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) =
 }
 
 /** The work queues: what waits, what was given up, and another try of it. */
-export const queuePages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const queuePages = (services: QueueServices): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/queues',
     name: 'listQueues',
     summary: 'What waits to be done, and what was given up',
     for: ['operator'],
     nav: { label: 'Queues', group: 'Operator' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
   personPage({
     path: '/console/operator/queues/{id}',
     name: 'showQueue',
     summary: 'What one queue has given up, and another try of it',
     for: ['operator'],
-    show: async (visit) => show(await queueView(deps, visit, {})),
-    act: { run: (visit, typed) => retry(deps, visit, typed) },
+    show: async (visit) => show(await queueView(services, visit, {})),
+    act: { run: (visit, typed) => retry(services, visit, typed) },
   }),
 ]
 
-const settings = async (deps: OperatorDeps) => {
-  const all = deps.settings()
+/** A setting as it is listed: secrets are masked. */
+export type ListedSetting = {
+  readonly name: string
+  readonly help: string
+  readonly value: string | null
+  readonly source: string
+  readonly problem: string | null
+}
+
+const listed = (all: readonly ListedSetting[]) => {
   const wrong = all.filter(({ problem }) => problem !== null)
   return show({
     title: 'Settings',
@@ -168,13 +195,17 @@ ${tableOf({
 }
 
 /** How the service itself is set up. */
-export const systemPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const systemPages = ({
+  settings,
+}: {
+  readonly settings: () => readonly ListedSetting[]
+}): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/settings',
     name: 'showSettings',
     summary: 'The settings that are in force, without secrets',
     for: ['operator'],
     nav: { label: 'Settings', group: 'Operator' },
-    show: () => settings(deps),
+    show: async () => listed(settings()),
   }),
 ]

@@ -1,14 +1,15 @@
+import type pg from 'pg'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
 import type { DepositEvent } from '../../domain/deposits/events.ts'
 import { floorCents, maxDepositCents } from '../../domain/payments/payments.ts'
-import { requestFingerprint } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
+import type { DepositId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   choicesOf,
   emptyFormInput,
@@ -31,7 +32,9 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, microsText, parseCents, timeText } from '../../platform/ui/text.ts'
+import type { Gateways } from '../payments/index.ts'
 import { depositRecord, depositState, railName } from './deposit-record.ts'
+import type { OpenDepositByForm } from './open-deposit.ts'
 
 const path = '/console/top-up'
 const shown = 20
@@ -70,9 +73,17 @@ const told = (
 }
 
 /** Money for the wallet: by the service's gateways, on their own pages. */
-export const topUpPages = (deps: CustomerDeps): readonly ConsolePage[] => {
-  const { pool, log, reads, deposits, gateways, origin } = deps
-
+export const topUpPages = ({
+  pool,
+  reads,
+  gateways,
+  openDeposit,
+}: {
+  readonly pool: pg.Pool
+  readonly reads: Pick<Reads, 'settled'>
+  readonly gateways: Pick<Gateways, 'liveRails'>
+  readonly openDeposit: OpenDepositByForm
+}): readonly ConsolePage[] => {
   const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const { account, query, formKey, nowMs } = visit
     await reads.settled(account.accountId)
@@ -155,27 +166,39 @@ ${tableOf({
       ...(!rail && { method: 'Choose how to pay.' }),
     }
     if (!isAmount || !rail) return refusedView(await view(visit, typed, problems))
-    const body = { amount_cents: amountCents, method: rail }
     try {
-      const { deposit } = await deposits.open(
-        {
-          accountId,
-          customerId: null,
-          idempotencyKey: typed.key,
-          fingerprint: requestFingerprint({ method: 'POST', path, productId: '', body, customerId: null }),
-          amountCents,
-          rail,
-          returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
-          pending: null,
-        },
+      const depositId = await openDeposit(
+        { accountId, customerId: null, key: typed.key, path, amountCents, rail },
         visit.cause,
       )
-      return goTo(`/console/deposits/${deposit.details.depositId}`)
+      return goTo(`/console/deposits/${depositId}`)
     } catch (error) {
       return refusedView(await view(visit, typed, problemOfRefusal(error)), 409)
     }
   }
 
+  return [
+    accountPage({
+      path,
+      name: 'topUp',
+      summary: 'Adds money to the wallet',
+      nav: { label: 'Top up' },
+      show: async (visit) => show(await view(visit, emptyFormInput, {})),
+      act: { once: 'by key', run: open },
+    }),
+  ]
+}
+
+/** One deposit, of the wallet or of a reseller's customer. */
+export const depositPages = ({
+  pool,
+  reads,
+  log,
+}: {
+  readonly pool: pg.Pool
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'readStream'>
+}): readonly ConsolePage[] => {
   const timeline = async (depositId: string, ofCustomer: boolean): Promise<Html> => {
     const items: Html[] = []
     for await (const stored of log.readStream(depositStream(depositId as DepositId))) {
@@ -221,14 +244,6 @@ ${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
   }
 
   return [
-    accountPage({
-      path,
-      name: 'topUp',
-      summary: 'Adds money to the wallet',
-      nav: { label: 'Top up' },
-      show: async (visit) => show(await view(visit, emptyFormInput, {})),
-      act: { once: 'by key', run: open },
-    }),
     accountPage({
       path: '/console/deposits/{id}',
       name: 'showDeposit',

@@ -5,14 +5,17 @@ import type { Customers } from '../accounts/index.ts'
 import { createOrderable } from '../catalog/index.ts'
 import type { Gateways, Inbox } from '../payments/index.ts'
 import type { Wallets } from '../wallet/index.ts'
+import { depositPages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
 import { startDisputeReactor } from './disputes.ts'
+import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
 import { startDepositReactor } from './poll-invoices.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
 import { startCallbackReactor } from './take-callbacks.ts'
 
 type DepositsFeature = Feature & {
   readonly deposits: Deposits
+  readonly openDeposit: OpenDepositByForm
   /** Where a payer lands: the reseller's own place for its customers, else the service's. */
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   /** Starts what takes callbacks out of the inbox: it reads no read table, so that payments are credited from the start on. */
@@ -33,12 +36,14 @@ export const open = (
     readonly inbox: Inbox
     readonly callbackUrl: (gatewayId: string) => string
     readonly wallets: Wallets
+    /** Where people reach the console. */
+    readonly origin: () => string
     /** Where the world reaches this service. */
     readonly publicUrl: () => string
     readonly returnUrlOfReseller: ReturnUrls['ofReseller']
   },
 ): DepositsFeature => {
-  const { pool, clock, logger, hooks, reads, runner, monotonicMs } = core
+  const { pool, log, clock, logger, hooks, reads, runner, monotonicMs } = core
   const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = needs
   const returnUrls: ReturnUrls = {
     ofReseller: needs.returnUrlOfReseller,
@@ -51,9 +56,11 @@ export const open = (
     callbackUrl,
     orderable: createOrderable(runner),
   })
+  const openDeposit = createOpenDepositByForm({ deposits, origin: needs.origin })
   let callbacks: ReturnType<typeof startCallbackReactor> | null = null
   return {
     deposits,
+    openDeposit,
     returnUrlOf: async (reseller) =>
       (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService(),
     takeCallbacks: ({ workers }) => {
@@ -62,6 +69,7 @@ export const open = (
     },
     callbackStored: () => callbacks?.wake(),
     routes: depositRoutes({ deposits, customers, returnUrls, reads, pool, clock }),
+    pages: [...topUpPages({ pool, reads, gateways, openDeposit }), ...depositPages({ pool, reads, log })],
     workers: [
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
       ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),

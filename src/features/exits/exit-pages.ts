@@ -1,5 +1,6 @@
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
 import type { ExitState } from '../../domain/exits/events.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import { type FormInput, hiddenOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -13,7 +14,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { endpointOf, exitsAfter, type ListedExit } from './exit-service.ts'
+import { type ExitService, endpointOf, exitsAfter, type ListedExit } from './exit-service.ts'
 
 const path = '/console/operator/exits'
 
@@ -28,10 +29,16 @@ const healthOf = ({ alive, problem, since }: ListedExit): Html =>
     ? html`${stateText('works', 'good')}${since === null ? nothing : html` <small>since ${timeText(since)}</small>`}`
     : html`${stateText('dead', 'bad')} <small>${problem ?? ''}, since ${timeText(since)}</small>`
 
-const view = async (deps: OperatorDeps, { query }: PersonVisit, problems: Problems): Promise<View> => {
+type ExitReads = { readonly pool: pg.Pool; readonly caughtUp: CaughtUp }
+
+const view = async (
+  { pool, caughtUp }: ExitReads,
+  { query }: PersonVisit,
+  problems: Problems,
+): Promise<View> => {
   const before = query.get('before')
-  await deps.caughtUp()
-  const found = await exitsAfter(deps.pool, { after: before, limit: pageRows + 1 })
+  await caughtUp()
+  const found = await exitsAfter(pool, { after: before, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, ({ exitId }) => exitId)
   return {
     title: 'Exits',
@@ -74,27 +81,29 @@ ${pagerOf(path, {}, { before, next }, { first: 'From the start', next: 'More exi
   }
 }
 
-const change = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
+type ExitServices = ExitReads & { readonly setExitState: ExitService['setState'] }
+
+const change = async (services: ExitServices, visit: PersonVisit, typed: FormInput) => {
   const [exitId, to] = [typed.text('exit'), typed.text('to')]
   const act = Object.values(acts).find((each) => each.to === to)
   if (act === undefined)
-    return refusedView(await view(deps, visit, { form: 'An exit is drained, or taken back.' }))
-  const answer = await deps.setExitState([exitId], act.to, visit.cause)
+    return refusedView(await view(services, visit, { form: 'An exit is drained, or taken back.' }))
+  const answer = await services.setExitState([exitId], act.to, visit.cause)
   if (answer.status === 'refused')
-    return refusedView(await view(deps, visit, { form: 'No exit has this id.' }), 409)
+    return refusedView(await view(services, visit, { form: 'No exit has this id.' }), 409)
   const done = act.to === 'live' ? 'taken back' : 'drained'
   return goTo(path, answer.changed.length === 0 ? `It was ${done} before.` : `Exit ${exitId} is ${done}.`)
 }
 
 /** The exits of the gateway with their health; they are drained and taken back here. */
-export const exitPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const exitPages = (services: ExitServices): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'listExits',
     summary: 'The exits of the gateway, their states and their health',
     for: ['operator'],
     nav: { label: 'Exits', group: 'Operator' },
-    show: async (visit) => show(await view(deps, visit, {})),
-    act: { run: (visit, typed) => change(deps, visit, typed) },
+    show: async (visit) => show(await view(services, visit, {})),
+    act: { run: (visit, typed) => change(services, visit, typed) },
   }),
 ]

@@ -4,6 +4,8 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { createExitHealth, type ExitHealth } from './exit-health.ts'
 import { createExitLogins } from './exit-logins.ts'
+import { exitPages } from './exit-pages.ts'
+import { createExitService } from './exit-service.ts'
 import { createLiveExits, type LiveExits } from './live-exits.ts'
 import { geoRoutes } from './location-routes.ts'
 import { createLocations, createRecentExits, type LocationsByCountry } from './locations.ts'
@@ -18,12 +20,13 @@ type ExitsFeature = Feature & {
 }
 
 export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean }): ExitsFeature => {
-  const { pool, logger, monotonicMs } = core
+  const { pool, runner, logger, monotonicMs, caughtUp } = core
+  const logins = createExitLogins({ pool, vault: createVault(core.keys.master) })
   // This process only reads: gateways find out which exits are dead.
   const health = createExitHealth({ table: { struck: async () => undefined }, onError: () => undefined })
   const live = createLiveExits({
     pool,
-    logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
+    logins,
     health,
     sticky: null,
     sandbox,
@@ -38,5 +41,13 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
     onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
   })
   const locations = createLocations({ live, health })
-  return { live, health, locations, recent, routes: geoRoutes({ places: locations, recent }) }
+  const { setState } = createExitService({ runner, logins })
+  return {
+    live,
+    health,
+    locations,
+    recent,
+    routes: geoRoutes({ places: locations, recent }),
+    pages: exitPages({ pool, caughtUp, setExitState: setState }),
+  }
 }

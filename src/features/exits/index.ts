@@ -19,6 +19,7 @@ export {
 } from './exit-health.ts'
 export { createExitLogins } from './exit-logins.ts'
 export { createLiveExits, type LiveExits, type SandboxExits } from './live-exits.ts'
+export type { CurrentLocations, LocationsByCountry } from './locations.ts'
 export { probe, probeKey } from './probe-exit.ts'
 export {
   createStickySessions,

@@ -62,6 +62,9 @@ const ofCountry = (alpha2: string, candidates: readonly Candidate[]): CountryLoc
   }
 }
 
+/** The places of the live exits as they are now, or were a moment ago; `family`: those of one product family. */
+export type CurrentLocations = (family: Family | null) => Promise<LocationsByCountry>
+
 /** The places of the live exits, made anew when they change; `family`: those of one product family. */
 export const createLocations = (deps: {
   readonly live: Pick<LiveExits, 'index' | 'version'>

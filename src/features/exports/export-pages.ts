@@ -1,4 +1,4 @@
-import type { FinanceDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
@@ -17,6 +17,7 @@ import { bytesText, countText, stateText, timeText } from '../../platform/ui/tex
 import {
   bookForms,
   checkBook,
+  type JournalHead,
   linkedText,
   momentForms,
   nonEmptyFields,
@@ -45,8 +46,17 @@ const about: Readonly<
 const formatIn = (query: URLSearchParams): Format =>
   formats.find((each) => each === textOf(query, 'format')) ?? 'csv'
 
+type ExportServices = {
+  readonly pool: pg.Pool
+  readonly journalHead: JournalHead
+  readonly exports: ExportRuns
+}
+
 /** What is asked for, or what is wrong with it. */
-const ask = async ({ journalHead, pool }: FinanceDeps, { query, nowMs }: PersonVisit) => {
+const ask = async (
+  { pool, journalHead }: Pick<ExportServices, 'pool' | 'journalHead'>,
+  { query, nowMs }: PersonVisit,
+) => {
   const format = formatIn(query)
   const { asked, problems, typed } = questionOf(query, await journalHead(), nowMs)
   const wrong: Record<string, string> = { ...problems }
@@ -75,10 +85,10 @@ const stateOf = ({ state }: ExportRun): Html => {
   }
 }
 
-const exportsPage = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit) => {
-  const { asked, typed, problems } = await ask(deps, visit)
+const exportsPage = async (services: ExportServices, visit: PersonVisit) => {
+  const { asked, typed, problems } = await ask(services, visit)
   const { roles } = visit.visitor
-  const list = runs.list()
+  const list = services.exports.list()
   const whole = ({ state }: ExportRun) => (state.kind === 'whole' ? state : null)
   const latest = list.flatMap((run) => {
     const state = whole(run)
@@ -140,13 +150,13 @@ ${tableOf({
   })
 }
 
-const download = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit): Promise<PageOutcome> => {
-  const { asked, typed, problems } = await ask(deps, visit)
+const download = async (services: ExportServices, visit: PersonVisit): Promise<PageOutcome> => {
+  const { asked, typed, problems } = await ask(services, visit)
   if (Object.keys(problems).length > 0) {
     const query = new URLSearchParams(nonEmptyFields({ ...typed, format: asked.format }))
     return { kind: 'redirect', to: `${path}?${query}` }
   }
-  const file = runs.start(asked, displayNameOf(visit.visitor), visit.nowMs)
+  const file = services.exports.start(asked, displayNameOf(visit.visitor), visit.nowMs)
   if (file === null)
     throw refuseWithRetryAfter(
       'rate_limited',
@@ -162,23 +172,20 @@ const download = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit)
 }
 
 /** The ledger as a file, and what was exported. */
-export const exportPages = (deps: FinanceDeps): readonly ConsolePage[] => {
-  const { exports: runs } = deps
-  return [
-    personPage({
-      path,
-      name: 'showExports',
-      summary: 'What can be exported of the ledger, and what was',
-      for: ['finance'],
-      nav: { label: 'Exports', group: 'Finance' },
-      show: (visit) => exportsPage(deps, runs, visit),
-    }),
-    personPage({
-      path: `${path}/file`,
-      name: 'downloadExport',
-      summary: 'The ledger as a file, in the format that was chosen',
-      for: ['finance'],
-      show: (visit) => download(deps, runs, visit),
-    }),
-  ]
-}
+export const exportPages = (services: ExportServices): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'showExports',
+    summary: 'What can be exported of the ledger, and what was',
+    for: ['finance'],
+    nav: { label: 'Exports', group: 'Finance' },
+    show: (visit) => exportsPage(services, visit),
+  }),
+  personPage({
+    path: `${path}/file`,
+    name: 'downloadExport',
+    summary: 'The ledger as a file, in the format that was chosen',
+    for: ['finance'],
+    show: (visit) => download(services, visit),
+  }),
+]

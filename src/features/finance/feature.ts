@@ -1,13 +1,72 @@
-import type { ServerCore } from '../../platform/feature/core.ts'
+import { hot } from '../../../projections/groups.ts'
+import { serviceBook } from '../../domain/ledger/postings.ts'
+import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { FinanceDirectory } from '../../platform/http/auth.ts'
+import { closingMicros, createJournalHead, type JournalHead } from './journal-sums.ts'
+import { createFoldRuns } from './long-runs.ts'
+import { createMoments } from './moment.ts'
+import { balancePages } from './pages/balance-pages.ts'
+import { bookAccountPages } from './pages/book-account-pages.ts'
+import { closePeriodPages } from './pages/close-period-pages.ts'
+import { moneyPages } from './pages/money-pages.ts'
+import { periodPages } from './pages/period-pages.ts'
+import { replayPages } from './pages/replay-pages.ts'
+import { createPeriods } from './period-service.ts'
+import { createFinanceReader } from './reader.ts'
+import { checkReplay } from './replay.ts'
 import { financeRoutes } from './routes.ts'
 import { createFinanceDirectory } from './token-service.ts'
+import { trailPages } from './trail-pages.ts'
 
-export const open = (core: ServerCore): Feature & { readonly directory: FinanceDirectory } => {
-  const { pool, log, clock } = core
+/** How long a page waits for the tables that customers read. */
+const caughtUpMs = 1_000
+
+type FinanceFeature = Feature & {
+  readonly directory: FinanceDirectory
+  /** The last position that the journal and the tables that customers read have passed. */
+  readonly journalHead: JournalHead
+  /** What came in at each gateway less what went back, micro-dollars, by the name of its account in the books. */
+  readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+}
+
+export const open = (core: ServerCore): FinanceFeature => {
+  const { pool, log, clock, runner, codec, island } = core
+  const { progress } = core.projecting
+  const { decode } = codec
+  const bookHead = createJournalHead({ log, progress })
+  const journalHead = async (): Promise<number> => {
+    const head = await bookHead()
+    await progress.reached(hot.name, head, caughtUpMs)
+    return head
+  }
+  const moments = createMoments({ pool, log, clock })
+  const reader = createFinanceReader({ pool, log, moments })
+  const wholeLog = yieldingLog(core)
+  const periods = createPeriods({ log: wholeLog, runner, decode })
+  const { replays, closings, stop } = createFoldRuns({
+    replay: (until, head, onPage) => checkReplay(pool, { log: wholeLog, decode, head, until, onPage }),
+    close: periods.close,
+    head: () => log.head(),
+  })
+  core.closing.add(stop)
   return {
     directory: createFinanceDirectory({ pool, log, clock, clockProblem: core.clockGuard.problem }),
-    routes: financeRoutes({ pool, log, clock, progress: core.projecting.progress }),
+    journalHead,
+    floats: async () => {
+      const asked = { book: serviceBook, account: 'assets:gateway' }
+      const { accounts } = await reader.account({}, await bookHead(), asked)
+      return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
+    },
+    routes: financeRoutes({ pool, log, clock, progress }),
+    pages: [
+      ...trailPages({ pool, log, journalHead, moments }),
+      ...moneyPages({ journalHead, reader }),
+      ...balancePages({ pool, journalHead, reader }),
+      ...bookAccountPages({ pool, journalHead, reader }),
+      ...periodPages({ periods, closings, island }),
+      ...closePeriodPages({ periods, journalHead, reader, closings }),
+      ...replayPages({ journalHead, replays, island }),
+    ],
   }
 }

@@ -5,7 +5,10 @@ import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
 import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 
-/** Gives the log's head, once the journal has passed it; calls at once share a look at the log. */
+/** Gives the log's head, once the journal has passed it. @throws ReadsBehind */
+export type JournalHead = () => Promise<number>
+
+/** Calls at once share a look at the log. */
 export const createJournalHead = ({
   log,
   progress,
@@ -15,9 +18,8 @@ export const createJournalHead = ({
   readonly progress: Pick<Progress, 'reached'>
   /** How long it waits for the journal; default 2,000. */
   readonly timeoutMs?: number | undefined
-}): (() => Promise<number>) => {
+}): JournalHead => {
   const headOf = createBatchLoader<'log', number>(async () => new Map([['log', await log.head()]]))
-  /** @throws ReadsBehind */
   return async () => {
     const position = (await headOf('log')) ?? 0
     if (await progress.reached(books.name, position, timeoutMs)) return position

@@ -209,3 +209,5 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     },
   }
 }
+
+export type Periods = ReturnType<typeof createPeriods>

@@ -12,6 +12,7 @@ import { idText, timeText } from '../../platform/ui/text.ts'
 import { type ExplainedEvent, type Explanation, explainEntry, explainResource, orderIn } from './explain.ts'
 import { factsText, orderText } from './explain-command.ts'
 import { accountText } from './gateway-names.ts'
+import type { JournalHead } from './journal-sums.ts'
 import { MomentPastHead, type Moments, momentForms, parseMoment } from './moment.ts'
 import { resourceIds, resourceKind } from './trail.ts'
 
@@ -94,11 +95,10 @@ ${
       )}</ul>`
 }`
 
-export type TrailDeps = {
+type TrailReads = {
   readonly pool: pg.Pool
   readonly log: EventLog
-  /** The log's head, once the journal has passed it. */
-  readonly journalHead: () => Promise<number>
+  readonly journalHead: JournalHead
   readonly moments: Pick<Moments, 'atOrBefore'>
 }
 
@@ -106,7 +106,7 @@ export type TrailDeps = {
 const limit = 200
 
 /** How far a trail is followed. @throws invalid_parameter for what is no moment, or one that is still to come */
-const endOf = async ({ moments }: TrailDeps, asOf: string, head: number): Promise<number> => {
+const endOf = async (moments: TrailReads['moments'], asOf: string, head: number): Promise<number> => {
   if (asOf === '') return head
   const moment = parseMoment(asOf)
   if (moment === null) throw refuse('invalid_parameter', `to must be ${momentForms}`)
@@ -115,15 +115,17 @@ const endOf = async ({ moments }: TrailDeps, asOf: string, head: number): Promis
   })
 }
 
-const trailOf = async (deps: TrailDeps, { params, query, visitor }: PersonVisit) => {
-  const { pool, log, journalHead } = deps
+const trailOf = async (
+  { pool, log, journalHead, moments }: TrailReads,
+  { params, query, visitor }: PersonVisit,
+) => {
   const id = params.id ?? ''
   const word = resourceKind(id)
   const position = word === null ? parsePosition(id) : null
   if (word === null && position === null)
     throw refuse('not_found', `ids that can be followed begin with ${resourceIds}; positions with pos_0_`)
   const asOf = (query.get('to') ?? '').trim()
-  const head = await endOf(deps, asOf, await journalHead())
+  const head = await endOf(moments, asOf, await journalHead())
   const context = { pool, log }
   const found =
     position === null
@@ -143,12 +145,12 @@ ${chainOf(shown, visitor.roles, asOf)}`,
 }
 
 /** Everything that happened with a thing or around an event, with what it booked, for whoever may follow money. */
-export const trailPages = (deps: TrailDeps): readonly ConsolePage[] => [
+export const trailPages = (reads: TrailReads): readonly ConsolePage[] => [
   personPage({
     path: '/console/trail/{id}',
     name: 'showTrail',
     summary: 'The events behind a thing or an entry, with who caused each and what it booked',
     for: ['finance', 'operator'],
-    show: (visit) => trailOf(deps, visit),
+    show: (visit) => trailOf(reads, visit),
   }),
 ]

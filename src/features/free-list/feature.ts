@@ -3,6 +3,7 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createRateLimiter, type Rate } from '../../platform/http/rate-limit.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { readEndpoints, readLiveMarks } from './endpoint-reads.ts'
+import { freeProxyPages } from './free-proxy-pages.ts'
 import { createIpData, type IpData } from './ip-data.ts'
 import { installedFolders } from './ip-tables.ts'
 import { proxyListRoutes } from './list-routes.ts'
@@ -47,5 +48,7 @@ export const open = (
     monotonicMs,
     logger,
   })
-  return { list, data, sandbox, checks, limit, routes: proxyListRoutes({ list, limit }) }
+  const routes = proxyListRoutes({ list, limit })
+  const pages = freeProxyPages({ liveList: list, note: data.note })
+  return { list, data, sandbox, checks, limit, routes, pages }
 }

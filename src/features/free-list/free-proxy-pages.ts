@@ -166,8 +166,12 @@ ${attributionLine()}`,
 }
 
 /** The live public proxies, for everybody. */
-export const freeProxyPages = (deps: {
-  readonly list: LiveList
+export const freeProxyPages = ({
+  liveList,
+  note,
+}: {
+  readonly liveList: LiveList
+  /** What the answers lack for want of data; null: nothing. */
   readonly note: string | null
 }): readonly ConsolePage[] => [
   openPage({
@@ -175,6 +179,6 @@ export const freeProxyPages = (deps: {
     name: 'showFreeProxies',
     summary: 'The live free proxies',
     nav: { label: 'Free proxies', group: 'For everybody' },
-    show: (visit) => list(deps.list, deps.note, visit),
+    show: (visit) => list(liveList, note, visit),
   }),
 ]

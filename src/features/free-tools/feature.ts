@@ -14,9 +14,12 @@ import { createCensusReader } from './census.ts'
 import { createCheckProxies, createCheckSlots } from './check-proxies.ts'
 import { freeProxyCheckRoutes } from './check-routes.ts'
 import { createLookUp, ipLookupRoutes } from './ip-lookup.ts'
+import { ipLookupPages } from './ip-lookup-page.ts'
 import { mcpRoutes } from './mcp-routes.ts'
+import { networkPages } from './network-pages.ts'
 import { readPage, readRanges } from './network-reads.ts'
 import { networkRoutes } from './network-routes.ts'
+import { proxyCheckerPages } from './proxy-checker-page.ts'
 import { createNetworks } from './rank-networks.ts'
 
 /** Checks for people at once: each has up to five connections, and a caller has room for two orders of twenty. */
@@ -78,6 +81,11 @@ export const open = (
     monotonicMs,
   })
   return {
+    pages: [
+      ...networkPages({ networks, note: data.note }),
+      ...proxyCheckerPages({ checkProxies, island: core.island }),
+      ...ipLookupPages({ lookUp, lookupLimit: limits.lookup }),
+    ],
     routes: [
       ...ipLookupRoutes({ lookUp, limit: limits.lookup }),
       ...freeProxyCheckRoutes({ checkProxies }),

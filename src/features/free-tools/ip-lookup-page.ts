@@ -35,9 +35,12 @@ const description =
   'Where an IPv4 or IPv6 address is, which network announces it, and whether a public proxy answers there. Free and without a key.'
 
 /** What is known of an address, for everybody. */
-export const ipLookupPages = (deps: {
+export const ipLookupPages = ({
+  lookUp,
+  lookupLimit,
+}: {
   readonly lookUp: LookUp
-  readonly limit: RouteLimit | null
+  readonly lookupLimit: RouteLimit | null
 }): readonly ConsolePage[] => {
   const view = (address: string, body: Html, problem: string | null) => ({
     title: 'IP lookup',
@@ -53,14 +56,14 @@ ${attributionLine()}`,
     same: [`curl "$SITE/api/ip-lookup?ip=${isIP(address) === 0 ? '8.8.8.8' : address}"   # no key needed`],
   })
 
-  const lookUp = async ({ query, browser }: Visit) => {
+  const answer = async ({ query, browser }: Visit) => {
     const asked = (query.get('ip') ?? '').trim()
     if (asked !== '' && isIP(asked) === 0)
       return refusedView(view(asked, nothing, 'Type an IPv4 or IPv6 address, such as 8.8.8.8.'))
     try {
-      const waitS = (await deps.limit?.take(addressSubject(browser.address))) ?? 0
+      const waitS = (await lookupLimit?.take(addressSubject(browser.address))) ?? 0
       if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many look-ups; wait a moment', waitS)
-      return show(view(asked, factsOf(await deps.lookUp(asked === '' ? browser.address : asked)), null))
+      return show(view(asked, factsOf(await lookUp(asked === '' ? browser.address : asked)), null))
     } catch (error) {
       const { text, status } = refusalOf(error)
       return refusedView(view(asked, nothing, text), status)
@@ -73,7 +76,7 @@ ${attributionLine()}`,
       name: 'showIpLookup',
       summary: 'What is known of an IP address',
       nav: { label: 'IP lookup', group: 'For everybody' },
-      show: lookUp,
+      show: answer,
     }),
   ]
 }

@@ -185,8 +185,12 @@ const one = async (networks: Networks, { params }: Visit) => {
 }
 
 /** The networks that public proxies belong to, and the record of each. */
-export const networkPages = (deps: {
+export const networkPages = ({
+  networks,
+  note,
+}: {
   readonly networks: Networks
+  /** What the answers lack for want of data; null: nothing. */
   readonly note: string | null
 }): readonly ConsolePage[] => [
   openPage({
@@ -194,12 +198,12 @@ export const networkPages = (deps: {
     name: 'showNetworks',
     summary: 'Networks with public proxies',
     nav: { label: 'Networks', group: 'For everybody' },
-    show: (visit) => list(deps.networks, deps.note, visit),
+    show: (visit) => list(networks, note, visit),
   }),
   openPage({
     path: '/networks/{asn}',
     name: 'showNetwork',
     summary: 'The proxies of a network, live and former',
-    show: (visit) => one(deps.networks, visit),
+    show: (visit) => one(networks, visit),
   }),
 ]

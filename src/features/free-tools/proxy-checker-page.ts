@@ -1,5 +1,6 @@
 import { addressSubject } from '../../platform/http/client-address.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -55,10 +56,12 @@ ${tableOf({
 })}`
 
 /** Checks of proxies that anybody may ask for. */
-export const proxyCheckerPages = (deps: {
+export const proxyCheckerPages = ({
+  checkProxies,
+  island,
+}: {
   readonly checkProxies: CheckProxies
-  /** The path of the island that shows results as they come. */
-  readonly checksScript: string
+  readonly island: Assets['island']
 }): readonly ConsolePage[] => {
   const view = (typed: FormInput, problems: Problems, results: Html) => ({
     title: 'Proxy checker',
@@ -80,7 +83,7 @@ ${textAreaOf({ name: 'proxies', label: 'Proxies', hint: `One a line, at most ${m
 </table></div></section></fbx-proxy-checks>
 ${results}
 ${attributionLine()}`,
-    scripts: [deps.checksScript],
+    scripts: [island('proxy-checks')],
     same: [
       'curl "$SITE/api/proxy-check?proxy=203.0.113.7:8080"   # no key needed',
       `curl -N $SITE/api/proxy-check -H 'Content-Type: application/json' -H 'Accept: text/event-stream' -d '{"proxies":["203.0.113.7:8080"]}'`,
@@ -103,7 +106,7 @@ ${attributionLine()}`,
     try {
       const found: Finding[] = []
       const caller = addressSubject(browser.address)
-      const checks = await deps.checkProxies({ proxies, caller, signal: new AbortController().signal })
+      const checks = await checkProxies({ proxies, caller, signal: new AbortController().signal })
       for await (const finding of checks) found.push(finding)
       const results = found.toSorted((a, b) => a.index - b.index).map(({ result }) => result)
       return show(view(typed, {}, resultsOf(results)))

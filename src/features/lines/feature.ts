@@ -1,15 +1,18 @@
 import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { Family } from '../../domain/shared/order-terms.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
-import type { ExitHealth, LiveExits } from '../exits/index.ts'
-import type { Gateway } from '../plans/index.ts'
+import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
+import type { Gateway, PlanFinder } from '../plans/index.ts'
+import { linePages } from './line-pages.ts'
 import { createLineService } from './line-service.ts'
 import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
 import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
+import { whitelistPages } from './whitelist-pages.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
 
 export const open = (
@@ -19,16 +22,24 @@ export const open = (
     readonly gateway: Gateway
     /** Whether loopback addresses may be on a whitelist. */
     readonly allowLoopback: boolean
+    /** What a line is tried with: a page that says where a request comes from, or any other. */
+    readonly tryUrl: string
     readonly catalog: { current(): Catalog }
+    readonly planFinder: PlanFinder
     readonly exits: {
       readonly live: LiveExits
       readonly health: ExitHealth
       readonly recent: () => Promise<void>
+      readonly locations: (family: Family | null) => LocationsByCountry
     }
   },
 ): Feature => {
-  const { pool, clock, runner, reads } = core
-  const { gateway, allowLoopback, catalog, exits } = needs
+  const { pool, clock, runner, reads, island } = core
+  const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = needs
+  const locations = async (family: Family | null) => {
+    await exits.recent()
+    return exits.locations(family)
+  }
   const db: PlanQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
   const reach = {
@@ -45,6 +56,10 @@ export const open = (
     routes: [
       ...lineRoutes({ catalog, reads, db, pool, runner, credentials, gateway, lines, clock }),
       ...whitelistRoutes({ catalog, reads, db, whitelist, addToWhitelist }),
+    ],
+    pages: [
+      ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),
+      ...whitelistPages({ planFinder, locations, whitelist, addToWhitelist, island }),
     ],
   }
 }

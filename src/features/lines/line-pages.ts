@@ -1,8 +1,8 @@
-import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { alpha2Of } from '../../kernel/countries.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   type Choice,
   emptyFormInput,
@@ -23,17 +23,10 @@ import {
 } from '../../platform/ui/page.ts'
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { countText } from '../../platform/ui/text.ts'
-import {
-  backToPlan,
-  createPlanFinder,
-  type OwnPlan,
-  type PlanFinder,
-  planCall,
-  planPath,
-  planStatus,
-} from '../plans/index.ts'
+import type { CurrentLocations } from '../exits/index.ts'
+import { backToPlan, type OwnPlan, type PlanFinder, planCall, planPath, planStatus } from '../plans/index.ts'
 import { type LineFormat, type LineProtocol, lineFormats, lineProtocols } from './generate-lines.ts'
-import { type LineInput, linesText } from './line-service.ts'
+import { type LineInput, type LineService, linesText } from './line-service.ts'
 import type { TargetingInput } from './targeting-input.ts'
 
 type PickerText = (name: string) => string
@@ -65,17 +58,18 @@ export const readLocationFields = (text: PickerText): TargetingInput => {
  * in it. They stand in a form with `data-asks`, which asks for the lists of another country.
  */
 export const locationPickers = async (
-  deps: PlanPagesDeps,
-  { productOf }: PlanFinder,
+  {
+    planFinder,
+    locations,
+  }: { readonly planFinder: Pick<PlanFinder, 'productOf'>; readonly locations: CurrentLocations },
   plan: OwnPlan,
   text: PickerText,
   problems: Problems,
 ): Promise<Html> => {
-  await deps.exitsRecent()
-  const product = productOf(plan)
+  const product = planFinder.productOf(plan)
   const sold = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
   if (!sold.has('country')) return html``
-  const all = deps.locations(product?.family ?? null)
+  const all = await locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
   const inside = all.get(country)
   const countries = [...all.values()]
@@ -151,17 +145,29 @@ const fieldOfCode: Readonly<Record<string, string>> = {
 }
 
 /** The line generator of a plan. */
-export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
-  const finder = createPlanFinder(deps)
-  const { planOf, productOf, nameOf } = finder
+export const linePages = ({
+  planFinder,
+  locations,
+  generateLines,
+  tryUrl,
+  island,
+}: {
+  readonly planFinder: PlanFinder
+  readonly locations: CurrentLocations
+  readonly generateLines: LineService
+  /** What a line is tried with: a page that says where a request comes from, or any other. */
+  readonly tryUrl: string
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
+  const { planOf, productOf, nameOf } = planFinder
 
   /** One line as it would be generated, in a command to try it with. */
   const preview = async (visit: AccountVisit, plan: OwnPlan, asked: LineInput): Promise<Html> => {
     if (isViewing(visit.visitor))
       return html`<p class="soft">Lines hold the password of the plan: staff does not see them.</p>`
     try {
-      const made = await deps.lines(plan, { ...asked, count: 1, format: 'url' })
-      return html`<pre class="result" tabindex="0">curl -x '${linesText(made)}' ${deps.tryUrl}</pre>`
+      const made = await generateLines(plan, { ...asked, count: 1, format: 'url' })
+      return html`<pre class="result" tabindex="0">curl -x '${linesText(made)}' ${tryUrl}</pre>`
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error
       return html`<p class="soft">${refusalOf(error).text}</p>`
@@ -190,7 +196,7 @@ export const linePages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
 <live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-asks novalidate>
-${await locationPickers(deps, finder, plan, text, problems)}
+${await locationPickers({ planFinder, locations }, plan, text, problems)}
 ${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
 ${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, emptyFormInput, problems)}
@@ -199,7 +205,7 @@ ${selectOf({ name: 'format', label: 'Format', value: format, choices: shownForma
 ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : await preview(visit, plan, { ...asked, count, stickyMinutes })}</section>
 <div class="acts"><button class="first" name="as" value="page">Generate</button> <button name="as" value="file">Download</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,
-      scripts: [deps.island('live-parts'), deps.island('copy-text')],
+      scripts: [island('live-parts'), island('copy-text')],
       same: [
         `curl ${planCall(plan, '/generate')} -H "X-API-Key: $KEY" -H "Accept: text/plain" --json '${JSON.stringify(body)}'`,
       ],
@@ -212,7 +218,7 @@ ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : a
     if (Object.keys(problems).length > 0)
       return refusedView(await view(visit, plan, typed.text, { problems }))
     try {
-      const made = await deps.lines(plan, asked)
+      const made = await generateLines(plan, asked)
       const lines = linesText(made)
       if (typed.text('as') === 'file' || made.count > maxShown)
         return {

@@ -1,6 +1,6 @@
-import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -20,10 +20,17 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
-import { backToPlan, createPlanFinder, type OwnPlan, planCall, planPath } from '../plans/index.ts'
+import type { CurrentLocations } from '../exits/index.ts'
+import { backToPlan, type OwnPlan, type PlanFinder, planCall, planPath } from '../plans/index.ts'
 import { locationPickers, readLocationFields } from './line-pages.ts'
 import { toTargetingInput } from './targeting-input.ts'
-import { maxWhitelist, networkForm, type WhitelistEntry } from './whitelist.ts'
+import {
+  type AddToWhitelist,
+  maxWhitelist,
+  networkForm,
+  type Whitelist,
+  type WhitelistEntry,
+} from './whitelist.ts'
 
 const maxLabel = 64
 
@@ -40,10 +47,20 @@ const fieldOfCode: Readonly<Record<string, string>> = {
 }
 
 /** The addresses that use a plan without credentials. */
-export const whitelistPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
-  const { whitelist } = deps
-  const finder = createPlanFinder(deps)
-  const { planOf, nameOf } = finder
+export const whitelistPages = ({
+  planFinder,
+  locations,
+  whitelist,
+  addToWhitelist,
+  island,
+}: {
+  readonly planFinder: PlanFinder
+  readonly locations: CurrentLocations
+  readonly whitelist: Pick<Whitelist, 'list' | 'remove'>
+  readonly addToWhitelist: AddToWhitelist
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
+  const { planOf, nameOf } = planFinder
 
   const view = async (
     visit: AccountVisit,
@@ -81,11 +98,11 @@ ${problemsOf(problems)}
 <live-parts><form method="post" action="${path}" class="stack" data-asks novalidate>
 ${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. You come from ${address} now.`, required: true, maxlength: 64, value: text('cidr') }, emptyFormInput, problems)}
 ${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, emptyFormInput, problems)}
-${await locationPickers(deps, finder, plan, text, problems)}
+${await locationPickers({ planFinder, locations }, plan, text, problems)}
 <label class="choice"><input type="checkbox" name="move" value="yes"${text('move') === 'yes' ? { html: ' checked' } : null}> <span>Take it from another plan of mine</span></label>
 <div class="acts"><button class="first">Add</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,
-      scripts: [deps.island('live-parts')],
+      scripts: [island('live-parts')],
       same: [
         `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY"`,
         `curl ${planCall(plan, '/whitelist')} -H "X-API-Key: $KEY" --json '{"entries": [{"cidr": "203.0.113.7", "label": "office"}]}'`,
@@ -110,7 +127,7 @@ ${await locationPickers(deps, finder, plan, text, problems)}
     if (Object.keys(problems).length > 0) return refusedView(await view(visit, plan, typed.text, problems))
     const place = readLocationFields(typed.text)
     try {
-      await deps.addToWhitelist(plan, visit.account.accountId, {
+      await addToWhitelist(plan, visit.account.accountId, {
         entries: [
           { cidr: typed.text('cidr'), label, ...(Object.keys(place).length > 0 && { targeting: place }) },
         ],

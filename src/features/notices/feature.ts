@@ -2,9 +2,19 @@ import type { NoticeQueries } from '../../../projections/notices.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
+import { operatorNoticePages } from './notice-admin-pages.ts'
+import { noticePages } from './notice-pages.ts'
+import { createNotices } from './notice-service.ts'
 import { noticeRoutes } from './routes.ts'
 
-export const open = ({ pool, reads, clock }: ServerCore): Feature => {
+export const open = (core: ServerCore): Feature => {
+  const { pool, reads, clock, caughtUp } = core
   const db: NoticeQueries = createKysely(pool)
-  return { routes: noticeRoutes({ reads, db, clock }) }
+  return {
+    routes: noticeRoutes({ reads, db, clock }),
+    pages: [
+      ...noticePages({ pool, db, reads }),
+      ...operatorNoticePages({ db, notices: createNotices(core), caughtUp }),
+    ],
+  }
 }

@@ -1,10 +1,15 @@
-import { countAudience, type NoticeRow, noticesAfter } from '../../../projections/notices.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import {
+  countAudience,
+  type NoticeQueries,
+  type NoticeRow,
+  noticesAfter,
+} from '../../../projections/notices.ts'
 import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/events.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -27,18 +32,17 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { createNotices } from './notice-service.ts'
+import type { Notices } from './notice-service.ts'
 
 const root = '/console/operator/notices'
 
 const stands = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
   expiresAt === null || Date.parse(expiresAt) > nowMs
 
-const list = async (deps: OperatorDeps, { query, nowMs }: PersonVisit) => {
+const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
   const before = query.get('before')
   const after = afterOf(before)
-  await deps.caughtUp()
-  const found = await noticesAfter(deps.db, { after, limit: pageRows + 1 })
+  const found = await noticesAfter(db, { after, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => afterText(published_at, notice_id))
   return show({
     title: 'Notices',
@@ -119,8 +123,8 @@ const problemsOfRefusal = (said: readonly string[]): Problems =>
     }),
   )
 
-const previewOf = async (deps: OperatorDeps, draft: NoticeDraft): Promise<Html> => {
-  const count = await countAudience(deps.db, draft.audience)
+const previewOf = async (db: NoticeQueries, draft: NoticeDraft): Promise<Html> => {
+  const count = await countAudience(db, draft.audience)
   return html`<article class="card" aria-label="Preview"><h2>${draft.title}</h2>
 <p><small>${draft.kind.toLowerCase().replaceAll('_', ' ')}</small></p>
 ${draft.body.split('\n').map((line) => html`<p>${line}</p>`)}
@@ -152,7 +156,11 @@ ${fieldOf({ name: 'linkLabel', label: 'Words of the link', maxlength: 64 }, type
   same: ['npx farebox notices publish --kind INFO --audience ALL --title "…" --body "…"'],
 })
 
-const write = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
+const write = async (
+  { db, notices }: { readonly db: NoticeQueries; readonly notices: Pick<Notices, 'publish'> },
+  visit: PersonVisit,
+  typed: FormInput,
+) => {
   const { draft, problems: unread } = draftOf(typed)
   const problems: Problems = {
     ...unread,
@@ -166,9 +174,8 @@ const write = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) =
   if (Object.keys(problems).length > 0) return refusedView(await newView(visit, typed, problems, null))
   const wrong = problemsOfRefusal(noticeProblems(draft, visit.nowMs))
   if (Object.keys(wrong).length > 0) return refusedView(await newView(visit, typed, wrong, null))
-  if (typed.text('do') !== 'publish')
-    return show(await newView(visit, typed, {}, await previewOf(deps, draft)))
-  const published = await createNotices(deps).publish(draft, visit.cause)
+  if (typed.text('do') !== 'publish') return show(await newView(visit, typed, {}, await previewOf(db, draft)))
+  const published = await notices.publish(draft, visit.cause)
   if (published.outcome === 'done') return goTo(root, 'The notice is published.')
   const said =
     published.refusal.code === 'invalid_notice'
@@ -177,8 +184,8 @@ const write = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) =
   return refusedView(await newView(visit, typed, said, null), 409)
 }
 
-const expireView = async (deps: OperatorDeps, { params }: PersonVisit): Promise<View> => {
-  const [notice] = await deps.db
+const expireView = async (db: NoticeQueries, { params }: PersonVisit): Promise<View> => {
+  const [notice] = await db
     .selectFrom('read.notices')
     .selectAll()
     .where('notice_id', '=', params.id ?? '')
@@ -192,14 +199,22 @@ const expireView = async (deps: OperatorDeps, { params }: PersonVisit): Promise<
   }
 }
 
-const expire = async (deps: OperatorDeps, { params, cause }: PersonVisit) => {
-  const done = await createNotices(deps).expire((params.id ?? '') as NoticeId, cause)
+const expire = async (notices: Pick<Notices, 'expire'>, { params, cause }: PersonVisit) => {
+  const done = await notices.expire((params.id ?? '') as NoticeId, cause)
   if (done.outcome === 'refused') throw refuse('not_found', 'no notice has this id')
   return goTo(root, done.changed ? 'The notice is taken down.' : 'It was over before.')
 }
 
 /** Notices: written with a preview and the size of their audience, listed, and taken down. */
-export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] => {
+export const operatorNoticePages = ({
+  db,
+  notices,
+  caughtUp,
+}: {
+  readonly db: NoticeQueries
+  readonly notices: Notices
+  readonly caughtUp: CaughtUp
+}): readonly ConsolePage[] => {
   const operator = { for: ['operator'] } as const
   return [
     personPage({
@@ -208,7 +223,10 @@ export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] 
       name: 'listNotices',
       summary: 'Every notice, newest first',
       nav: { label: 'Notices', group: 'Operator' },
-      show: (visit) => list(deps, visit),
+      show: async (visit) => {
+        await caughtUp()
+        return list(db, visit)
+      },
     }),
     personPage({
       ...operator,
@@ -217,7 +235,7 @@ export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] 
       summary: 'Writes a notice, with a preview and how many will see it',
       confirmed: true,
       show: async (visit) => show(await newView(visit, emptyFormInput, {}, null)),
-      act: { once: true, run: (visit, typed) => write(deps, visit, typed) },
+      act: { once: true, run: (visit, typed) => write({ db, notices }, visit, typed) },
     }),
     personPage({
       ...operator,
@@ -225,8 +243,8 @@ export const operatorNoticePages = (deps: OperatorDeps): readonly ConsolePage[] 
       name: 'expireNotice',
       summary: 'Takes a notice down',
       confirmed: true,
-      show: async (visit) => show(await expireView(deps, visit)),
-      act: { run: (visit) => expire(deps, visit) },
+      show: async (visit) => show(await expireView(db, visit)),
+      act: { run: (visit) => expire(notices, visit) },
     }),
   ]
 }

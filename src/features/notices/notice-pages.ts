@@ -1,8 +1,9 @@
-import { listAnnouncements } from '../../../projections/notices.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import { listAnnouncements, type NoticeQueries } from '../../../projections/notices.ts'
 import { audiencesOf } from '../../domain/notices/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { NoticeId } from '../../kernel/ids.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -15,9 +16,11 @@ import {
 import { stateText, timeText } from '../../platform/ui/text.ts'
 import { markNoticeRead } from './read-marks.ts'
 
+type NoticeReads = { readonly pool: pg.Pool; readonly db: NoticeQueries }
+
 /** The notices that stand for an account, as `GET /announcements` gives them. */
 export const noticesOf = async (
-  { pool, db }: Pick<CustomerDeps, 'pool' | 'db'>,
+  { pool, db }: NoticeReads,
   { accountId, reseller }: ShownAccount,
   nowMs: number,
 ) => {
@@ -29,9 +32,8 @@ export const noticesOf = async (
   return listAnnouncements(db, accountId, { audiences, kind: undefined }, isoTime(nowMs))
 }
 
-const list = async (deps: CustomerDeps, { account, nowMs }: AccountVisit) => {
-  await deps.reads.settledHere(account.accountId)
-  const notices = await noticesOf(deps, account, nowMs)
+const list = async (services: NoticeReads, { account, nowMs }: AccountVisit) => {
+  const notices = await noticesOf(services, account, nowMs)
   const unread = notices.filter((notice) => notice.unread).length
   return show({
     title: 'Notices',
@@ -56,24 +58,31 @@ ${notice.unread ? html`<form method="post" action="/console/notices"><button nam
 }
 
 /** The notices of the service; that one was read belongs to the account and is set here alone. */
-export const noticePages = (deps: CustomerDeps): readonly ConsolePage[] => [
+export const noticePages = ({
+  pool,
+  db,
+  reads,
+}: NoticeReads & { readonly reads: Pick<Reads, 'settledHere'> }): readonly ConsolePage[] => [
   accountPage({
     path: '/console/notices',
     name: 'showNotices',
     summary: 'What the service has to say to the account',
     nav: { label: 'Notices' },
-    show: (visit) => list(deps, visit),
+    show: async (visit) => {
+      await reads.settledHere(visit.account.accountId)
+      return list({ pool, db }, visit)
+    },
     act: {
       whenBlocked: true,
       run: async ({ account, nowMs }, typed) => {
         const what = typed.text('read')
-        const notices = await noticesOf(deps, account, nowMs)
+        const notices = await noticesOf({ pool, db }, account, nowMs)
         // Those alone that the account sees: no mark is kept for anything else.
         const read = notices.filter(
           ({ notice_id, unread }) => unread && (what === 'all' || notice_id === what),
         )
         for (const { notice_id } of read)
-          await markNoticeRead(deps.pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))
+          await markNoticeRead(pool, account.accountId, notice_id as NoticeId, isoTime(nowMs))
         return goTo('/console/notices')
       },
     },

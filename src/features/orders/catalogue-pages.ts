@@ -1,13 +1,17 @@
-import { createAvailableMicros } from '../../../projections/balances.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
-import { freeCount, orderableCountries, type StockCount } from '../../domain/catalog/availability.ts'
-import { countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
+import {
+  freeCount,
+  type LiveStock,
+  orderableCountries,
+  type StockCount,
+} from '../../domain/catalog/availability.ts'
+import { type Catalog, countriesOf, periodsOf, ratesIn } from '../../domain/catalog/catalog.ts'
 import type { Quote } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
 import { countryOf } from '../../kernel/countries.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   type Choice,
   emptyFormInput,
@@ -30,10 +34,11 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
-import { createQuotes, metaOf, productView, quoteView } from '../catalog/index.ts'
+import { metaOf, productView, type Quotes, quoteView } from '../catalog/index.ts'
+import type { ReadBalance } from '../wallet/index.ts'
 import { chargeOf, payForm, purchaseOf, refusedPurchase } from './buy-form.ts'
 import { payerOf } from './payer.ts'
-import { createPlaceOrder } from './place-order.ts'
+import type { PlaceOrder } from './place-order.ts'
 import { prepareOrder } from './prepare-order.ts'
 
 /** What is asked of a product, as the texts of the API's price query. */
@@ -190,15 +195,18 @@ ${selectOf({
 }</div>`
 }
 
-/** The catalogue, and a page of each product with its quote and its order. */
-export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
-  const { catalog, stock } = deps
-  const { quoteOf, stockOf } = createQuotes(deps)
-  const availableMicros = createAvailableMicros(deps.db)
-  const buy = createPlaceOrder(deps)
-
+/** The products that are sold. */
+export const cataloguePages = ({
+  catalog,
+  stock,
+  reads,
+}: {
+  readonly catalog: { current(): Pick<Catalog, 'products'> }
+  readonly stock: Pick<LiveStock, 'all'>
+  readonly reads: Pick<Reads, 'settledHere'>
+}): readonly ConsolePage[] => {
   const list = async ({ account }: AccountVisit) => {
-    await deps.reads.settledHere(account.accountId, 0)
+    await reads.settledHere(account.accountId, 0)
     const counts = await stock.all()
     const products = catalog.current().products.filter(({ state }) => state !== 'retired')
     return show({
@@ -240,6 +248,33 @@ export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
     })
   }
 
+  return [
+    accountPage({
+      path: '/console/catalogue',
+      name: 'showCatalogue',
+      summary: 'What is sold, and from which price',
+      nav: { label: 'Catalogue' },
+      show: list,
+    }),
+  ]
+}
+
+/** A page of each product with its quote and its order. */
+export const productPages = ({
+  catalog,
+  stock,
+  quotes,
+  placeOrder,
+  readBalance,
+  island,
+}: {
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+  readonly stock: LiveStock
+  readonly quotes: Quotes
+  readonly placeOrder: PlaceOrder
+  readonly readBalance: ReadBalance
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
   const productOf = ({ params }: AccountVisit): Product => {
     const product = catalog.current().resolve(params.id ?? '')
     if (!product) throw refuse('not_found', 'no product has this id')
@@ -253,8 +288,7 @@ export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
     counts: readonly StockCount[],
   ) => {
     const cents = chargeOf(figures)
-    await deps.reads.settled(visit.account.accountId)
-    const balanceCents = microsToCentsFloor(await availableMicros(visit.account.accountId))
+    const balanceCents = await readBalance(visit.account.accountId)
     const { available } = quoteView(product, figures, counts)
     const { quantity, target } = figures
     if (!available)
@@ -297,9 +331,9 @@ ${await orderForm(visit, product, figures, counts)}`
     refused: Html = nothing,
   ) => {
     const asking = { caller: payerOf(visit), after: null }
-    const counts = await stockOf(product, asking)
+    const counts = await quotes.stockOf(product, asking)
     const asked = parseOrderForm(product, counts, text)
-    const quoted = await quoteOf(product, asked, asking).then(
+    const quoted = await quotes.quoteOf(product, asked, asking).then(
       ({ figures }) => ({ figures, problems: {} as Problems }),
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
     )
@@ -326,7 +360,7 @@ ${fields(product, counts, asked, named)}
 <section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
 ${figures === null ? html`${form === undefined ? html`<p>No price: see the fields.</p>` : problemsOf({ form })}` : await quoteCard(visit, product, figures, counts)}
 </section></live-parts>`,
-        scripts: [deps.island('live-parts')],
+        scripts: [island('live-parts')],
         same: [
           `curl "$API/products/${product.id}/price?${query}" -H "X-API-Key: $KEY"`,
           ...(order
@@ -357,7 +391,7 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
     const quantity = numberOf(typed.text('quantity')) as number
     const body = { quantity, fulfillment_meta: meta, expected_amount_cents: expected }
     try {
-      const placed = await buy(purchaseOf(visit, typed.key, product.id, body), (buyer) =>
+      const placed = await placeOrder(purchaseOf(visit, typed.key, product.id, body), (buyer) =>
         prepareOrder(
           buyer,
           { productId: product.id, quantity, ...(isDedicated(product) ? { meta } : { meta: undefined }) },
@@ -373,13 +407,6 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
   }
 
   return [
-    accountPage({
-      path: '/console/catalogue',
-      name: 'showCatalogue',
-      summary: 'What is sold, and from which price',
-      nav: { label: 'Catalogue' },
-      show: list,
-    }),
     accountPage({
       path: '/console/catalogue/{id}',
       name: 'showProduct',

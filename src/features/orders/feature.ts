@@ -8,13 +8,19 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { Customers } from '../accounts/index.ts'
-import { createOrderable } from '../catalog/index.ts'
+import { createOrderable, type Quotes } from '../catalog/index.ts'
 import type { Deposits } from '../deposits/index.ts'
+import type { JournalHead } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
+import type { ReadBalance } from '../wallet/index.ts'
+import { cataloguePages, productPages } from './catalogue-pages.ts'
 import { createCompletion, startCompletionReactor } from './complete-orders.ts'
 import { createCustomerInvoices } from './customer-invoices.ts'
+import { orderAdminPages } from './order-admin-pages.ts'
+import { orderPages } from './order-pages.ts'
+import { createOrderService, createPlaceOrder, type OrderService, type PlaceOrder } from './place-order.ts'
 import { startAwaitingReactor } from './place-paid-orders.ts'
-import { createOrderService, type OrderService } from './place-order.ts'
+import { type RefundDependencies, type RefundOrder, refundOrder } from './refund-order.ts'
 import { orderRoutes } from './routes.ts'
 
 export const open = (
@@ -23,24 +29,39 @@ export const open = (
     readonly catalog: { current(): Catalog }
     readonly stock: LiveStock
     readonly termsOf: TermsOf
+    readonly quotes: Quotes
+    readonly readBalance: ReadBalance
+    readonly journalHead: JournalHead
+    /** Writes the counted traffic of a plan to the log, before its order is refunded. */
+    readonly settleTraffic: RefundDependencies['settleTraffic']
     readonly customers: Customers
     readonly deposits: Deposits
     readonly gateways: Gateways
     /** Where a payer lands: the reseller's own place for its customers, else the service's. */
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
-): Feature & { readonly orders: OrderService } => {
-  const { pool, clock, logger, reads, runner } = core
+): Feature & { readonly orders: OrderService; readonly placeOrder: PlaceOrder } => {
+  const { pool, log, clock, logger, reads, runner, island } = core
+  const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = needs
   const complete = createCompletion(core)
   const orders = createOrderService({
     ...core,
     complete,
     customerInvoices: createCustomerInvoices({ ...core, ...needs }),
   })
+  const placeOrder = createPlaceOrder({ ...needs, orders })
+  const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic }, asked)
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
     orders,
+    placeOrder,
     routes: orderRoutes({ ...needs, orders, reads, db, pool, clock }),
+    pages: [
+      ...cataloguePages({ catalog, stock, reads }),
+      ...productPages({ catalog, stock, quotes, placeOrder, readBalance, island }),
+      ...orderPages({ db, reads, log, catalog }),
+      ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
+    ],
     workers: [
       () => startCompletionReactor({ pool, complete, clock, logger }),
       () => startAwaitingReactor({ ...core, orderable: createOrderable(runner) }),

@@ -5,7 +5,13 @@ export { orderTable } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'
 export { fulfillmentMeta, OrderRecord, orderExample, orderRecord } from './order-record.ts'
 export { type Payer, payerOf } from './payer.ts'
-export { createOrderService, createPlaceOrder, type OrderService, type Purchase } from './place-order.ts'
+export {
+  createOrderService,
+  createPlaceOrder,
+  type OrderService,
+  type PlaceOrder,
+  type Purchase,
+} from './place-order.ts'
 export {
   type Buyer,
   type Prepared,

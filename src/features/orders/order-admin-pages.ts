@@ -1,8 +1,9 @@
+import type pg from 'pg'
 import type { FoundOrder } from '../../../projections/orders.ts'
-import type { OperatorDeps } from '../../app/console-pages.ts'
 import { decidedRefundCents, type Order } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import type { OrderId, ProxyId } from '../../kernel/ids.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import {
   choicesOf,
@@ -26,10 +27,10 @@ import {
 import type { Role } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, parseCents, timeText } from '../../platform/ui/text.ts'
-import { chainOf, explainResource, linkedText } from '../finance/index.ts'
+import { chainOf, explainResource, type JournalHead, linkedText } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
 import { orderState } from './order-state.ts'
-import { readOrder, refundIdOf } from './refund-order.ts'
+import { type RefundOrder, readOrder, refundIdOf } from './refund-order.ts'
 
 /** Orders, each with a link to its page for operators. */
 export const orderTable = ({
@@ -64,7 +65,7 @@ export const orderTable = ({
 const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}`
 
 /** The order of the path, as its stream has it. @throws not_found */
-const orderOf = async ({ log }: OperatorDeps, { params }: PersonVisit): Promise<Order> => {
+const orderOf = async (log: EventLog, { params }: PersonVisit): Promise<Order> => {
   const id = params.id ?? ''
   const order = /^ord_[0-9a-f]{32}$/.test(id) ? await readOrder(log, id as OrderId) : null
   if (order === null) throw refuse('not_found', 'no order has this id')
@@ -81,12 +82,19 @@ const keptRentals = (order: Order): readonly ProxyId[] => {
 
 const events = 100
 
-const shownOrder = async (deps: OperatorDeps, visit: PersonVisit) => {
-  const order = await orderOf(deps, visit)
+const shownOrder = async (
+  {
+    pool,
+    log,
+    journalHead,
+  }: { readonly pool: pg.Pool; readonly log: EventLog; readonly journalHead: JournalHead },
+  visit: PersonVisit,
+) => {
+  const order = await orderOf(log, visit)
   const { details } = order
   const { orderId } = details
   const { roles } = visit.visitor
-  const found = await explainResource(deps, orderId, { head: await deps.journalHead(), limit: events })
+  const found = await explainResource({ pool, log }, orderId, { head: await journalHead(), limit: events })
   const fact = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   const linked = (id: string | null): Html | null => (id === null ? null : linkedText(id, roles))
@@ -121,12 +129,12 @@ ${found === null ? nothing : chainOf(found, roles)}`,
 const maxRentals = 100
 
 const refundView = async (
-  deps: OperatorDeps,
+  log: EventLog,
   visit: PersonVisit,
   typed: FormInput,
   problems: Problems,
 ): Promise<View> => {
-  const order = await orderOf(deps, visit)
+  const order = await orderOf(log, visit)
   const { orderId, accountId } = order.details
   const rentals = order.details.kind === 'extension' ? [] : keptRentals(order)
   return {
@@ -162,8 +170,12 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: 'Kept with the ref
   }
 }
 
-const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
-  const order = await orderOf(deps, visit)
+const refund = async (
+  { log, refundOrder }: { readonly log: EventLog; readonly refundOrder: RefundOrder },
+  visit: PersonVisit,
+  typed: FormInput,
+) => {
+  const order = await orderOf(log, visit)
   const { orderId } = order.details
   const amount = typed.text('amount')
   const cents = amount === '' ? null : parseCents(amount, order.details.amountCents)
@@ -181,14 +193,14 @@ const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) 
     ...(!isReference(reference) && { reference: 'Say what it is for, in at most 200 characters.' }),
   }
   if (Object.keys(problems).length > 0 || cents === undefined)
-    return refusedView(await refundView(deps, visit, typed, problems))
+    return refusedView(await refundView(log, visit, typed, problems))
   const request: RefundRequest =
     cents !== null
       ? { kind: 'cents', cents, reference }
       : ticked.length > 0
         ? { kind: 'proxies', proxyIds: ticked as ProxyId[], reference }
         : { kind: 'whole', reference }
-  const answer = await deps.refund({
+  const answer = await refundOrder({
     orderId,
     refundId: refundIdOf(orderId, reference),
     request,
@@ -204,7 +216,7 @@ const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) 
         'Nothing moved yet: this is above what one operator may refund alone. Another operator approves it.',
       )
     return refusedView(
-      await refundView(deps, visit, typed, {
+      await refundView(log, visit, typed, {
         reference: `These words wait for approval with another amount, as ${proposal.proposalId}.`,
       }),
       409,
@@ -212,12 +224,12 @@ const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) 
   }
   if (answer.kind === 'refused')
     return refusedView(
-      await refundView(deps, visit, typed, { form: `It was refused: ${answer.reason}.` }),
+      await refundView(log, visit, typed, { form: `It was refused: ${answer.reason}.` }),
       409,
     )
   if (answer.kind === 'already_applied')
     return refusedView(
-      await refundView(deps, visit, typed, { reference: 'These words refunded this order before.' }),
+      await refundView(log, visit, typed, { reference: 'These words refunded this order before.' }),
       409,
     )
   const goesOn = answer.keptProxyIds.length
@@ -228,13 +240,23 @@ const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) 
 }
 
 /** An order as operators see it, and its refund. */
-export const orderPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const orderAdminPages = ({
+  pool,
+  log,
+  journalHead,
+  refundOrder,
+}: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly journalHead: JournalHead
+  readonly refundOrder: RefundOrder
+}): readonly ConsolePage[] => [
   personPage({
     path: '/console/operator/orders/{id}',
     name: 'showAnyOrder',
     summary: 'Any order with all that happened, and what it booked',
     for: ['operator'],
-    show: (visit) => shownOrder(deps, visit),
+    show: (visit) => shownOrder({ pool, log, journalHead }, visit),
   }),
   personPage({
     path: '/console/operator/orders/{id}/refund',
@@ -242,7 +264,7 @@ export const orderPages = (deps: OperatorDeps): readonly ConsolePage[] => [
     summary: 'Gives an order, an amount of it or some of its rentals back',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(await refundView(deps, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => refund(deps, visit, typed) },
+    show: async (visit) => show(await refundView(log, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => refund({ log, refundOrder }, visit, typed) },
   }),
 ]

@@ -1,5 +1,5 @@
-import { type FoundOrder, findOrder, ordersAfter } from '../../../projections/orders.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
+import { type FoundOrder, findOrder, type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { type OrderStatus, orderStatuses } from '../../domain/orders/fold.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -7,7 +7,9 @@ import type { OrderId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { orderStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -29,16 +31,18 @@ import {
 import { orderRecord } from './order-record.ts'
 import { orderState } from './order-state.ts'
 
-const productName = ({ catalog }: CustomerDeps, productId: string): string =>
+type Products = { current(): Pick<Catalog, 'resolve'> }
+
+const productName = (catalog: Products, productId: string): string =>
   catalog.current().resolve(productId)?.name ?? productId
 
 /** The columns of a table of orders; a reseller's say whom an order is for. */
-export const orderColumns = (deps: CustomerDeps, account: ShownAccount): readonly Column<FoundOrder>[] => [
+export const orderColumns = (catalog: Products, account: ShownAccount): readonly Column<FoundOrder>[] => [
   {
     title: 'Order',
     head: true,
     cell: ({ details }) =>
-      html`<a href="/console/orders/${details.orderId}">${productName(deps, details.productId)}</a>${details.kind === 'order' ? null : html` <small>${details.kind}</small>`}`,
+      html`<a href="/console/orders/${details.orderId}">${productName(catalog, details.productId)}</a>${details.kind === 'order' ? null : html` <small>${details.kind}</small>`}`,
   },
   { title: 'Quantity', number: true, cell: ({ details }) => `${details.quantity} ${details.unit}` },
   { title: 'State', cell: ({ status }) => orderState(status) },
@@ -58,13 +62,23 @@ export const orderColumns = (deps: CustomerDeps, account: ShownAccount): readonl
 const statusOf = (text: string | null): OrderStatus | undefined =>
   orderStatuses.find((status) => status === text)
 
-const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit) => {
+type OrderReads = {
+  readonly db: OrderQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly catalog: Products
+}
+
+const list = async (
+  { db, reads, catalog }: Omit<OrderReads, 'log'>,
+  { account, query, nowMs }: AccountVisit,
+) => {
   const status = statusOf(query.get('status'))
   const before = query.get('before')
   const after = afterOf(before)
-  await deps.reads.settled(account.accountId)
+  await reads.settled(account.accountId)
   const found = await ordersAfter(
-    deps.db,
+    db,
     wholeAccount(account.accountId),
     { status, after, limit: pageRows + 1 },
     nowMs,
@@ -87,7 +101,7 @@ const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit)
 ${tableOf({
   caption: 'Orders, newest first',
   rows,
-  columns: orderColumns(deps, account),
+  columns: orderColumns(catalog, account),
   empty:
     status !== undefined || after !== null
       ? html`<p>No order fits. <a href="/console/orders">Show all</a></p>`
@@ -145,9 +159,9 @@ const by = (event: RecordedEvent): string => {
   return actor.kind === 'operator' ? 'by the operator' : 'by the service'
 }
 
-const timeline = async (deps: CustomerDeps, orderId: string): Promise<Html> => {
+const timeline = async (log: OrderReads['log'], orderId: string): Promise<Html> => {
   const items: Html[] = []
-  for await (const stored of deps.log.readStream(orderStream(orderId as OrderId))) {
+  for await (const stored of log.readStream(orderStream(orderId as OrderId))) {
     const event = decode(stored) as RecordedEvent<OrderEvent>
     const { what, more } = told(event)
     items.push(
@@ -157,16 +171,19 @@ const timeline = async (deps: CustomerDeps, orderId: string): Promise<Html> => {
   return html`<ol class="timeline">${items}</ol>`
 }
 
-const shownOrder = async (deps: CustomerDeps, { account, params, nowMs }: AccountVisit) => {
+const shownOrder = async (
+  { db, reads, log, catalog }: OrderReads,
+  { account, params, nowMs }: AccountVisit,
+) => {
   const orderId = params.id ?? ''
-  await deps.reads.settled(account.accountId)
-  const found = await findOrder(deps.db, wholeAccount(account.accountId), orderId, nowMs)
+  await reads.settled(account.accountId)
+  const found = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs)
   if (!found) throw refuse('not_found', 'no order has this id')
   const order = orderRecord(found, account.reseller)
   const fact = (name: string, value: Html | string | null): Html =>
     value === null ? nothing : html`<dt>${name}</dt><dd>${value}</dd>\n`
   return show({
-    title: `Order of ${productName(deps, order.productId)}`,
+    title: `Order of ${productName(catalog, order.productId)}`,
     acts:
       order.payUrl === null
         ? nothing
@@ -188,7 +205,7 @@ ${fact('Ordered', timeText(order.createdAt))}
 ${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}
 </dl>
 <h2>What happened</h2>
-${await timeline(deps, orderId)}`,
+${await timeline(log, orderId)}`,
     same: [
       `curl $API/orders/${order.orderId} -H "X-API-Key: $KEY"`,
       `npx farebox ledger explain ${order.orderId}`,
@@ -197,18 +214,18 @@ ${await timeline(deps, orderId)}`,
 }
 
 /** The orders of an account, and one of them with its events. */
-export const orderPages = (deps: CustomerDeps): readonly ConsolePage[] => [
+export const orderPages = (services: OrderReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/orders',
     name: 'showOrders',
     summary: 'The orders of the account',
     nav: { label: 'Orders' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
   accountPage({
     path: '/console/orders/{id}',
     name: 'showOrder',
     summary: 'One order with what happened to it',
-    show: (visit) => shownOrder(deps, visit),
+    show: (visit) => shownOrder(services, visit),
   }),
 ]

@@ -134,6 +134,17 @@ export type RefundDependencies = {
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }
 
+type Refund = Cause & {
+  readonly orderId: OrderId
+  readonly refundId: string
+  readonly request: RefundRequest
+  /** It was proposed by another operator: this one approves it. */
+  readonly approving?: boolean
+}
+
+/** Refunds an order as `refundOrder` does. */
+export type RefundOrder = (refund: Refund) => Promise<RefundOutcome | null>
+
 /**
  * Refunds an order by an operator's word: whole, an amount, or some of its addresses; by the system's whole, and never
  * refused for extended rentals. Null when there is no such order.
@@ -141,13 +152,7 @@ export type RefundDependencies = {
  */
 export const refundOrder = async (
   deps: RefundDependencies,
-  refund: Cause & {
-    readonly orderId: OrderId
-    readonly refundId: string
-    readonly request: RefundRequest
-    /** It was proposed by another operator: this one approves it. */
-    readonly approving?: boolean
-  },
+  refund: Refund,
 ): Promise<RefundOutcome | null> => {
   const { orderId, refundId, actor, correlationId, approving = false } = refund
   const unasked = actor.kind === 'system' && refund.request.kind === 'whole'

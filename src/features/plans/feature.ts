@@ -6,9 +6,13 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
-import type { OrderService } from '../orders/index.ts'
+import type { Quotes } from '../catalog/index.ts'
+import type { OrderService, PlaceOrder } from '../orders/index.ts'
+import type { ReadBalance } from '../wallet/index.ts'
 import { createMeter, type Meter, startTrafficSweep } from './meter-traffic.ts'
+import { createPlanFinder, onePlanPages, type PlanFinder, planListPages } from './plan-pages.ts'
 import type { Gateway } from './plan-record.ts'
+import { planTopUpPages } from './plan-top-up-pages.ts'
 import { planUsageRoutes } from './plan-usage-routes.ts'
 import { planRoutes } from './routes.ts'
 
@@ -21,17 +25,28 @@ export const open = (
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
     readonly customers: Customers
+    readonly quotes: Quotes
+    readonly placeOrder: PlaceOrder
+    readonly readBalance: ReadBalance
   },
-): Feature & { readonly meter: Meter } => {
-  const { pool, clock, logger, reads } = core
+): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
+  const { pool, clock, logger, reads, island } = core
+  const { gateway, catalog, quotes, placeOrder, readBalance } = needs
   const meter = createMeter(core)
   const db: PlanQueries = createKysely(pool)
+  const planFinder = createPlanFinder({ db, reads, catalog })
   const credentials = createCredentials(core.keys.master)
   return {
     meter,
+    planFinder,
     routes: [
       ...planRoutes({ ...needs, reads, db, pool, credentials, clock }),
       ...planUsageRoutes({ pool, db, reads, clock }),
+    ],
+    pages: [
+      ...planListPages({ db, reads, catalog }),
+      ...onePlanPages({ planFinder, pool, gateway }),
+      ...planTopUpPages({ planFinder, quotes, placeOrder, readBalance, island }),
     ],
     workers: [() => startTrafficSweep({ meter, clock, logger })],
   }

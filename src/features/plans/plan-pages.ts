@@ -1,7 +1,9 @@
-import { type FoundPlan, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
-import type { PlanPagesDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import { type FoundPlan, type PlanQueries, type PlanStatus, plansAfter } from '../../../projections/plans.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
 import {
@@ -24,7 +26,7 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { createOwnPlan, type OwnPlan, planStatus } from './plan-record.ts'
+import { createOwnPlan, type Gateway, type OwnPlan, planStatus } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
 const planBadges: Readonly<Record<PlanStatus, BadgeTone>> = {
@@ -52,11 +54,16 @@ export const planCall = ({ plan_id }: OwnPlan, end = ''): string => `$API/plans/
 export const backToPlan = ({ plan_id }: OwnPlan): Html =>
   html`<a href="${planPath(plan_id)}">Back to the plan</a>`
 
+type PlanReads = {
+  readonly db: PlanQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+}
+
 /** Finds the plan that a page is about, and what it is called. */
-export const createPlanFinder = (deps: PlanPagesDeps) => {
-  const ownPlan = createOwnPlan(deps)
-  const productOf = ({ product_id }: OwnPlan): Product | undefined =>
-    deps.catalog.current().resolve(product_id)
+export const createPlanFinder = ({ db, reads, catalog }: PlanReads) => {
+  const ownPlan = createOwnPlan({ db, reads })
+  const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
   return {
     /** @throws not_found, for an absent plan and a foreign one alike */
     planOf: ({ account, params }: AccountVisit): Promise<OwnPlan> =>
@@ -68,11 +75,11 @@ export const createPlanFinder = (deps: PlanPagesDeps) => {
 
 export type PlanFinder = ReturnType<typeof createPlanFinder>
 
-const list = async (deps: PlanPagesDeps, { account, query, nowMs }: AccountVisit) => {
+const list = async ({ db, reads, catalog }: PlanReads, { account, query, nowMs }: AccountVisit) => {
   const before = query.get('before')
   const after = afterOf(before)
-  await deps.reads.settled(account.accountId)
-  const found = await plansAfter(deps.db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
+  await reads.settled(account.accountId)
+  const found = await plansAfter(db, wholeAccount(account.accountId), { after, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, (plan) => afterText(plan.started_at, plan.plan_id))
   return show({
     title: 'Plans',
@@ -85,7 +92,7 @@ const list = async (deps: PlanPagesDeps, { account, query, nowMs }: AccountVisit
           title: 'Plan',
           head: true,
           cell: (plan) =>
-            html`<a href="${planPath(plan.plan_id)}">${deps.catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
+            html`<a href="${planPath(plan.plan_id)}">${catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
         },
         { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.low_since !== null) },
         { title: 'Left', number: true, cell: leftOf },
@@ -100,13 +107,13 @@ ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next }
 }
 
 /** The plans of an account. */
-export const planListPages = (deps: PlanPagesDeps): readonly ConsolePage[] => [
+export const planListPages = (services: PlanReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/plans',
     name: 'showPlans',
     summary: 'The plans of the account',
     nav: { label: 'Plans' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
 ]
 
@@ -122,9 +129,16 @@ const ordersOf = (ids: readonly string[]): Html => {
 }
 
 /** One plan with its usage, and its label. */
-export const onePlanPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
-  const { planOf, productOf, nameOf } = createPlanFinder(deps)
-
+export const onePlanPages = ({
+  planFinder: { planOf, productOf, nameOf },
+  pool,
+  gateway,
+}: {
+  readonly planFinder: PlanFinder
+  readonly pool: pg.Pool
+  /** Where clients connect to. */
+  readonly gateway: Gateway
+}): readonly ConsolePage[] => {
   const actsOf = (plan: OwnPlan): Html => {
     const path = (end: string): string => planPath(plan.plan_id, end)
     const again =
@@ -137,8 +151,8 @@ export const onePlanPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   const view = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const plan = await planOf(visit)
     const { nowMs, query } = visit
-    const usage = await usageOf(deps.pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
-    const { host, port } = deps.gateway
+    const usage = await usageOf(pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
+    const { host, port } = gateway
     return {
       title: nameOf(plan),
       acts: actsOf(plan),
@@ -175,7 +189,7 @@ ${fieldOf({ name: 'label', label: 'What you call it', hint: 'Empty: no label.', 
       const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
       return refusedView(await view(visit, typed, problems))
     }
-    await setLabel(deps.pool, visit.account.accountId, plan.plan_id, text)
+    await setLabel(pool, visit.account.accountId, plan.plan_id, text)
     return goTo(planPath(plan.plan_id), text === '' ? 'The label is gone.' : 'The label is set.')
   }
 

@@ -1,8 +1,6 @@
-import { createAvailableMicros } from '../../../projections/balances.ts'
-import type { PlanPagesDeps } from '../../app/console-pages.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -24,26 +22,34 @@ import {
 } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
 import { requireHolderNamed } from '../accounts/index.ts'
-import { createQuotes } from '../catalog/index.ts'
+import type { Quotes } from '../catalog/index.ts'
 import {
   chargeOf,
-  createPlaceOrder,
+  type PlaceOrder,
   payerOf,
   payForm,
   prepareTopUp,
   purchaseOf,
   refusedPurchase,
 } from '../orders/index.ts'
-import { backToPlan, createPlanFinder, leftOf, planCall, planPath } from './plan-pages.ts'
+import type { ReadBalance } from '../wallet/index.ts'
+import { backToPlan, leftOf, type PlanFinder, planCall, planPath } from './plan-pages.ts'
 import type { OwnPlan } from './plan-record.ts'
 
 /** Adds units to a plan at the price that is shown, or not at all. */
-export const planTopUpPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
-  const { planOf, productOf, nameOf } = createPlanFinder(deps)
-  const { quoteOf } = createQuotes(deps)
-  const availableMicros = createAvailableMicros(deps.db)
-  const buy = createPlaceOrder(deps)
-
+export const planTopUpPages = ({
+  planFinder: { planOf, productOf, nameOf },
+  quotes,
+  placeOrder,
+  readBalance,
+  island,
+}: {
+  readonly planFinder: PlanFinder
+  readonly quotes: Pick<Quotes, 'quoteOf'>
+  readonly placeOrder: PlaceOrder
+  readonly readBalance: ReadBalance
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
   /** The product of a plan that the account itself can top up; null for any other. */
   const toppedUp = (plan: OwnPlan): Product | null => {
     const product = productOf(plan)
@@ -64,14 +70,13 @@ export const planTopUpPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   ): Promise<{ readonly problems: Problems; readonly view: View }> => {
     const { accountId } = visit.account
     const quantity = text('quantity') === '' ? String(product.minQuantity) : text('quantity')
-    const quoted = await quoteOf(product, { quantity }, { caller: payerOf(visit), after: null }).then(
+    const quoted = await quotes.quoteOf(product, { quantity }, { caller: payerOf(visit), after: null }).then(
       ({ figures }) => ({ figures, problems: {} as Problems }),
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
     )
     const { figures, problems } = quoted
     const { form, ...named } = problems
-    await deps.reads.settled(accountId)
-    const balanceCents = microsToCentsFloor(await availableMicros(accountId))
+    const balanceCents = await readBalance(accountId)
     const action = planPath(plan.plan_id, '/top-up')
     const body = figures && { quantity: figures.quantity, expected_amount_cents: chargeOf(figures) }
     return {
@@ -95,7 +100,7 @@ ${
 ${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { quantity: figures.quantity } })}`
 }
 </section></live-parts>`,
-        scripts: [deps.island('live-parts')],
+        scripts: [island('live-parts')],
         same: [
           `curl ${planCall(plan, '/topup')} -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '${JSON.stringify(body ?? { quantity: product.minQuantity })}'`,
         ],
@@ -113,7 +118,7 @@ ${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { qua
     const quantity = numberOf(text('quantity')) as number
     const body = { quantity, expected_amount_cents: expected }
     try {
-      const placed = await buy(purchaseOf(visit, typed.key, product.id, body), async (buyer) => {
+      const placed = await placeOrder(purchaseOf(visit, typed.key, product.id, body), async (buyer) => {
         requireHolderNamed(plan.customer_id, buyer.customerId, 'the plan')
         return prepareTopUp(buyer, { planId: plan.plan_id, productId: product.id }, quantity)
       })

@@ -27,17 +27,8 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
 import { payerOf } from '../orders/index.ts'
 import { maxExtended, type RentalExtension, type RentalSelection } from './extend-rentals.ts'
-
-export const root = '/console/addresses'
-
-export type ExtendDeps = {
-  readonly db: ProxyQueries
-  readonly reads: Pick<Reads, 'settled'>
-  readonly catalog: { current(): Catalog }
-  readonly extending: RentalExtension
-  /** The rental of the path. @throws not_found */
-  readonly ownRow: (visit: AccountVisit) => Promise<FoundProxy>
-}
+import type { FindOwnProxy } from './find-proxy.ts'
+import { ownRowOf, root } from './proxy-pages.ts'
 
 const usualDays = 30
 
@@ -59,9 +50,21 @@ type Target = {
 }
 
 /** Keeps a rental, or all of an order that still run, for another period. */
-export const extendPages = (deps: ExtendDeps): readonly ConsolePage[] => {
+export const extendPages = ({
+  db,
+  reads,
+  catalog,
+  findOwnProxy,
+  extending,
+}: {
+  readonly db: ProxyQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+  readonly findOwnProxy: FindOwnProxy
+  readonly extending: RentalExtension
+}): readonly ConsolePage[] => {
   const ofOne = async (visit: AccountVisit): Promise<Target> => {
-    const row = await deps.ownRow(visit)
+    const row = await ownRowOf(findOwnProxy, visit)
     const back = `${root}/${row.proxy_id}`
     return {
       title: `Extend ${row.ip}`,
@@ -77,8 +80,8 @@ export const extendPages = (deps: ExtendDeps): readonly ConsolePage[] => {
   const ofOrder = async ({ account, params, nowMs }: AccountVisit): Promise<Target> => {
     const orderId = params.id ?? ''
     const scope = wholeAccount(account.accountId)
-    await deps.reads.settled(account.accountId)
-    const rows = await findProxies(deps.db, scope, { orderId, status: 'running' }, nowMs, maxExtended + 1)
+    await reads.settled(account.accountId)
+    const rows = await findProxies(db, scope, { orderId, status: 'running' }, nowMs, maxExtended + 1)
     if (rows.length === 0) throw refuse('not_found', 'no rental of this order runs')
     const back = `/console/orders/${orderId}`
     return {
@@ -111,14 +114,14 @@ ${tableOf({
     visit: AccountVisit,
     { rows: [row], selection }: Target,
   ): Promise<readonly Offer[]> => {
-    const product = row && deps.catalog.current().resolve(row.product_id)
+    const product = row && catalog.current().resolve(row.product_id)
     if (!row || !product || !isDedicated(product)) return []
     const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
     const asked = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }
     const offers: Offer[] = []
     for (const days of periods)
       try {
-        const { amountCents } = await deps.extending.quote(asked, selection, days)
+        const { amountCents } = await extending.quote(asked, selection, days)
         offers.push({ days, amountCents })
       } catch (error) {
         // A period that this line is not sold for, or that ends too far ahead.
@@ -177,7 +180,7 @@ ${choicesOf(
     if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
       return refusedView(await view(visit, target, emptyFormInput, { days: 'Choose for how long.' }))
     try {
-      const { order } = await deps.extending.extend(
+      const { order } = await extending.extend(
         {
           caller: payerOf(visit),
           scope: wholeAccount(visit.account.accountId),

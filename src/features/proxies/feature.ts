@@ -9,7 +9,10 @@ import type { Customers } from '../accounts/index.ts'
 import type { OrderService } from '../orders/index.ts'
 import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from './action-routes.ts'
 import { createProxyChecks } from './check-proxy.ts'
+import { extendPages } from './extend-pages.ts'
 import { createRentalExtension } from './extend-rentals.ts'
+import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
+import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
 import type { GatewayPlace } from './proxy-record.ts'
 import { createReplaceAddress } from './replace-address.ts'
 import { proxyRoutes } from './routes.ts'
@@ -33,6 +36,8 @@ export const open = (
   const credentials = createCredentials(core.keys.master)
   const extending = createRentalExtension({ ...needs, reads, db, clock })
   const replace = createReplaceAddress({ runner, reads, db, pool, clock })
+  const findOwnProxy = createFindOwnProxy({ reads, db, clock })
+  const proxyRecords = createProxyRecords({ pool, credentials, publicUrl, gateway, clock })
   const checks = createProxyChecks({ reads, db, credentials, gateway, sandbox, clock, monotonicMs })
   return {
     routes: [
@@ -40,6 +45,12 @@ export const open = (
       ...proxyRotateRoutes({ pool, credentials, clock }),
       ...proxyReplaceRoutes({ replace, pool, credentials, gateway, publicUrl, clock }),
       ...proxyCheckRoutes({ checks }),
+    ],
+    pages: [
+      ...addressListPages({ db, reads, catalog, proxyRecords }),
+      ...addressPages({ findOwnProxy, proxyRecords, catalog, pool, proxyChecks: checks, clock }),
+      ...replaceAddressPages({ findOwnProxy, proxyRecords, replaceAddress: replace }),
+      ...extendPages({ db, reads, catalog, findOwnProxy, extending }),
     ],
   }
 }

@@ -23,6 +23,8 @@ export const createFindOwnProxy =
     return proxy
   }
 
+export type FindOwnProxy = ReturnType<typeof createFindOwnProxy>
+
 /** Rentals as their renter sees them, with the reseller's own ids of its customers. */
 export const createProxyRecords =
   (deps: {
@@ -43,3 +45,5 @@ export const createProxyRecords =
       return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
     })
   }
+
+export type ProxyRecords = ReturnType<typeof createProxyRecords>

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import {
+  type FoundProxy,
   type ProxyQueries,
   type ProxyStatus,
   proxiesAfter,
@@ -37,30 +38,14 @@ import {
 import { isViewing } from '../../platform/ui/page-access.ts'
 import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, idText, stateText, timeText } from '../../platform/ui/text.ts'
-import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import type { CheckResult, ProxyChecks } from './check-proxy.ts'
-import { extendPages, root } from './extend-pages.ts'
-import type { RentalExtension } from './extend-rentals.ts'
-import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
-import { type GatewayPlace, type ProxyRecord, proxyLine } from './proxy-record.ts'
+import type { FindOwnProxy, ProxyRecords } from './find-proxy.ts'
+import { type ProxyRecord, proxyLine } from './proxy-record.ts'
 import { maxComment, type ReplaceAddress, readReplacements } from './replace-address.ts'
 import { rotateNow } from './rotate-password.ts'
 
-/** What the pages of dedicated addresses read from and act through: what their operations of the API do. */
-export type AddressPagesDeps = {
-  readonly pool: pg.Pool
-  readonly db: ProxyQueries
-  readonly reads: Pick<Reads, 'settled'>
-  readonly catalog: { current(): Catalog }
-  readonly credentials: Credentials
-  readonly extending: RentalExtension
-  readonly replace: ReplaceAddress
-  readonly checks: ProxyChecks
-  readonly gateway: GatewayPlace
-  readonly publicUrl: () => string
-  readonly clock: Clock
-}
+export const root = '/console/addresses'
 
 const families = ['isp', 'mobile', 'ipv4', 'ipv6'] as const
 
@@ -90,19 +75,37 @@ type Checked = CheckResult & { readonly checkedAt: string }
 const checkedView = ({ success, exitIp, elapsedMs, message, checkedAt }: Checked): Html =>
   html`<div class="said${success ? nothing : html` bad`}" role="status"><p>${message}</p><p class="soft">${exitIp === null ? 'No address was seen' : `The target saw ${exitIp}`} after ${elapsedMs} ms, ${timeText(checkedAt)}.</p></div>`
 
+type Products = { current(): Pick<Catalog, 'resolve'> }
+
+const productName = (catalog: Products, id: string): string => catalog.current().resolve(id)?.name ?? id
+
+/** The rental of the path. @throws not_found */
+export const ownRowOf = (
+  findOwnProxy: FindOwnProxy,
+  { account, params }: AccountVisit,
+): Promise<FoundProxy> => findOwnProxy(wholeAccount(account.accountId), params.id ?? '', null)
+
+type RecordReads = { readonly findOwnProxy: FindOwnProxy; readonly proxyRecords: ProxyRecords }
+
+/** The same, as its renter sees it. @throws not_found */
+const ownRecordOf = async (
+  { findOwnProxy, proxyRecords }: RecordReads,
+  visit: AccountVisit,
+): Promise<ProxyRecord> =>
+  (await proxyRecords(visit.account.accountId, [await ownRowOf(findOwnProxy, visit)]))[0]!
+
 /** The dedicated addresses of an account. */
-export const addressPages = (deps: AddressPagesDeps): readonly ConsolePage[] => {
-  const records = createProxyRecords(deps)
-  const proxyOf = createFindOwnProxy(deps)
-
-  const ownRow = ({ account, params }: AccountVisit) =>
-    proxyOf(wholeAccount(account.accountId), params.id ?? '', null)
-
-  const ownRecord = async (visit: AccountVisit): Promise<ProxyRecord> =>
-    (await records(visit.account.accountId, [await ownRow(visit)]))[0]!
-
-  const productName = (id: string): string => deps.catalog.current().resolve(id)?.name ?? id
-
+export const addressListPages = ({
+  db,
+  reads,
+  catalog,
+  proxyRecords,
+}: {
+  readonly db: ProxyQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly catalog: Products
+  readonly proxyRecords: ProxyRecords
+}): readonly ConsolePage[] => {
   const list = async ({ account, query, nowMs }: AccountVisit) => {
     const status = wordIn([...proxyStatuses, 'running'] as const, query.get('status'))
     const family = wordIn(families, query.get('family'))
@@ -110,12 +113,12 @@ export const addressPages = (deps: AddressPagesDeps): readonly ConsolePage[] => 
     const country = isCountry(typedCountry) ? typedCountry : undefined
     const before = query.get('before')
     const after = afterOf(before)
-    await deps.reads.settled(account.accountId)
+    await reads.settled(account.accountId)
     const scope = wholeAccount(account.accountId)
     const page = { after, limit: pageRows + 1 }
-    const found = await proxiesAfter(deps.db, scope, { status, family, country }, page, nowMs)
+    const found = await proxiesAfter(db, scope, { status, family, country }, page, nowMs)
     const { rows, next } = pagedOf(found, (row) => afterText(row.created_at, row.proxy_id))
-    const shown = await records(account.accountId, rows)
+    const shown = await proxyRecords(account.accountId, rows)
     const filter: Readonly<Record<string, string>> = {
       ...(status !== undefined && { status }),
       ...(family !== undefined && { family }),
@@ -157,7 +160,7 @@ ${tableOf({
       cell: ({ proxyId, ip, label }) =>
         html`<a href="${root}/${proxyId}">${ip}</a>${label === '' ? null : html`<br><small>${label}</small>`}`,
     },
-    { title: 'Product', cell: ({ productId }) => productName(productId) },
+    { title: 'Product', cell: ({ productId }) => productName(catalog, productId) },
     { title: 'Where', cell: placeText },
     { title: 'State', cell: ({ status: each }) => addressState(each) },
     ...(account.reseller
@@ -179,6 +182,34 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
       ],
     })
   }
+
+  return [
+    accountPage({
+      path: '/console/addresses',
+      name: 'showAddresses',
+      summary: 'The dedicated addresses of the account',
+      nav: { label: 'Addresses' },
+      show: list,
+    }),
+  ]
+}
+
+/** One dedicated address with its credentials: it is labelled, checked and rotated here. */
+export const addressPages = ({
+  findOwnProxy,
+  proxyRecords,
+  catalog,
+  pool,
+  proxyChecks,
+  clock,
+}: RecordReads & {
+  readonly catalog: Products
+  readonly pool: pg.Pool
+  readonly proxyChecks: ProxyChecks
+  readonly clock: Clock
+}): readonly ConsolePage[] => {
+  const ownRow = (visit: AccountVisit) => ownRowOf(findOwnProxy, visit)
+  const ownRecord = (visit: AccountVisit) => ownRecordOf({ findOwnProxy, proxyRecords }, visit)
 
   const labelForm = (
     visit: AccountVisit,
@@ -203,7 +234,7 @@ ${fieldOf(
 </form>`
 
   const history = async ({ proxyId }: ProxyRecord): Promise<Html> => {
-    const replaced = (await readReplacements(deps.pool, [proxyId])).get(proxyId) ?? []
+    const replaced = (await readReplacements(pool, [proxyId])).get(proxyId) ?? []
     if (replaced.length === 0) return nothing
     return html`<h2>Replaced</h2>
 ${tableOf({
@@ -249,7 +280,7 @@ ${runs && !isViewing(visit.visitor) ? html`<h2>Sign in with</h2><code class="sec
 <dl class="facts">
 ${fact('State', addressState(proxy.status))}
 ${fact('Rental', idText(proxy.proxyId))}
-${fact('Product', productName(proxy.productId))}
+${fact('Product', productName(catalog, proxy.productId))}
 ${fact('Where', placeText(proxy))}
 ${fact('Network', proxy.asn === null ? null : `AS${proxy.asn}${proxy.asnOrg === null ? '' : ` ${proxy.asnOrg}`}`)}
 ${fact('Carrier', proxy.carrier)}
@@ -279,24 +310,24 @@ ${await history(proxy)}`,
       const problems = { label: `A label has at most ${maxLabelLength} characters, on one line.` }
       return refusedView(await oneView(visit, { typed, problems }))
     }
-    await setLabel(deps.pool, visit.account.accountId, row.proxy_id as ProxyId, text)
+    await setLabel(pool, visit.account.accountId, row.proxy_id as ProxyId, text)
     return goTo(`${root}/${row.proxy_id}`, text === '' ? 'The label is gone.' : 'The label is set.')
   }
 
   const check = async (visit: AccountVisit) => {
     const { accountId } = visit.account
-    const waitS = deps.checks.take(accountId)
+    const waitS = proxyChecks.take(accountId)
     if (waitS > 0)
       throw refuseWithRetryAfter('rate_limited', 'at most five checks a minute; wait a little', waitS)
-    const checked = await deps.checks.check(wholeAccount(accountId), visit.params.id ?? '', null)
+    const checked = await proxyChecks.check(wholeAccount(accountId), visit.params.id ?? '', null)
     return show(await oneView(visit, { checked }))
   }
 
   const rotate = async (visit: AccountVisit) => {
     const row = await ownRow(visit)
-    const nowMs = deps.clock()
+    const nowMs = clock()
     const over = (await ownRecord(visit)).status === 'expired'
-    await rotateNow(deps.pool, row.proxy_id, { rotation_minutes: row.rotation_minutes, over }, nowMs)
+    await rotateNow(pool, row.proxy_id, { rotation_minutes: row.rotation_minutes, over }, nowMs)
     return goTo(`${root}/${row.proxy_id}`, 'New connections go out through another exit.')
   }
 
@@ -320,8 +351,25 @@ ${await history(proxy)}`,
     }
   }
 
+  return [
+    accountPage({
+      path: '/console/addresses/{id}',
+      name: 'showAddress',
+      summary: 'One dedicated address with its credentials',
+      show: async (visit) => show(await oneView(visit)),
+      act: { once: true, run: actOnOne },
+    }),
+  ]
+}
+
+/** Gives a rental another address. */
+export const replaceAddressPages = ({
+  findOwnProxy,
+  proxyRecords,
+  replaceAddress,
+}: RecordReads & { readonly replaceAddress: ReplaceAddress }): readonly ConsolePage[] => {
   const replaceView = async (visit: AccountVisit, typed: FormInput, problems: Problems) => {
-    const { proxyId, ip } = await ownRecord(visit)
+    const { proxyId, ip } = await ownRecordOf({ findOwnProxy, proxyRecords }, visit)
     return {
       title: `Replace ${ip}`,
       body: html`${problemsOf(problems)}
@@ -361,7 +409,7 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
     if (reason === undefined || Object.keys(problems).length > 0)
       return refusedView(await replaceView(visit, typed, problems))
     try {
-      const { rental } = await deps.replace(
+      const { rental } = await replaceAddress(
         {
           scope: wholeAccount(visit.account.accountId),
           proxyId: visit.params.id ?? '',
@@ -381,26 +429,11 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
 
   return [
     accountPage({
-      path: '/console/addresses',
-      name: 'showAddresses',
-      summary: 'The dedicated addresses of the account',
-      nav: { label: 'Addresses' },
-      show: list,
-    }),
-    accountPage({
-      path: '/console/addresses/{id}',
-      name: 'showAddress',
-      summary: 'One dedicated address with its credentials',
-      show: async (visit) => show(await oneView(visit)),
-      act: { once: true, run: actOnOne },
-    }),
-    accountPage({
       path: '/console/addresses/{id}/replace',
       name: 'replaceAddress',
       summary: 'Gives a rental another address',
       show: async (visit) => show(await replaceView(visit, emptyFormInput, {})),
       act: { once: true, run: replace },
     }),
-    ...extendPages({ ...deps, ownRow }),
   ]
 }

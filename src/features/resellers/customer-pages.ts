@@ -1,8 +1,11 @@
-import { ordersAfter } from '../../../projections/orders.ts'
-import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import type { CustomerQueries } from '../../../projections/customers.ts'
+import { type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { externalIdForm, parseExternalId } from '../../kernel/external-id.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import {
@@ -16,13 +19,19 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, amountText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
-import { type CustomerRecord, changeCustomer, customersAfter, findCustomer } from '../accounts/index.ts'
+import {
+  type CustomerRecord,
+  type Customers,
+  changeCustomer,
+  customersAfter,
+  findCustomer,
+} from '../accounts/index.ts'
 import { orderColumns } from '../orders/index.ts'
 import { chatForm, customerRecords, maxLabelLength } from './customer-record.ts'
 
 /** The reseller's customer of this id. @throws not_found, for an absent one and a foreign one alike */
 export const customerIn = async (
-  { pool }: Pick<ResellerPagesDeps, 'pool'>,
+  pool: pg.Pool,
   { accountId }: ShownAccount,
   customerId: string,
 ): Promise<CustomerRecord> => {
@@ -33,22 +42,32 @@ export const customerIn = async (
 
 const root = '/console/reseller/customers'
 
-const list = async (deps: ResellerPagesDeps, { account, query }: AccountVisit) => {
+type CustomerReads = {
+  readonly pool: pg.Pool
+  readonly db: CustomerQueries & OrderQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly customers: Pick<Customers, 'idOf'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+}
+
+const list = async (
+  { pool, db, reads, customers }: Omit<CustomerReads, 'catalog'>,
+  { account, query }: AccountVisit,
+) => {
   const { accountId } = account
   const wanted = (query.get('ref') ?? '').trim()
   const before = query.get('before')
-  await deps.reads.settled(accountId)
+  await reads.settled(accountId)
   const ref = wanted === '' ? null : parseExternalId(wanted)
-  const only =
-    ref === null ? null : await findCustomer(deps.pool, accountId, deps.customers.idOf(accountId, ref))
+  const only = ref === null ? null : await findCustomer(pool, accountId, customers.idOf(accountId, ref))
   const found =
     wanted === ''
-      ? await customersAfter(deps.pool, accountId, { after: before, limit: pageRows + 1 })
+      ? await customersAfter(pool, accountId, { after: before, limit: pageRows + 1 })
       : only === null
         ? []
         : [only]
   const page = pagedOf(found, ({ customerId }) => customerId)
-  const rows = await customerRecords(deps.db, accountId, page.rows)
+  const rows = await customerRecords(db, accountId, page.rows)
   return show({
     title: 'Customers',
     body: html`<form method="get" action="${root}" class="filters" role="search"><span><label for="ref">Your own id of a customer</label> <input id="ref" name="ref" value="${wanted.slice(0, 100)}" size="16" maxlength="100"></span> <button>Find</button></form>
@@ -82,18 +101,23 @@ ${pagerOf(root, {}, { before, next: page.next })}`,
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
-const one = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormInput, problems: Problems) => {
+const one = async (
+  { pool, db, reads, catalog }: Omit<CustomerReads, 'customers'>,
+  visit: AccountVisit,
+  typed: FormInput,
+  problems: Problems,
+) => {
   const { account, params, query, nowMs } = visit
   const { accountId } = account
-  await deps.reads.settled(accountId)
-  const known = await customerIn(deps, account, params.id ?? '')
-  const [record] = await customerRecords(deps.db, accountId, [known])
+  await reads.settled(accountId)
+  const known = await customerIn(pool, account, params.id ?? '')
+  const [record] = await customerRecords(db, accountId, [known])
   if (record === undefined) throw refuse('not_found', 'you have no customer with this id')
   const { customerId, customer, creditCents, owedCents, totals, createdAt } = record
   const before = query.get('before')
   const after = afterOf(before)
   const found = await ordersAfter(
-    deps.db,
+    db,
     { ...wholeAccount(accountId), customerId: known.customerId },
     { status: undefined, after, limit: pageRows + 1 },
     nowMs,
@@ -118,7 +142,7 @@ ${fact('Since', timeText(createdAt))}
 ${tableOf({
   caption: 'Orders for this customer, newest first',
   rows,
-  columns: orderColumns(deps, account),
+  columns: orderColumns(catalog, account),
   empty: html`<p>${after === null ? 'Nothing was ordered for it yet.' : 'Nothing is older.'}</p>`,
 })}
 ${pagerOf(path, {}, { before: after === null ? null : before, next })}
@@ -135,9 +159,9 @@ ${fieldOf({ name: 'chat', label: 'Chat of your bot', hint: 'Where your messaging
   }
 }
 
-const change = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormInput) => {
+const change = async (services: Omit<CustomerReads, 'customers'>, visit: AccountVisit, typed: FormInput) => {
   const { account, params } = visit
-  const { customerId } = await customerIn(deps, account, params.id ?? '')
+  const { customerId } = await customerIn(services.pool, account, params.id ?? '')
   const [label, chat] = [typed.text('label'), typed.text('chat')]
   const problems: Problems = {
     ...((label.length > maxLabelLength || /\p{Cc}/u.test(label)) && {
@@ -147,8 +171,8 @@ const change = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormI
       chat: 'Type the number of a chat such as 123456789, or the @name of a channel.',
     }),
   }
-  if (Object.keys(problems).length > 0) return refusedView(await one(deps, visit, typed, problems))
-  await changeCustomer(deps.pool, account.accountId, customerId, {
+  if (Object.keys(problems).length > 0) return refusedView(await one(services, visit, typed, problems))
+  await changeCustomer(services.pool, account.accountId, customerId, {
     label: label || null,
     chatId: chat || null,
   })
@@ -156,21 +180,21 @@ const change = async (deps: ResellerPagesDeps, visit: AccountVisit, typed: FormI
 }
 
 /** The customers of a reseller, with their credit and what they brought. */
-export const resellerCustomerPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+export const resellerCustomerPages = (services: CustomerReads): readonly ConsolePage[] => [
   accountPage({
     path: root,
     name: 'listCustomers',
     summary: 'The customers of a reseller with their credit and totals',
     for: ['reseller'],
     nav: { label: 'Customers', group: 'Reseller' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
   accountPage({
     path: '/console/reseller/customers/{id}',
     name: 'showCustomer',
     summary: 'One customer of a reseller with its orders',
     for: ['reseller'],
-    show: async (visit) => show(await one(deps, visit, emptyFormInput, {})),
-    act: { run: (visit, typed) => change(deps, visit, typed) },
+    show: async (visit) => show(await one(services, visit, emptyFormInput, {})),
+    act: { run: (visit, typed) => change(services, visit, typed) },
   }),
 ]

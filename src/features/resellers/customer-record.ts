@@ -1,7 +1,5 @@
-import type { Kysely } from 'kysely'
 import { z } from 'zod'
-import type { CustomerRow } from '../../../projections/customers.ts'
-import type { ReadDatabase } from '../../../projections/database.ts'
+import type { CustomerQueries, CustomerRow } from '../../../projections/customers.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { microsToCentsFloor } from '../../kernel/money.ts'
@@ -172,7 +170,7 @@ export const lineExample: z.infer<typeof Line> = {
 
 /** Customers of a reseller with their credit and totals, in the order that they are given in. */
 export const customerRecords = async (
-  db: Kysely<ReadDatabase>,
+  db: CustomerQueries,
   reseller: AccountId,
   customers: readonly CustomerRecord[],
 ): Promise<readonly z.infer<typeof ResellerCustomer>[]> => {

@@ -1,12 +1,16 @@
 import type { ReadDatabase } from '../../../projections/database.ts'
+import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import type { AccountId } from '../../kernel/ids.ts'
 import type { Customers } from '../accounts/index.ts'
-import type { ResellerGateways } from '../payments/index.ts'
+import type { OpenDepositByForm } from '../deposits/index.ts'
+import type { Gateways, ResellerGateways } from '../payments/index.ts'
 import { createBots, startMessageWorker } from './customer-messages.ts'
+import { resellerCustomerPages } from './customer-pages.ts'
 import { resellerCustomerRoutes } from './customer-routes.ts'
 import {
   createResellerCredentials,
@@ -14,13 +18,24 @@ import {
   type ResellerCredentials,
   readTerms,
 } from './gateway-credentials.ts'
+import { createLivePrices, type LivePrices } from './live-prices.ts'
+import { marginPages } from './margin-pages.ts'
 import { resellerFinanceRoutes } from './reseller-finance-routes.ts'
+import { gatewayListPages, gatewayPages, gatewaySetupPages } from './reseller-gateway-pages.ts'
+import { shopPages, termsPages } from './shop-pages.ts'
+import { statementPages } from './statement-pages.ts'
+import { createResellers } from './terms.ts'
+import { createTestInvoices } from './test-invoices.ts'
 
 /** What the features before this one need of resellers. */
 export const openResellerAccess = ({
   pool,
   keys,
+  logger,
+  projecting,
 }: ServerCore): {
+  /** The catalogue and the terms of resellers, held in memory. */
+  readonly prices: LivePrices
   readonly credentials: ResellerCredentials
   readonly gateways: ResellerGateways
   /** Where payers of a reseller's invoices return to; null: the reseller has no place of its own. */
@@ -28,6 +43,7 @@ export const openResellerAccess = ({
 } => {
   const credentials = createResellerCredentials({ pool, vault: createVault(keys.master) })
   return {
+    prices: createLivePrices({ pool, logger }, projecting),
     credentials,
     gateways: createResellerGateways({ pool, credentials }),
     returnUrlOf: async (reseller) => {
@@ -42,18 +58,35 @@ export const open = (
   needs: {
     readonly customers: Customers
     readonly credentials: ResellerCredentials
+    readonly catalog: { current(): Catalog }
+    readonly gateways: Gateways
+    readonly callbackUrl: (gatewayId: string) => string
+    readonly openDeposit: OpenDepositByForm
     /** Where the stand-ins answer; null where none run. */
     readonly sandboxUrl: string | null
   },
 ): Feature => {
-  const { pool, log, clock, reads, bookReads } = core
-  const { customers, credentials, sandboxUrl } = needs
+  const { pool, log, clock, runner, reads, bookReads } = core
+  const { customers, credentials, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } = needs
+  const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+  const resellers = createResellers({ runner, credentials })
+  const testInvoices = createTestInvoices({ pool, reads, customers, openDeposit })
   const bots = createBots({ pool, credentials, sandboxUrl })
   core.closing.add(bots.close)
   return {
     routes: [
-      ...resellerCustomerRoutes({ reads, db: createKysely<ReadDatabase>(pool), pool, customers }),
+      ...resellerCustomerRoutes({ reads, db, pool, customers }),
       ...resellerFinanceRoutes({ pool, reads: bookReads }),
+    ],
+    pages: [
+      ...marginPages({ pool, bookReads, catalog }),
+      ...resellerCustomerPages({ pool, db, reads, customers, catalog }),
+      ...statementPages({ pool, bookReads }),
+      ...gatewayListPages({ resellers, reads, gateways }),
+      ...gatewayPages({ resellers, reads, gateways, testInvoices, callbackUrl }),
+      ...gatewaySetupPages({ resellers, sandboxed: sandboxUrl !== null }),
+      ...shopPages({ resellers }),
+      ...termsPages({ pool, reads, catalog }),
     ],
     workers: [({ workers }) => startMessageWorker({ workers, pool, log, botOf: bots.of, clock })],
   }

@@ -5,5 +5,5 @@ export {
   readTerms,
 } from './gateway-credentials.ts'
 export { invoiceRefusal, providerForms } from './gateway-form.ts'
-export { createLivePrices, type LivePrices } from './live-prices.ts'
+export type { LivePrices } from './live-prices.ts'
 export { messageQueue } from './message-queue.ts'

@@ -1,10 +1,11 @@
+import type pg from 'pg'
 import {
   listMargins,
   type Margin,
   type MarginRow,
   type Period as Span,
 } from '../../../projections/margins.ts'
-import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import {
   endOfPeriodMs,
@@ -15,6 +16,7 @@ import {
   periodOf,
 } from '../../kernel/months.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
 import { plotOf } from '../../platform/ui/plot.ts'
@@ -106,12 +108,21 @@ const sumsTable = (
     columns: [{ title, head: true, cell: nameOf }, ...figureColumns],
   })
 
-const margins = async (deps: ResellerPagesDeps, { account, query, nowMs }: AccountVisit) => {
-  const { pool, catalog } = deps
+type MarginReads = {
+  readonly pool: pg.Pool
+  /** Of the books, which margins are read from. */
+  readonly bookReads: Pick<Reads, 'settled'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+}
+
+const margins = async (
+  { pool, bookReads, catalog }: MarginReads,
+  { account, query, nowMs }: AccountVisit,
+) => {
   const { accountId } = account
   const month = monthIn(query, nowMs)
   const scope = wholeAccount(accountId)
-  await deps.bookReads.settled(accountId)
+  await bookReads.settled(accountId)
   const by = (groupBy: 'day' | 'product' | 'customer', limit: number) =>
     listMargins(pool, scope, { ...spanOfMonth(month), groupBy, limit, offset: 0 })
   const [days, products, customers] = await Promise.all([
@@ -155,13 +166,13 @@ ${leftOut(customers.total, 'customer')}`,
 }
 
 /** What sales to customers earned a reseller. */
-export const marginPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+export const marginPages = (services: MarginReads): readonly ConsolePage[] => [
   accountPage({
     path: marginsPath,
     name: 'showMargins',
     summary: 'Revenue, cost and margin of sales to customers, by day, product and customer',
     for: ['reseller'],
     nav: { label: 'Margins', group: 'Reseller' },
-    show: (visit) => margins(deps, visit),
+    show: (visit) => margins(services, visit),
   }),
 ]

@@ -1,5 +1,3 @@
-import { listDeposits } from '../../../projections/deposits.ts'
-import type { ResellerPagesDeps } from '../../app/console-pages.ts'
 import {
   floorCents,
   type Provider,
@@ -7,9 +5,8 @@ import {
   resellerRails,
 } from '../../domain/payments/payments.ts'
 import type { Terms } from '../../domain/resellers/fold.ts'
-import { requestFingerprint } from '../../kernel/digest.ts'
-import { depositIdOf } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { toSentence } from '../../platform/ui/answer-page.ts'
 import {
   emptyFormInput,
@@ -30,13 +27,13 @@ import {
 import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import { depositRecord, depositState, railName } from '../deposits/index.ts'
+import type { Gateways } from '../payments/index.ts'
 import { providersOf } from './gateway-credentials.ts'
 import { gatewayFields, invoiceRefusal, parseGatewayForm, providerForms } from './gateway-form.ts'
+import type { Resellers } from './terms.ts'
+import { type TestInvoices, tester } from './test-invoices.ts'
 
 const root = '/console/reseller/gateways'
-/** The reseller's own id of the customer that test invoices are for. */
-const tester = 'gateway-test'
-const shownTests = 10
 
 type Gateway = Terms['gateways'][ResellerRail]
 
@@ -58,37 +55,52 @@ const providerIn = ({ params }: AccountVisit, rail: ResellerRail): Provider => {
 const command = ({ account }: AccountVisit, rail: ResellerRail, rest: string): string =>
   `npx farebox reseller gateway --account ${account.accountId} --rail ${rail} ${rest}   # the service does this`
 
+/** The terms as the log has them now. @throws reseller_forbidden */
+const termsOf = async (
+  resellers: Pick<Resellers, 'read'>,
+  { account, cause }: AccountVisit,
+): Promise<Terms> => {
+  const read = await resellers.read(account.accountId, cause)
+  if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
+  return read.terms
+}
+
+type LiveGateways = {
+  readonly reads: Pick<Reads, 'settledHere'>
+  readonly gateways: Pick<Gateways, 'forRail'>
+}
+
+const stateOf = async (
+  { reads, gateways }: LiveGateways,
+  { account }: AccountVisit,
+  rail: ResellerRail,
+  gateway: Gateway,
+): Promise<Html> => {
+  if (gateway === null) return stateText('not set up', 'off')
+  await reads.settledHere(account.accountId)
+  const live = await gateways.forRail(account.accountId, rail)
+  return live === null ? stateText('does not work here', 'bad') : stateText('takes money', 'good')
+}
+
+const setUp = (rail: ResellerRail): Html =>
+  html`${providersOf[rail].map(
+    (provider) =>
+      html`<a class="button" href="${root}/${rail}/set/${provider}">${providerForms[provider].name}</a> `,
+  )}`
+
 /** The gateways of a reseller: its own accounts at payment providers, one for each way its customers pay. */
-export const gatewayPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => {
-  const { pool, reads, resellers, gateways, deposits, customers, origin, callbackUrl, sandboxed } = deps
-
-  /** As the log has them now. */
-  const termsOf = async ({ account, cause }: AccountVisit): Promise<Terms> => {
-    const read = await resellers.read(account.accountId, cause)
-    if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
-    return read.terms
-  }
-
-  const works = async ({ account }: AccountVisit, rail: ResellerRail, gateway: Gateway): Promise<Html> => {
-    if (gateway === null) return stateText('not set up', 'off')
-    await reads.settledHere(account.accountId)
-    const live = await gateways.forRail(account.accountId, rail)
-    return live === null ? stateText('does not work here', 'bad') : stateText('takes money', 'good')
-  }
-
-  const setUp = (rail: ResellerRail): Html =>
-    html`${providersOf[rail].map(
-      (provider) =>
-        html`<a class="button" href="${root}/${rail}/set/${provider}">${providerForms[provider].name}</a> `,
-    )}`
-
+export const gatewayListPages = ({
+  resellers,
+  reads,
+  gateways,
+}: LiveGateways & { readonly resellers: Pick<Resellers, 'read'> }): readonly ConsolePage[] => {
   const list = async (visit: AccountVisit) => {
-    const terms = await termsOf(visit)
+    const terms = await termsOf(resellers, visit)
     const rows = await Promise.all(
       resellerRails.map(async (rail) => ({
         rail,
         gateway: terms.gateways[rail],
-        state: await works(visit, rail, terms.gateways[rail]),
+        state: await stateOf({ reads, gateways }, visit, rail, terms.gateways[rail]),
       })),
     )
     return show({
@@ -118,19 +130,36 @@ ${tableOf({
     })
   }
 
-  const testsOf = async (
-    { account: { accountId }, nowMs }: AccountVisit,
-    rail: ResellerRail,
-  ): Promise<Html> => {
-    await reads.settled(accountId)
-    const scope = { accountId, customerId: customers.idOf(accountId, tester) }
-    const { deposits: found } = await listDeposits(pool, scope, { limit: 50, offset: 0, status: undefined })
+  return [
+    accountPage({
+      path: root,
+      name: 'listGateways',
+      summary: 'The gateways of a reseller, by the way its customers pay',
+      for: ['reseller'],
+      nav: { label: 'Gateways', group: 'Reseller' },
+      show: list,
+    }),
+  ]
+}
+
+/** One gateway of a reseller, with its callbacks and a test payment. */
+export const gatewayPages = ({
+  resellers,
+  reads,
+  gateways,
+  testInvoices,
+  callbackUrl,
+}: LiveGateways & {
+  readonly resellers: Pick<Resellers, 'read'>
+  readonly testInvoices: TestInvoices
+  /** Where callbacks of a gateway are taken. */
+  readonly callbackUrl: (reference: string) => string
+}): readonly ConsolePage[] => {
+  const testsOf = async ({ account, nowMs }: AccountVisit, rail: ResellerRail): Promise<Html> => {
+    const found = await testInvoices.latest(account.accountId, rail)
     return tableOf({
       caption: 'Test invoices, newest first',
-      rows: found
-        .filter((row) => row.rail === rail)
-        .slice(0, shownTests)
-        .map((row) => depositRecord(row, nowMs)),
+      rows: found.map((row) => depositRecord(row, nowMs)),
       empty: html`<p>There was none yet.</p>`,
       columns: [
         {
@@ -155,7 +184,7 @@ ${tableOf({
   }
 
   const oneView = async (visit: AccountVisit, rail: ResellerRail, problems: Problems) => {
-    const terms = await termsOf(visit)
+    const terms = await termsOf(resellers, visit)
     const gateway = terms.gateways[rail]
     const here = `${root}/${rail}`
     const title = `Payments by ${railName(rail).toLowerCase()}`
@@ -170,7 +199,7 @@ ${tableOf({
       title,
       acts: html`${providersOf[rail].map((provider) => html`<a class="button" href="${here}/set/${provider}">${provider === gateway.provider ? 'Change its credentials' : `Use ${providerForms[provider].name}`}</a> `)}<a class="button danger" href="${here}/remove">Take it away</a>`,
       body: html`${problemsOf(problems)}<dl class="facts">
-<dt>State</dt><dd>${await works(visit, rail, gateway)}</dd>
+<dt>State</dt><dd>${await stateOf({ reads, gateways }, visit, rail, gateway)}</dd>
 <dt>Provider</dt><dd>${providerForms[gateway.provider].name}</dd>
 <dt>Its credentials</dt><dd>${idText(gateway.reference)} <span class="soft">sealed; shown to nobody again</span></dd>
 <dt>Name on its pay pages</dt><dd>${terms.shop.merchantName ?? 'Shop'} <a href="/console/reseller/shop">Change</a></dd>
@@ -192,26 +221,12 @@ ${await testsOf(visit, rail)}`,
   const test = async (visit: AccountVisit, typed: FormInput) => {
     const rail = railIn(visit)
     const { accountId } = visit.account
-    const customerId = customers.idOf(accountId, tester)
-    const body = { amount_cents: floorCents(rail), method: rail }
     await reads.settledHere(accountId)
     try {
-      const { deposit } = await deposits.open(
-        {
-          accountId,
-          customerId,
-          relate: async () => void (await customers.ensure(accountId, tester)),
-          idempotencyKey: typed.key,
-          fingerprint: requestFingerprint({ method: 'POST', path: root, productId: '', body, customerId }),
-          amountCents: body.amount_cents,
-          rail,
-          returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, customerId, typed.key, 0)}`,
-          pending: null,
-        },
-        visit.cause,
-      )
+      const form = { key: typed.key, path: root }
+      const depositId = await testInvoices.open(accountId, rail, form, visit.cause)
       return goTo(
-        `/console/deposits/${deposit.details.depositId}`,
+        `/console/deposits/${depositId}`,
         'Your provider made the invoice: the credentials work. Open its pay page to see what your customers see, or pay it to see its callback come.',
       )
     } catch (error) {
@@ -219,6 +234,27 @@ ${await testsOf(visit, rail)}`,
     }
   }
 
+  return [
+    accountPage({
+      path: `${root}/{rail}`,
+      name: 'showGateway',
+      summary: 'One gateway of a reseller, with a test payment',
+      for: ['reseller'],
+      show: async (visit) => show(await oneView(visit, railIn(visit), {})),
+      act: { once: 'by key', run: test },
+    }),
+  ]
+}
+
+/** Sets up the gateways of a reseller, and takes them away. */
+export const gatewaySetupPages = ({
+  resellers,
+  sandboxed,
+}: {
+  readonly resellers: Pick<Resellers, 'setGateway'>
+  /** Whether this installation runs stand-ins of the providers. */
+  readonly sandboxed: boolean
+}): readonly ConsolePage[] => {
   const setView = (visit: AccountVisit, typed: FormInput, problems: Problems) => {
     const rail = railIn(visit)
     const provider = providerIn(visit, rail)
@@ -259,22 +295,6 @@ ${gatewayFields(provider, sandboxed, typed, problems)}
   }
 
   return [
-    accountPage({
-      path: root,
-      name: 'listGateways',
-      summary: 'The gateways of a reseller, by the way its customers pay',
-      for: ['reseller'],
-      nav: { label: 'Gateways', group: 'Reseller' },
-      show: list,
-    }),
-    accountPage({
-      path: `${root}/{rail}`,
-      name: 'showGateway',
-      summary: 'One gateway of a reseller, with a test payment',
-      for: ['reseller'],
-      show: async (visit) => show(await oneView(visit, railIn(visit), {})),
-      act: { once: 'by key', run: test },
-    }),
     accountPage({
       path: `${root}/{rail}/set/{provider}`,
       name: 'setGateway',

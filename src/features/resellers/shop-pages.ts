@@ -1,8 +1,10 @@
-import type { ResellerPagesDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { resellerRails } from '../../domain/payments/payments.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
 import { countryOf } from '../../kernel/countries.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -23,6 +25,7 @@ import {
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, idText, stateText } from '../../platform/ui/text.ts'
 import { readTerms } from './gateway-credentials.ts'
+import type { Resellers } from './terms.ts'
 import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
 import { termsJson } from './terms-output.ts'
 
@@ -49,7 +52,11 @@ const parseShopForm = (typed: FormInput): { readonly shop: Shop } | { readonly p
 }
 
 /** What a reseller's customers see of it where they pay. */
-export const shopPages = ({ resellers }: ResellerPagesDeps): readonly ConsolePage[] => {
+export const shopPages = ({
+  resellers,
+}: {
+  readonly resellers: Pick<Resellers, 'read' | 'change'>
+}): readonly ConsolePage[] => {
   const view = async ({ account, cause, formKey }: AccountVisit, typed: FormInput, problems: Problems) => {
     const read = await resellers.read(account.accountId, cause)
     if (read.outcome === 'refused') throw refuse('reseller_forbidden', read.refusal.message)
@@ -96,11 +103,17 @@ const none = (word: string): Html => html`<span class="soft">${word}</span>`
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
-const terms = async (deps: ResellerPagesDeps, { account }: AccountVisit) => {
+type TermsReads = {
+  readonly pool: pg.Pool
+  readonly reads: Pick<Reads, 'settledHere'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+}
+
+const terms = async ({ pool, reads, catalog }: TermsReads, { account }: AccountVisit) => {
   const { accountId } = account
-  await deps.reads.settledHere(accountId, 0)
-  const own = termsJson(accountId, await readTerms(deps.pool, accountId))
-  const nameOf = (productId: string): string => deps.catalog.current().resolve(productId)?.name ?? productId
+  await reads.settledHere(accountId, 0)
+  const own = termsJson(accountId, await readTerms(pool, accountId))
+  const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
   return show({
     title: 'Terms',
     body: html`<p>What you pay, what your customers pay, and where their money goes. The service sets the discount, the prices and the bot; <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a> are yours to set.</p>
@@ -146,13 +159,13 @@ ${tableOf({
 }
 
 /** What a reseller pays, asks and shows, as the service set it. */
-export const termsPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+export const termsPages = (services: TermsReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/reseller/terms',
     name: 'showTerms',
     summary: 'What a reseller pays and asks, its gateways and its bot',
     for: ['reseller'],
     nav: { label: 'Terms', group: 'Reseller' },
-    show: (visit) => terms(deps, visit),
+    show: (visit) => terms(services, visit),
   }),
 ]

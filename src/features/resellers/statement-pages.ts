@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
+import type pg from 'pg'
 import type { Period } from '../../../projections/margins.ts'
-import type { ResellerPagesDeps } from '../../app/console-pages.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type AccountScope as Scope, wholeAccount } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -22,7 +23,7 @@ const path = '/console/reseller/statement'
 const dayMs = 86_400_000
 
 /** What a statement is asked about: a day or a month (UTC), and one customer or all. */
-const parseStatementQuery = async (deps: ResellerPagesDeps, { account, query, nowMs }: AccountVisit) => {
+const parseStatementQuery = async (pool: pg.Pool, { account, query, nowMs }: AccountVisit) => {
   const month = monthIn(query, nowMs)
   const wanted = query.get('day') ?? ''
   const startMs = /^\d{4}-\d\d-\d\d$/.test(wanted) ? Date.parse(`${wanted}T00:00:00Z`) : Number.NaN
@@ -30,7 +31,7 @@ const parseStatementQuery = async (deps: ResellerPagesDeps, { account, query, no
   const period: Period & { readonly fromMs: number; readonly toMs: number } =
     day === null ? spanOfMonth(month) : { fromMs: startMs, toMs: startMs + dayMs }
   const customer =
-    query.get('customer') === null ? null : await customerIn(deps, account, query.get('customer') ?? '')
+    query.get('customer') === null ? null : await customerIn(pool, account, query.get('customer') ?? '')
   const scope: Scope = { ...wholeAccount(account.accountId), customerId: customer?.customerId ?? null }
   const kept = {
     ...(day === null ? { month } : { day }),
@@ -40,7 +41,7 @@ const parseStatementQuery = async (deps: ResellerPagesDeps, { account, query, no
 }
 
 const read = async (
-  { pool }: ResellerPagesDeps,
+  pool: pg.Pool,
   scope: Scope,
   asked: Period & { readonly after: string | null; readonly limit: number },
 ) => {
@@ -49,12 +50,18 @@ const read = async (
   return page
 }
 
-const statement = async (deps: ResellerPagesDeps, visit: AccountVisit) => {
+type StatementReads = {
+  readonly pool: pg.Pool
+  /** Of the books, which statements are read from. */
+  readonly bookReads: Pick<Reads, 'settled'>
+}
+
+const statement = async ({ pool, bookReads }: StatementReads, visit: AccountVisit) => {
   const { account, query, nowMs } = visit
-  await deps.bookReads.settled(account.accountId)
-  const { month, day, period, customer, scope, kept } = await parseStatementQuery(deps, visit)
+  await bookReads.settled(account.accountId)
+  const { month, day, period, customer, scope, kept } = await parseStatementQuery(pool, visit)
   const before = query.get('before')
-  const { lines, nextAfter, totals } = await read(deps, scope, { ...period, after: before, limit: pageRows })
+  const { lines, nextAfter, totals } = await read(pool, scope, { ...period, after: before, limit: pageRows })
   const [from, to] = [isoTime(period.fromMs).slice(0, 10), isoTime(period.toMs).slice(0, 10)]
   return show({
     title: 'Statement',
@@ -93,41 +100,41 @@ ${pagerOf(path, kept, { before, next: nextAfter }, { first: 'Oldest', next: 'New
 }
 
 /** The whole statement, read in pieces as the file goes out. */
-async function* csvOf(deps: ResellerPagesDeps, scope: Scope, period: Period): AsyncGenerator<string> {
+async function* csvOf(pool: pg.Pool, scope: Scope, period: Period): AsyncGenerator<string> {
   for (let after: string | null = null, first = true; first || after !== null; first = false) {
-    const page = await read(deps, scope, { ...period, after, limit: maxStatementLines })
+    const page = await read(pool, scope, { ...period, after, limit: maxStatementLines })
     const text = statementCsv(page.lines)
     yield first ? text : text.slice(text.indexOf('\n') + 1)
     after = page.nextAfter
   }
 }
 
-const file = async (deps: ResellerPagesDeps, visit: AccountVisit): Promise<PageOutcome> => {
-  await deps.bookReads.settled(visit.account.accountId)
-  const { scope, period, day, month } = await parseStatementQuery(deps, visit)
+const file = async ({ pool, bookReads }: StatementReads, visit: AccountVisit): Promise<PageOutcome> => {
+  await bookReads.settled(visit.account.accountId)
+  const { scope, period, day, month } = await parseStatementQuery(pool, visit)
   return {
     kind: 'file',
     name: `statement-${day ?? month}.csv`,
     mediaType: 'text/csv',
-    content: Readable.from(csvOf(deps, scope, period)),
+    content: Readable.from(csvOf(pool, scope, period)),
   }
 }
 
 /** Every sale to customers and every refund of one. */
-export const statementPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+export const statementPages = (services: StatementReads): readonly ConsolePage[] => [
   accountPage({
     path,
     name: 'showStatement',
     summary: 'Every sale to customers and every refund, with its order',
     for: ['reseller'],
     nav: { label: 'Statement', group: 'Reseller' },
-    show: (visit) => statement(deps, visit),
+    show: (visit) => statement(services, visit),
   }),
   accountPage({
     path: '/console/reseller/statement.csv',
     name: 'downloadResellerStatement',
     summary: 'The statement of a reseller, as a file',
     for: ['reseller'],
-    show: (visit) => file(deps, visit),
+    show: (visit) => file(services, visit),
   }),
 ]

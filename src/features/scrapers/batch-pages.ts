@@ -18,7 +18,7 @@ import {
 import type { BatchItems, ShownItem } from './batch-items.ts'
 import { itemRequestId, type ScrapeBatches, type ShownBatch } from './batch-service.ts'
 
-export type ScrapeBatchDeps = {
+type BatchServices = {
   readonly batches: Pick<ScrapeBatches, 'find' | 'result'>
   readonly batchItems: Pick<BatchItems, 'ofAccount'>
   readonly island: Assets['island']
@@ -40,7 +40,7 @@ const stateOf = (finishedAt: string | null) =>
 const batchCall = (inputs: string): string =>
   `curl $SITE/v1/scrape/batch -H "X-API-Key: $KEY" -H "X-Request-Id: $(uuidgen)" --json '{"platform": "reddit", "operation": "subreddit", "inputs": ${inputs}}'`
 
-const list = async ({ batchItems }: ScrapeBatchDeps, { account, query }: AccountVisit) => {
+const list = async (batchItems: BatchServices['batchItems'], { account, query }: AccountVisit) => {
   const before = query.get('before')
   const after = afterOf(before)
   const { rows, next } = pagedOf(
@@ -79,7 +79,7 @@ ${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
 
 /** The batch of the path. @throws not_found */
 const batchOf = async (
-  { batches }: ScrapeBatchDeps,
+  batches: BatchServices['batches'],
   { account, params }: AccountVisit,
 ): Promise<ShownBatch> => {
   const found = await batches.find(account.accountId, params.id ?? '')
@@ -89,8 +89,8 @@ const batchOf = async (
 
 const isResult = ({ outcome }: ShownItem): boolean => outcome === 'found' || outcome === 'empty'
 
-const one = async (deps: ScrapeBatchDeps, visit: AccountVisit) => {
-  const { batch, items } = await batchOf(deps, visit)
+const one = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit: AccountVisit) => {
+  const { batch, items } = await batchOf(batches, visit)
   const { batch_id: id, platform, operation, finished_at: finishedAt, inputs } = batch
   const done = items.filter(({ outcome }) => outcome !== null).length
   const charged = items.reduce((sum, { charged_micros: micros }) => sum + micros, 0)
@@ -129,7 +129,7 @@ ${tableOf({
 })}
 </div></live-parts>
 <p class="soft">Results are kept for a day after the end of the batch.</p>`,
-    scripts: [deps.island('live-parts')],
+    scripts: [island('live-parts')],
     same: [
       `curl $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"`,
       `curl $SITE/v1/scrape/batch/${id}/results/1 -H "X-API-Key: $KEY"`,
@@ -138,7 +138,7 @@ ${tableOf({
 }
 
 /** The results of a batch, a line each as the API gives it, read one after another: a long file takes no more memory. */
-async function* resultLines({ batches }: ScrapeBatchDeps, { account }: AccountVisit, shown: ShownBatch) {
+async function* resultLines(batches: BatchServices['batches'], { account }: AccountVisit, shown: ShownBatch) {
   for (const item of shown.items.filter(isResult)) {
     const bytes = await batches.result(account.accountId, shown.batch.batch_id, item.n)
     if (bytes !== null) yield `${JSON.stringify(JSON.parse(bytes.toString('utf8')))}\n`
@@ -146,30 +146,30 @@ async function* resultLines({ batches }: ScrapeBatchDeps, { account }: AccountVi
 }
 
 /** Batches of scrapes: how far each is, what it cost, and its results as a file. */
-export const scrapeBatchPages = (deps: ScrapeBatchDeps): readonly ConsolePage[] => [
+export const scrapeBatchPages = ({ batches, batchItems, island }: BatchServices): readonly ConsolePage[] => [
   accountPage({
     path: root,
     name: 'showScrapeBatches',
     summary: 'The batches of scrapes that can be read',
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(batchItems, visit),
   }),
   accountPage({
     path: `${root}/{id}`,
     name: 'showScrapeBatch',
     summary: 'One batch of scrapes with its progress and its calls',
-    show: (visit) => one(deps, visit),
+    show: (visit) => one({ batches, island }, visit),
   }),
   accountPage({
     path: `${root}/{id}/results`,
     name: 'downloadScrapeBatch',
     summary: 'The results of a batch as JSON lines',
     show: async (visit) => {
-      const shown = await batchOf(deps, visit)
+      const shown = await batchOf(batches, visit)
       return {
         kind: 'file',
         name: `${shown.batch.batch_id}.jsonl`,
         mediaType: 'text/plain',
-        content: Readable.from(resultLines(deps, visit, shown), { objectMode: false }),
+        content: Readable.from(resultLines(batches, visit, shown), { objectMode: false }),
       }
     },
   }),

@@ -3,6 +3,7 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { Rate } from '../../platform/http/rate-limit.ts'
 import { createBatchItems } from './batch-items.ts'
+import { scrapeBatchPages } from './batch-pages.ts'
 import { scrapeBatchRoutes } from './batch-routes.ts'
 import { createScrapeBatches } from './batch-service.ts'
 import { startBatchWorker } from './batch-worker.ts'
@@ -10,10 +11,12 @@ import { startScrapeSweeper } from './call-commands.ts'
 import { createScrapeRate } from './call-rate.ts'
 import { operationRoutes, scrapeRoutes } from './call-routes.ts'
 import { openProviders } from './open-providers.ts'
+import { playgroundPages } from './playground-pages.ts'
 import { scraperListRoutes } from './routes.ts'
 import { createScrapes } from './scrape.ts'
 import { scrapeFinanceRoutes } from './scrape-finance-routes.ts'
 import { scrapeUsageRoutes } from './scrape-usage-routes.ts'
+import { scraperPages, scrapeUsagePages } from './scraper-pages.ts'
 import type { ScraperConfig } from './settings.ts'
 import { createResults } from './stored-results.ts'
 
@@ -36,7 +39,7 @@ export const open = (
     readonly sandboxUrl: string | null
   },
 ): ScrapersFeature => {
-  const { pool, log, clock, runner, bookReads, monotonicMs, isLogInPostgres } = core
+  const { pool, log, clock, runner, bookReads, monotonicMs, isLogInPostgres, island } = core
   const { settings, callRate } = needs
   const { scraping, health } = openProviders(core, core.closing, needs)
   const results = createResults({ pool, clock, isLogHere: isLogInPostgres })
@@ -57,6 +60,12 @@ export const open = (
     routes: [...calls, ...scraperListRoutes({ scraping, health, monotonicMs, limited: callRate !== null })],
     operations: calls.flatMap(operationRoutes),
     liveCount: () => rows.filter((row) => scraping.stateOf(row) === 'live').length,
+    pages: [
+      ...scraperPages({ scraping, health }),
+      ...scrapeUsagePages({ pool, bookReads }),
+      ...scrapeBatchPages({ batches, batchItems: items, island }),
+      ...playgroundPages({ scraping, health, scrapes, rate }),
+    ],
     workers: [
       ({ workers }) => startBatchWorker({ scrapes, rate, items, workers, pool, runner, clock }),
       () => startScrapeSweeper({ ...core, results }),

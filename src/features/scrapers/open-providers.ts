@@ -1,11 +1,11 @@
+import type { CloseStack } from '../../kernel/resource-scope.ts'
+import type { ServerCore } from '../../platform/feature/core.ts'
+import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import { createProvider, defaultProviderLimits, type ProviderAccess } from './provider.ts'
 import { type ScraperHealth, startScraperHealth } from './provider-health.ts'
 import { createScraperMetrics } from './provider-metrics.ts'
 import type { Scraping } from './provider-port.ts'
 import { createScraping } from './scraping.ts'
-import type { CloseStack } from '../../kernel/resource-scope.ts'
-import type { ServerCore } from '../../platform/feature/core.ts'
-import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { ScraperConfig } from './settings.ts'
 
 /** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */

@@ -131,7 +131,7 @@ export const healthText = (health: Health | undefined): string => {
   ].join(', ')
 }
 
-export type PlaygroundDeps = {
+type PlaygroundServices = {
   readonly scraping: Pick<Scraping, 'stateOf'>
   readonly health: Pick<ScraperHealth, 'read'>
   readonly scrapes: Pick<Scrapes, 'call'>
@@ -163,7 +163,12 @@ const costText = (price: string, charged: boolean, replayed: boolean): string =>
 }
 
 /** The page of one scraper: what it costs, how it does, and a form that calls it. */
-export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] => {
+export const playgroundPages = ({
+  scraping,
+  health: scraperHealth,
+  scrapes,
+  rate,
+}: PlaygroundServices): readonly ConsolePage[] => {
   const rowOf = ({ params }: AccountVisit): ScraperRow => {
     const row = scraperOf(params.platform ?? '', params.operation ?? '')
     if (row === null) throw refuse('not_found', 'no scraper has this platform and operation')
@@ -198,8 +203,8 @@ export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] =>
   ) => {
     const row = rowOf(visit)
     const price = dollarsOfMicros(row.priceMicros)
-    const health = (await deps.health.read()).get(rowName(row))
-    const live = deps.scraping.stateOf(row) === 'live'
+    const health = (await scraperHealth.read()).get(rowName(row))
+    const live = scraping.stateOf(row) === 'live'
     const example = JSON.stringify(body ?? exampleBody(row))
     return {
       title: rowName(row),
@@ -247,9 +252,9 @@ ${cacheField(row, typed)}
     const days = row.source.isCacheable
       ? cacheDays.find((each) => String(each) === typed.text('cache'))
       : undefined
-    const waitS = (await deps.rate?.(accountId)) ?? 0
+    const waitS = (await rate?.(accountId)) ?? 0
     if (waitS > 0) throw refuseWithRetryAfter('rate_limited', 'too many calls; wait a moment', waitS)
-    const { bytes, headers } = await deps.scrapes.call({
+    const { bytes, headers } = await scrapes.call({
       accountId,
       keyId: null,
       actor,

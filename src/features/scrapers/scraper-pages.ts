@@ -12,10 +12,11 @@ import { html } from '../../platform/ui/html.ts'
 import { type AccountVisit, accountPage, type ConsolePage, show } from '../../platform/ui/page.ts'
 import { filtersOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, microsText, timeText } from '../../platform/ui/text.ts'
-import { type ScrapeBatchDeps, scrapeBatchPages } from './batch-pages.ts'
-import { healthText, type PlaygroundDeps, playgroundPages, scraperState } from './playground-pages.ts'
+import { healthText, scraperState } from './playground-pages.ts'
+import type { ScraperHealth } from './provider-health.ts'
+import type { Scraping } from './provider-port.ts'
 
-export type ScrapeUsageDeps = {
+type UsageReads = {
   readonly pool: pg.Pool
   /** Of the books, which usage is read from. */
   readonly bookReads: Pick<Reads, 'settled'>
@@ -41,7 +42,7 @@ const nameOf = (dimension: UsageDimension, key: string) => {
     : html`<a href="/console/keys/${key}"><code class="id">${key}</code></a>`
 }
 
-const usage = async ({ pool, bookReads }: ScrapeUsageDeps, { account, query }: AccountVisit) => {
+const usage = async ({ pool, bookReads }: UsageReads, { account, query }: AccountVisit) => {
   const groupBy = dimensions.find((each) => each === query.get('by')) ?? 'day'
   const from = dayOf(query.get('from'))
   const to = dayOf(query.get('to'))
@@ -101,24 +102,26 @@ ${pagerOf(usageRoot, filter, { before, next })}`,
 }
 
 /** What an account made of the scrapers, and what it cost. */
-export const scrapeUsagePages = (deps: ScrapeUsageDeps): readonly ConsolePage[] => [
+export const scrapeUsagePages = (services: UsageReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/scrapers/usage',
     name: 'showScrapeUsage',
     summary: 'Calls of scrapers and what they cost',
-    show: (visit) => usage(deps, visit),
+    show: (visit) => usage(services, visit),
   }),
 ]
 
-/** What the pages of scrapers read from and act through. */
-export type ScraperPagesDeps = PlaygroundDeps & ScrapeUsageDeps & ScrapeBatchDeps
+type ScraperReads = {
+  readonly scraping: Pick<Scraping, 'stateOf'>
+  readonly health: Pick<ScraperHealth, 'read'>
+}
 
 const root = '/console/scrapers'
 
-const list = async (deps: ScraperPagesDeps, { query }: AccountVisit) => {
+const list = async ({ scraping, health }: ScraperReads, { query }: AccountVisit) => {
   const platform = platforms.find((each) => each === query.get('platform'))
   const text = (query.get('q') ?? '').trim().slice(0, 100)
-  const known = await deps.health.read()
+  const known = await health.read()
   const rows = scrapers.filter(
     (row) =>
       (platform === undefined || row.platform === platform) &&
@@ -150,7 +153,7 @@ ${tableOf({
         html`<a href="${root}/${rowName(row)}">${rowName(row)}</a><br><small>${row.summary}</small>`,
     },
     { title: 'A call, USD', number: true, cell: ({ priceMicros }) => dollarsOfMicros(priceMicros) },
-    { title: 'State', cell: (row) => scraperState(deps.scraping.stateOf(row) === 'live') },
+    { title: 'State', cell: (row) => scraperState(scraping.stateOf(row) === 'live') },
     { title: 'Last 24 hours', cell: (row) => healthText(known.get(rowName(row))) },
     {
       title: 'Last answered',
@@ -162,16 +165,13 @@ ${tableOf({
   })
 }
 
-/** The scrapers with price and health, one of them with a form that calls it, and what was called. */
-export const scraperPages = (deps: ScraperPagesDeps): readonly ConsolePage[] => [
+/** The scrapers with price and health. */
+export const scraperPages = (services: ScraperReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/scrapers',
     name: 'showScrapers',
     summary: 'The scrapers with their prices and their health',
     nav: { label: 'Scrapers' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
-  ...scrapeUsagePages(deps),
-  ...scrapeBatchPages(deps),
-  ...playgroundPages(deps),
 ]

@@ -1,4 +1,5 @@
 import { isStaff } from '../../domain/staff/decide.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import { consolePath } from '../../platform/ui/cookies.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -11,9 +12,12 @@ import {
   refusedView,
   show,
 } from '../../platform/ui/page.ts'
-import { codeIn, shownCode } from '../../platform/vault/secrets.ts'
+import type { Sessions } from '../../platform/ui/session.ts'
+import { codeIn } from '../../platform/vault/secrets.ts'
 import { passkeyButton } from './passkey-pages.ts'
-import { confirmationMail, type SignInDeps, sessionCookie, signInDelayS } from './sign-in.ts'
+import type { Passkeys } from './passkeys.ts'
+import type { People } from './people.ts'
+import { type MailedCodes, type SignInLimits, sessionCookie, signInDelayS } from './sign-in.ts'
 
 type ConfirmationRequest = { readonly act: string; readonly to: string }
 
@@ -27,14 +31,29 @@ const parseConfirmationRequest = ({ query }: PersonVisit, typed: FormInput): Con
 }
 
 /** Where a person shows again who they are before something that matters. */
-export const confirmPages = (deps: SignInDeps): readonly ConsolePage[] => {
-  const { passkeys, codes, people, sessions, mailer } = deps
+export const confirmPages = ({
+  passkeys,
+  mailedCodes,
+  people,
+  sessions,
+  signInLimits,
+  island,
+}: {
+  readonly passkeys: Pick<Passkeys, 'requestOptions' | 'verify'>
+  /** Null where no mail is sent. */
+  readonly mailedCodes: MailedCodes | null
+  readonly people: Pick<People, 'read' | 'confirmed'>
+  readonly sessions: Pick<Sessions, 'renew'>
+  /** Null where limits are switched off. */
+  readonly signInLimits: SignInLimits | null
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
   const purposeOf = ({ visitor }: PersonVisit, act: string): string =>
     `confirm ${visitor.session.sessionId} ${act}`
 
   /** An account without mail, and staff, are not sent codes. */
-  const takesCodes = ({ visitor }: PersonVisit): boolean =>
-    mailer !== null && !isStaff(visitor.session.subjectId) && visitor.name !== ''
+  const codesFor = ({ visitor }: PersonVisit): MailedCodes | null =>
+    isStaff(visitor.session.subjectId) || visitor.name === '' ? null : mailedCodes
 
   const view = async (
     visit: PersonVisit,
@@ -48,15 +67,15 @@ export const confirmPages = (deps: SignInDeps): readonly ConsolePage[] => {
     const person = await people.read(subjectId, visit.cause)
     const withPasskey = !person.passkeys.isEmpty()
     const options = withPasskey ? await passkeys.requestOptions(subjectId, purposeOf(visit, asked.act)) : null
-    const neither = options === null && !takesCodes(visit)
+    const neither = options === null && codesFor(visit) === null
     return {
       title: 'Show that it is you',
-      scripts: options === null ? [] : [deps.passkeyScript],
+      scripts: options === null ? [] : [island('passkey')],
       body: html`${problemsOf(problems)}
 <p>What comes next matters, so show once more who you are. It holds for five minutes, for this page alone.</p>
 ${options === null ? nothing : html`<h2>With a passkey</h2><form method="post" action="/console/confirm" class="stack">${hidden}${passkeyButton(options, 'Use a passkey')}</form>`}
 ${
-  !takesCodes(visit)
+  codesFor(visit) === null
     ? nothing
     : html`<h2>With a code by mail</h2>
 ${sent ? html`<p class="said" role="status">A code is on its way to ${visit.visitor.name}.</p>` : nothing}
@@ -82,18 +101,18 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
   const confirm = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId } = visit.visitor.session
     const asked = parseConfirmationRequest(visit, typed)
-    const wait = signInDelayS(deps.limits, visit.browser.address)
+    const wait = signInDelayS(signInLimits, visit.browser.address)
     if (wait > 0)
       return refusedView(
         await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(wait)} seconds.` }),
         429,
       )
-    if (typed.text('do') === 'mail' && takesCodes(visit)) {
-      const code = await codes.make(sessionId, asked.act)
-      mailer?.send(confirmationMail(visit.visitor.name, deps.name, shownCode(code)))
+    const codes = codesFor(visit)
+    if (typed.text('do') === 'mail' && codes !== null) {
+      await codes.send(visit.visitor.name, sessionId, asked.act)
       return show(await view(visit, typed, {}, true))
     }
-    if (typed.text('do') === 'code' && takesCodes(visit)) {
+    if (typed.text('do') === 'code' && codes !== null) {
       const code = codeIn(typed.text('code'))
       if (code !== null && (await codes.redeem(sessionId, asked.act, code)))
         return confirmed(visit, asked, 'code')

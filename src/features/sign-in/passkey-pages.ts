@@ -1,4 +1,5 @@
 import { isStaff } from '../../domain/staff/decide.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
@@ -10,10 +11,13 @@ import {
   refusedView,
   show,
 } from '../../platform/ui/page.ts'
+import type { Sessions } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { timeText } from '../../platform/ui/text.ts'
 import { shownCode } from '../../platform/vault/secrets.ts'
-import { type SignInDeps, sessionCookie } from './sign-in.ts'
+import type { Passkeys } from './passkeys.ts'
+import type { People } from './people.ts'
+import { sessionCookie } from './sign-in.ts'
 
 /** A button that asks for a passkey; the answer goes back as the field `answer` of the form around it. */
 export const passkeyButton = (options: unknown, label: string, look: 'first' | 'second' = 'first'): Html =>
@@ -30,8 +34,17 @@ const maxName = 60
 const isName = (text: string): boolean => text.length <= maxName && !/\p{C}/u.test(text)
 
 /** The passkeys of a person: the list, adding one, removing one. */
-export const passkeyPages = (deps: SignInDeps): readonly ConsolePage[] => {
-  const { passkeys, people, sessions } = deps
+export const passkeyPages = ({
+  passkeys,
+  people,
+  sessions,
+  island,
+}: {
+  readonly passkeys: Pick<Passkeys, 'list' | 'creationOptions' | 'create' | 'remove'>
+  readonly people: Pick<People, 'read' | 'passkeyAdded' | 'passkeyRemoved'>
+  readonly sessions: Pick<Sessions, 'renew'>
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
   const purposeOf = ({ visitor }: PersonVisit): string => `add ${visitor.session.sessionId}`
 
   const view = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
@@ -45,7 +58,7 @@ export const passkeyPages = (deps: SignInDeps): readonly ConsolePage[] => {
     const first = isStaff(subjectId) && method !== 'passkey'
     return {
       title: 'Passkeys',
-      scripts: [deps.passkeyScript],
+      scripts: [island('passkey')],
       body: html`${problemsOf(problems)}
 ${first ? html`<p class="said warn">Staff signs in by passkeys alone. Add one now, and a second one on another device: this link is used up.</p>` : html`<p>A passkey signs you in with your device, without mail. Two of them, on two devices, are safer than one.</p>`}
 ${tableOf({

@@ -10,10 +10,11 @@ import {
   show,
   type Visit,
 } from '../../platform/ui/page.ts'
-import type { Session } from '../../platform/ui/session.ts'
+import type { Session, Sessions } from '../../platform/ui/session.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, textInZone, timeText, zoneOf, zones } from '../../platform/ui/text.ts'
-import { endSession, type SignInDeps } from './sign-in.ts'
+import type { People } from './people.ts'
+import { endSession } from './sign-in.ts'
 
 const yearS = 365 * 86_400
 
@@ -31,9 +32,13 @@ const browserText = ({ userAgent }: Session): string => {
 }
 
 /** Signing out, the sessions of a person, and the colours of the pages. */
-export const sessionPages = (deps: SignInDeps): readonly ConsolePage[] => {
-  const { sessions } = deps
-
+export const sessionPages = ({
+  people,
+  sessions,
+}: {
+  readonly people: Pick<People, 'sessionEnded'>
+  readonly sessions: Pick<Sessions, 'list' | 'end' | 'endOthers'>
+}): readonly ConsolePage[] => {
   const list = async ({ visitor }: PersonVisit) => {
     const { session } = visitor
     const rows = await sessions.list(session.subjectId)
@@ -75,10 +80,15 @@ ${tableOf({
     if (what === 'others') {
       const ended = await sessions.endOthers(session.subjectId, session.sessionId)
       for (const sessionId of ended)
-        await deps.people.sessionEnded({ subjectId: session.subjectId, sessionId, reason: 'revoked' }, cause)
+        await people.sessionEnded({ subjectId: session.subjectId, sessionId, reason: 'revoked' }, cause)
       return goTo('/console/sessions', `${countText(ended.length, 'session')} ended.`)
     }
-    await endSession(deps, { subjectId: session.subjectId, sessionId: what }, 'revoked', cause)
+    await endSession(
+      { people, sessions },
+      { subjectId: session.subjectId, sessionId: what },
+      'revoked',
+      cause,
+    )
     return what === session.sessionId
       ? { ...goTo('/console/sign-in'), cookies: [dropCookie('session')] }
       : goTo('/console/sessions', 'The session is over.')
@@ -100,7 +110,7 @@ ${tableOf({
       act: {
         harmless: true,
         run: async ({ visitor, cause }) => {
-          await endSession(deps, visitor.session, 'signed_out', cause)
+          await endSession({ people, sessions }, visitor.session, 'signed_out', cause)
           return { ...goTo('/console/sign-in', 'You are signed out.'), cookies: [dropCookie('session')] }
         },
       },

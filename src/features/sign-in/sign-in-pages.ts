@@ -1,4 +1,5 @@
 import { isEmail } from '../../kernel/formats.ts'
+import type { Assets } from '../../platform/ui/assets.ts'
 import { consolePath, setCookie } from '../../platform/ui/cookies.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
@@ -6,9 +7,16 @@ import { html } from '../../platform/ui/html.ts'
 import { type ConsolePage, goTo, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
 import { codeIn, newSecret } from '../../platform/vault/secrets.ts'
 import { codeText, passkeyButton } from './passkey-pages.ts'
-import { linkUrl } from './printed-link.ts'
-import { type SignInDeps, signIn, signInDelayS, signInMail } from './sign-in.ts'
-import { linkMs } from './sign-in-links.ts'
+import type { Passkeys } from './passkeys.ts'
+import {
+  type SendLink,
+  type SignIn,
+  type SignInByPasskey,
+  type SignInLimits,
+  signInDelayS,
+  signInPurpose,
+} from './sign-in.ts'
+import { type Links, linkMs } from './sign-in-links.ts'
 
 const waitText = (seconds: number): string =>
   `That was tried too often. Wait ${Math.ceil(seconds)} seconds and try again.`
@@ -18,20 +26,35 @@ const homeOf = (visit: Visit, typed: FormInput = emptyFormInput): string =>
 
 const noMail = html`<p class="said warn">This service sends no mail. Ask its operator for a sign-in link, or use a passkey.</p>`
 
-/** The pages of somebody who is not signed in yet. They answer the same whether or not an address is known. */
-export const signInPages = (deps: SignInDeps): readonly ConsolePage[] => {
-  const { links, passkeys, mailer, limits, name } = deps
-
+/** Where somebody signs in by e-mail or passkey. It answers the same whether or not an address is known. */
+export const signInPages = ({
+  name,
+  sendLink,
+  passkeys,
+  signInByPasskey,
+  signInLimits,
+  island,
+}: {
+  /** The name of the service. */
+  readonly name: string
+  /** Null where no mail is sent. */
+  readonly sendLink: SendLink | null
+  readonly passkeys: Pick<Passkeys, 'requestOptions'>
+  readonly signInByPasskey: SignInByPasskey
+  /** Null where limits are switched off. */
+  readonly signInLimits: SignInLimits | null
+  readonly island: Assets['island']
+}): readonly ConsolePage[] => {
   const signInView = async (visit: Visit, typed: FormInput, problems: Problems): Promise<View> => {
     const to = homeOf(visit, typed)
-    const options = await passkeys.requestOptions(null, 'sign-in')
+    const options = await passkeys.requestOptions(null, signInPurpose)
     return {
       alone: true,
       title: `Sign in to ${name}`,
-      scripts: [deps.passkeyScript],
+      scripts: [island('passkey')],
       body: html`${problemsOf(problems)}
 ${
-  mailer === null
+  sendLink === null
     ? noMail
     : html`<form method="post" action="/console/sign-in" class="stack" novalidate>
 ${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email', required: true, maxlength: 254 }, typed, problems)}
@@ -41,29 +64,68 @@ ${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email'
 <h2>With a passkey</h2>
 <form method="post" action="/console/sign-in/passkey" class="stack">
 <input type="hidden" name="to" value="${to}">
-${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : 'second')}
+${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' : 'second')}
 </form>`,
     }
   }
 
   const askForLink = async (visit: Visit, typed: FormInput) => {
     const email = typed.text('email')
-    if (mailer === null)
+    if (sendLink === null)
       return refusedView(await signInView(visit, typed, { form: 'This service sends no mail.' }))
     if (!isEmail(email))
       return refusedView(
         await signInView(visit, typed, { email: 'Type an e-mail address such as name@example.com.' }),
       )
-    const wait = signInDelayS(limits, visit.browser.address, email)
+    const wait = signInDelayS(signInLimits, visit.browser.address, email)
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
-    const known = await deps.accountOfEmail(email)
     const asking = newSecret()
-    const link = await links.mailed({ subjectId: known?.accountId ?? null, email, browser: asking })
-    if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(deps.origin(), link)))
+    await sendLink(email, asking)
     const cookie = setCookie('asking', asking, 'Strict', linkMs / 1000)
     return { ...goTo('/console/sign-in/sent'), cookies: [cookie] }
   }
 
+  const byPasskey = async (visit: Visit, typed: FormInput) => {
+    const wait = signInDelayS(signInLimits, visit.browser.address)
+    const cookies = wait > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
+    if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
+    const text =
+      wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
+    return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
+  }
+
+  return [
+    openPage({
+      path: '/console/sign-in',
+      name: 'signIn',
+      summary: 'Sign in by e-mail or passkey',
+      show: async (visit) =>
+        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, emptyFormInput, {})),
+      act: { harmless: true, run: askForLink },
+    }),
+    openPage({
+      path: '/console/sign-in/passkey',
+      name: 'signInPasskey',
+      summary: 'Signs in with a passkey',
+      act: { harmless: true, run: byPasskey },
+    }),
+  ]
+}
+
+/** Signs in by a mailed link, or by the code that it shows in another browser. */
+export const signInLinkPages = ({
+  name,
+  links,
+  signIn,
+  signInLimits,
+}: {
+  /** The name of the service. */
+  readonly name: string
+  readonly links: Pick<Links, 'open' | 'redeem'>
+  readonly signIn: SignIn
+  /** Null where limits are switched off. */
+  readonly signInLimits: SignInLimits | null
+}): readonly ConsolePage[] => {
   const sentView = (typed: FormInput, problems: Problems): View => ({
     alone: true,
     title: 'Look into your mail',
@@ -80,10 +142,10 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
     const code = codeIn(typed.text('code'))
     if (code === null)
       return refusedView(sentView(typed, { code: 'A code has eight digits, such as 1234 5678.' }))
-    const wait = signInDelayS(limits, visit.browser.address)
+    const wait = signInDelayS(signInLimits, visit.browser.address)
     if (wait > 0) return refusedView(sentView(typed, { form: waitText(wait) }), 429)
     const redeemed = await links.redeem(code, visit.signInRequestSecret)
-    const cookies = redeemed && (await signIn(deps, visit, redeemed.subjectId, 'link'))
+    const cookies = redeemed && (await signIn(visit, redeemed.subjectId, 'link'))
     if (!cookies)
       return refusedView(
         sentView(typed, {
@@ -110,7 +172,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
   }
 
   const openLink = async (visit: Visit, typed: FormInput) => {
-    const wait = signInDelayS(limits, visit.browser.address)
+    const wait = signInDelayS(signInLimits, visit.browser.address)
     if (wait > 0)
       return refusedView({ ...deadLink, title: 'Too many tries', body: html`<p>${waitText(wait)}</p>` }, 429)
     const opened = await links.open(typed.text('link'), visit.signInRequestSecret)
@@ -122,33 +184,11 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
         body: html`${codeText(opened.code)}
 <p>The link was asked for in another browser, so nobody is signed in here. If you did not ask for it, close this page.</p>`,
       })
-    const cookies = await signIn(deps, visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
+    const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
     return cookies === null ? refusedView(deadLink, 409) : { ...goTo('/console'), cookies }
   }
 
-  const byPasskey = async (visit: Visit, typed: FormInput) => {
-    const wait = signInDelayS(limits, visit.browser.address)
-    const found = wait > 0 ? null : await passkeys.verify(typed.text('answer'), 'sign-in')
-    const person = found && (await deps.people.read(found.subjectId, systemCause(visit)))
-    const cookies =
-      found && person?.passkeys.has(found.passkeyId)
-        ? await signIn(deps, visit, found.subjectId, 'passkey')
-        : null
-    if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
-    const text =
-      wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
-    return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
-  }
-
   return [
-    openPage({
-      path: '/console/sign-in',
-      name: 'signIn',
-      summary: 'Sign in by e-mail or passkey',
-      show: async (visit) =>
-        visit.visitor ? goTo(homeOf(visit)) : show(await signInView(visit, emptyFormInput, {})),
-      act: { harmless: true, run: askForLink },
-    }),
     openPage({
       path: '/console/sign-in/sent',
       name: 'signInSent',
@@ -163,14 +203,5 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
       show: async (visit) => show(linkView(visit)),
       act: { harmless: true, run: openLink },
     }),
-    openPage({
-      path: '/console/sign-in/passkey',
-      name: 'signInPasskey',
-      summary: 'Signs in with a passkey',
-      act: { harmless: true, run: byPasskey },
-    }),
   ]
 }
-
-const systemCause = ({ requestId }: Visit) =>
-  ({ actor: { kind: 'system', name: 'console' }, correlationId: requestId }) as const

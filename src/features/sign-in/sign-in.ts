@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { isStaff } from '../../domain/staff/decide.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -7,16 +8,21 @@ import type { Mailer, MailMessage } from '../../platform/outgoing/mailer.ts'
 import { dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import type { Visit } from '../../platform/ui/page.ts'
 import { type Opened, type Sessions, sessionCause } from '../../platform/ui/session.ts'
-import type { Accounts } from '../accounts/index.ts'
+import { shownCode } from '../../platform/vault/secrets.ts'
+import { type Accounts, accountOfEmail, emailOf } from '../accounts/index.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { People } from './people.ts'
+import { linkUrl } from './printed-link.ts'
 import { newSessionId } from './sessions.ts'
 import type { Codes, Links } from './sign-in-links.ts'
+
+/** What a passkey is asked for here: one that was asked for elsewhere signs nobody in. */
+export const signInPurpose = 'sign-in'
 
 const ending = `If it was not you, do nothing: nobody gets in without this letter.`
 
 /** The link stands on a line of its own, and is short enough not to be cut. */
-export const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
+const signInMail = (to: string, merchant: string, link: string): MailMessage => ({
   to,
   subject: `Sign in to ${merchant}`,
   text: `Open this link and press the button to sign in to ${merchant}:
@@ -28,7 +34,7 @@ ${ending}
 `,
 })
 
-export const confirmationMail = (to: string, merchant: string, code: string): MailMessage => ({
+const confirmationMail = (to: string, merchant: string, code: string): MailMessage => ({
   to,
   subject: `Your code for ${merchant}`,
   text: `Type this code to confirm what you are about to do in ${merchant}:
@@ -40,30 +46,60 @@ If it was not you, end your sessions in the console: somebody uses one of them.
 `,
 })
 
-/** What the pages of signing in work with. */
-export type SignInDeps = {
-  readonly sessions: Sessions
-  readonly links: Links
-  readonly codes: Codes
-  readonly passkeys: Passkeys
-  readonly people: People
-  readonly accounts: Pick<Accounts, 'read'>
-  /**
-   * The account that has this e-mail, with the address as it is kept; null when nobody does. Addresses are found in whatever
-   * case they are typed, and letters that differ may fold to the same: only the kept one is ever written to.
-   */
-  readonly accountOfEmail: (
-    email: string,
-  ) => Promise<{ readonly accountId: AccountId; readonly email: string } | null>
-  /** Null where no mail is sent. */
-  readonly mailer: Mailer | null
-  readonly origin: () => string
-  readonly name: string
-  /** Where islands are. */
-  readonly passkeyScript: string
-  /** Null where limits are switched off. */
-  readonly limits: SignInLimits | null
+/** Mails a link to whoever has this e-mail. @param browser the secret of the browser that asks */
+export type SendLink = (email: string, browser: string) => Promise<void>
+
+/**
+ * Addresses are found in whatever case they are typed, and letters that differ may fold to the same: a link goes to the
+ * address that is kept, never to the one that was typed.
+ */
+export const createSendLink =
+  ({
+    pool,
+    links,
+    mailer,
+    origin,
+    name,
+  }: {
+    readonly pool: pg.Pool
+    readonly links: Pick<Links, 'mailed'>
+    readonly mailer: Mailer
+    /** Where people reach the console. */
+    readonly origin: () => string
+    /** The name of the service. */
+    readonly name: string
+  }): SendLink =>
+  async (typed, browser) => {
+    const accountId = await accountOfEmail(pool, typed)
+    // Asked for either way: the time of the answer says nothing of the address.
+    const email = await emailOf(pool, accountId ?? ('acc_' as AccountId))
+    const known = accountId === null || email === null ? null : { accountId, email }
+    const link = await links.mailed({ subjectId: known?.accountId ?? null, email: typed, browser })
+    if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(origin(), link)))
+  }
+
+/** Codes by mail, each for one act of one session. */
+export type MailedCodes = Pick<Codes, 'redeem'> & {
+  /** The code that the session has open already ends. */
+  send(to: string, sessionId: string, act: string): Promise<void>
 }
+
+export const createMailedCodes = ({
+  codes,
+  mailer,
+  name,
+}: {
+  readonly codes: Codes
+  readonly mailer: Mailer
+  /** The name of the service. */
+  readonly name: string
+}): MailedCodes => ({
+  redeem: codes.redeem,
+  send: async (to, sessionId, act) => {
+    const code = await codes.make(sessionId, act)
+    mailer.send(confirmationMail(to, name, shownCode(code)))
+  },
+})
 
 /** How often somebody may try to sign in: each try costs a minute, or twenty seconds, of a bucket. */
 export type SignInLimits = { readonly perEmail: RateLimiter; readonly perAddress: RateLimiter }
@@ -90,26 +126,65 @@ export const sessionCookie = ({ secret, endsAtMs }: Opened, nowMs: number): stri
  * Signs a person in: an event, a session with a secret of its own, and the end of the one that the browser had.
  * @returns cookies, or null when the person may not sign in this way
  */
-export const signIn = async (
-  { people, sessions, accounts }: SignInDeps,
+export type SignIn = (
   visit: Visit,
   subjectId: string,
   method: SignInMethod,
-): Promise<readonly string[] | null> => {
-  const sessionId = newSessionId(subjectId)
-  const session = { subjectId, sessionId, method }
-  const cause = sessionCause(session, visit.requestId)
-  if (!isStaff(subjectId) && (await accounts.read(subjectId as AccountId, cause)) === null) return null
-  const done = await people.signIn(session, cause)
-  if (done.outcome === 'refused') return null
-  if (visit.visitor) await endSession({ people, sessions }, visit.visitor.session, 'signed_out', cause)
-  const opened = await sessions.open(session, visit.browser)
-  return [sessionCookie(opened, visit.nowMs), dropCookie('asking')]
-}
+) => Promise<readonly string[] | null>
+
+export const createSignIn =
+  ({
+    people,
+    sessions,
+    accounts,
+  }: {
+    readonly people: Pick<People, 'signIn' | 'sessionEnded'>
+    readonly sessions: Pick<Sessions, 'open' | 'end'>
+    readonly accounts: Pick<Accounts, 'read'>
+  }): SignIn =>
+  async (visit, subjectId, method) => {
+    const sessionId = newSessionId(subjectId)
+    const session = { subjectId, sessionId, method }
+    const cause = sessionCause(session, visit.requestId)
+    if (!isStaff(subjectId) && (await accounts.read(subjectId as AccountId, cause)) === null) return null
+    const done = await people.signIn(session, cause)
+    if (done.outcome === 'refused') return null
+    if (visit.visitor) await endSession({ people, sessions }, visit.visitor.session, 'signed_out', cause)
+    const opened = await sessions.open(session, visit.browser)
+    return [sessionCookie(opened, visit.nowMs), dropCookie('asking')]
+  }
+
+/**
+ * Signs in whoever holds the passkey.
+ * @param answer what the browser gave for it
+ * @returns cookies, or null when it opens nothing
+ */
+export type SignInByPasskey = (visit: Visit, answer: string) => Promise<readonly string[] | null>
+
+export const createSignInByPasskey =
+  ({
+    passkeys,
+    people,
+    signIn,
+  }: {
+    readonly passkeys: Pick<Passkeys, 'verify'>
+    readonly people: Pick<People, 'read'>
+    readonly signIn: SignIn
+  }): SignInByPasskey =>
+  async (visit, answer) => {
+    const found = await passkeys.verify(answer, signInPurpose)
+    if (found === null) return null
+    const cause = { actor: { kind: 'system', name: 'console' }, correlationId: visit.requestId } as const
+    const person = await people.read(found.subjectId, cause)
+    return person.passkeys.has(found.passkeyId) ? signIn(visit, found.subjectId, 'passkey') : null
+  }
 
 /** Ends a session for good; nothing happens when it is over. */
 export const endSession = async (
-  { people, sessions }: Pick<SignInDeps, 'people' | 'sessions'>,
+  {
+    people,
+    sessions,
+  }: { readonly people: Pick<People, 'sessionEnded'>; readonly sessions: Pick<Sessions, 'end'> },
   { subjectId, sessionId }: { readonly subjectId: string; readonly sessionId: string },
   reason: 'signed_out' | 'revoked',
   cause: Cause,

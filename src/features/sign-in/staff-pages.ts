@@ -1,4 +1,3 @@
-import type { AccountId } from '../../kernel/ids.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -11,19 +10,21 @@ import {
   show,
 } from '../../platform/ui/page.ts'
 import type { Sessions } from '../../platform/ui/session.ts'
+import type { FindAccount } from '../accounts/index.ts'
 import type { People } from './people.ts'
-
-export type StaffDeps = {
-  readonly people: People
-  readonly sessions: Pick<Sessions, 'view'>
-  /** By id or e-mail; null when nobody has it. */
-  readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
-}
 
 const maxReason = 200
 
 /** The first page of staff, and looking at an account's pages as it sees them. */
-export const staffPages = ({ people, sessions, findAccount }: StaffDeps): readonly ConsolePage[] => {
+export const staffPages = ({
+  people,
+  sessions,
+  findAccount,
+}: {
+  readonly people: Pick<People, 'viewed'>
+  readonly sessions: Pick<Sessions, 'view'>
+  readonly findAccount: FindAccount
+}): readonly ConsolePage[] => {
   const view = (visit: PersonVisit, typed: FormInput, problems: Problems): View => ({
     title: 'Staff',
     body: html`${problemsOf(problems)}

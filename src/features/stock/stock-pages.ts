@@ -1,5 +1,9 @@
-import type { OperatorDeps } from '../../app/console-pages.ts'
+import type pg from 'pg'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { problemText } from '../../domain/catalog/catalog-rules.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -18,6 +22,7 @@ import { countText, stateText } from '../../platform/ui/text.ts'
 import { addAddresses, type StockingReport } from './add-stock.ts'
 import { type ParsedStock, parseStocking } from './parse-stock.ts'
 import { type PoolKey, poolsAfter } from './stock-counts.ts'
+import type { StockLogins } from './stock-logins.ts'
 
 const path = '/console/operator/stock'
 
@@ -31,11 +36,13 @@ const keyOf = (text: string | null): PoolKey | null => {
     : { productId, country, carrierId: carrierId || null, service: service || null }
 }
 
-const stock = async (deps: OperatorDeps, { query }: PersonVisit) => {
+type StockReads = { readonly pool: pg.Pool; readonly clock: Clock; readonly caughtUp: CaughtUp }
+
+const stock = async ({ pool, clock, caughtUp }: StockReads, { query }: PersonVisit) => {
   const before = query.get('before')
   const after = keyOf(before)
-  await deps.caughtUp()
-  const found = await poolsAfter(deps, { after, limit: pageRows + 1 })
+  await caughtUp()
+  const found = await poolsAfter({ pool, clock }, { after, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, keyText)
   return show({
     title: 'Stock',
@@ -69,14 +76,14 @@ ${pagerOf(path, {}, { before: after === null ? null : before, next }, { first: '
 }
 
 /** What is in stock, by pool. */
-export const stockPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const stockPages = (services: StockReads): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'showStock',
     summary: 'Pools of dedicated addresses: in stock, rented, resting, free',
     for: ['operator'],
     nav: { label: 'Stock', group: 'Operator' },
-    show: (visit) => stock(deps, visit),
+    show: (visit) => stock(services, visit),
   }),
 ]
 
@@ -96,8 +103,19 @@ const asnOf = (text: string): number | null | undefined => {
   return asn >= 1 && asn <= 4_294_967_295 ? asn : undefined
 }
 
-const view = (deps: OperatorDeps, visit: PersonVisit, typed: FormInput, problems: Problems): View => {
-  const dedicated = deps.catalog
+type StockingServices = {
+  readonly catalog: { current(): Pick<Catalog, 'products' | 'resolve'> }
+  readonly runner: CommandRunner
+  readonly stockLogins: Pick<StockLogins, 'store' | 'drop'>
+}
+
+const view = (
+  catalog: StockingServices['catalog'],
+  visit: PersonVisit,
+  typed: FormInput,
+  problems: Problems,
+): View => {
+  const dedicated = catalog
     .current()
     .products.filter(({ shape }) => shape.startsWith('addresses'))
     .map(({ id, name }) => ({ value: id, label: name }))
@@ -154,7 +172,11 @@ ${listed(
   }
 }
 
-const add = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => {
+const add = async (
+  { catalog, runner, stockLogins }: StockingServices,
+  visit: PersonVisit,
+  typed: FormInput,
+) => {
   const asn = asnOf(typed.text('asn'))
   const service = services.find(({ value }) => value === typed.text('service'))?.value || null
   const text = typed.text('text')
@@ -162,9 +184,9 @@ const add = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => 
     ...(text === '' && { text: 'Type at least one address.' }),
     ...(asn === undefined && { asn: 'Type the number of a network, 1 to 4294967295.' }),
   }
-  if (Object.keys(problems).length > 0) return refusedView(view(deps, visit, typed, problems))
+  if (Object.keys(problems).length > 0) return refusedView(view(catalog, visit, typed, problems))
   const given = (name: string): string | null => typed.text(name) || null
-  const parsed = parseStocking((id) => deps.catalog.current().resolve(id), {
+  const parsed = parseStocking((id) => catalog.current().resolve(id), {
     product: given('product'),
     country: given('country')?.toUpperCase() ?? null,
     text,
@@ -180,27 +202,29 @@ const add = async (deps: OperatorDeps, visit: PersonVisit, typed: FormInput) => 
     const said = parsed.problems.slice(0, 20).map(problemText).join('; ')
     const more = parsed.problems.length > 20 ? ' …' : ''
     return refusedView(
-      view(deps, visit, typed, { text: `${countText(parsed.problems.length, 'problem')}: ${said}${more}` }),
+      view(catalog, visit, typed, {
+        text: `${countText(parsed.problems.length, 'problem')}: ${said}${more}`,
+      }),
     )
   }
   const added: Added[] = []
   for (const stock of parsed.stocks) {
-    const { report } = await addAddresses(deps.runner, await deps.stockLogins.store(stock), visit.cause)
-    await deps.stockLogins.drop(report.formerLogins)
+    const { report } = await addAddresses(runner, await stockLogins.store(stock), visit.cause)
+    await stockLogins.drop(report.formerLogins)
     added.push({ stock, report })
   }
   return show(reportView(added))
 }
 
 /** Addresses are put in stock, as by the command. */
-export const stockingPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+export const stockingPages = (services: StockingServices): readonly ConsolePage[] => [
   personPage({
     path: stockingPath,
     name: 'addStock',
     summary: 'Puts addresses in stock',
     for: ['operator'],
     confirmed: true,
-    show: async (visit) => show(view(deps, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => add(deps, visit, typed) },
+    show: async (visit) => show(view(services.catalog, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => add(services, visit, typed) },
   }),
 ]

@@ -8,6 +8,7 @@ import type { LivePrices } from '../resellers/index.ts'
 import type { PriceSources } from './prepare-subscription.ts'
 import { renewalsOf, startRenewals } from './renewal-worker.ts'
 import { subscriptionRoutes } from './routes.ts'
+import { subscriptionPages } from './subscription-pages.ts'
 import { createSubscriptions } from './subscription-service.ts'
 
 export const open = (
@@ -26,6 +27,7 @@ export const open = (
   const db: SubscriptionQueries = createKysely(pool)
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),
+    pages: subscriptionPages({ db, reads, log, catalog: market.catalog, subscriptions }),
     workers: [() => startRenewals({ ...renewalsOf(core, prices), pool })],
   }
 }

@@ -27,15 +27,6 @@ import {
 import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
-/** What the pages of subscriptions read from and act through. */
-export type SubscriptionPagesDeps = {
-  readonly db: SubscriptionQueries
-  readonly reads: Pick<Reads, 'settled'>
-  readonly log: Pick<EventLog, 'lastOf'>
-  readonly catalog: { current(): Catalog }
-  readonly subscriptions: Pick<Subscriptions, 'cancel'>
-}
-
 const root = '/console/subscriptions'
 
 const subscriptionBadges: Readonly<Record<SubscriptionStatus, readonly [string, 'good' | 'bad' | 'off']>> = {
@@ -51,16 +42,28 @@ const subscriptionState = ({ status, cancelAtPeriodEnd }: SubscriptionRecord): H
     : stateText(...subscriptionBadges[status])
 
 /** The subscriptions of an account. */
-export const subscriptionPages = (deps: SubscriptionPagesDeps): readonly ConsolePage[] => {
-  const productName = (id: string): string => deps.catalog.current().resolve(id)?.name ?? id
+export const subscriptionPages = ({
+  db,
+  reads,
+  log,
+  catalog,
+  subscriptions,
+}: {
+  readonly db: SubscriptionQueries
+  readonly reads: Pick<Reads, 'settled'>
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly catalog: { current(): Pick<Catalog, 'resolve'> }
+  readonly subscriptions: Pick<Subscriptions, 'cancel'>
+}): readonly ConsolePage[] => {
+  const productName = (id: string): string => catalog.current().resolve(id)?.name ?? id
 
   const list = async ({ account, query, nowMs }: AccountVisit) => {
     const status = subscriptionStatuses.find((each) => each === query.get('status'))
     const before = query.get('before')
     const after = afterOf(before)
-    await deps.reads.settled(account.accountId)
+    await reads.settled(account.accountId)
     const page = { status, after, limit: pageRows + 1 }
-    const found = await subscriptionsAfter(deps.db, wholeAccount(account.accountId), page, nowMs)
+    const found = await subscriptionsAfter(db, wholeAccount(account.accountId), page, nowMs)
     const { rows, next } = pagedOf(found, (row) => afterText(row.started_at, row.subscription_id))
     const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
     return show({
@@ -115,9 +118,9 @@ ${pagerOf(root, filter, { before: after === null ? null : before, next })}`,
   /** One of the account's own, with a cancellation that another process took. */
   const own = async ({ account, params, nowMs }: AccountVisit): Promise<SubscriptionRecord> => {
     const id = params.id ?? ''
-    const last = await deps.log.lastOf(subscriptionStream(id as SubscriptionId))
-    await deps.reads.settled(account.accountId, last?.position ?? 0)
-    const row = await findSubscription(deps.db, wholeAccount(account.accountId), id)
+    const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
+    await reads.settled(account.accountId, last?.position ?? 0)
+    const row = await findSubscription(db, wholeAccount(account.accountId), id)
     if (!row) throw refuse('not_found', 'no subscription has this id')
     return subscriptionRecord(row, nowMs)
   }
@@ -199,7 +202,7 @@ ${fact('Since', timeText(subscription.startedAt))}
       },
       act: {
         run: async ({ account, params, cause }) => {
-          const canceled = await deps.subscriptions.cancel({
+          const canceled = await subscriptions.cancel({
             ...cause,
             accountId: account.accountId,
             subscriptionId: (params.id ?? '') as SubscriptionId,

@@ -2,15 +2,22 @@ import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
+import { createReadBalance, type ReadBalance } from './read-balance.ts'
 import { walletRoutes } from './routes.ts'
+import { transactionPages } from './transaction-pages.ts'
 import { createWallets, startMovementReactor, type Wallets } from './wallet-service.ts'
 
-export const open = (core: ServerCore): Feature & { readonly wallets: Wallets } => {
+export const open = (
+  core: ServerCore,
+): Feature & { readonly wallets: Wallets; readonly readBalance: ReadBalance } => {
   const { pool, reads } = core
+  const db = createKysely<ReadDatabase>(pool)
   const wallets = createWallets(core)
   return {
     wallets,
-    routes: walletRoutes({ reads, db: createKysely<ReadDatabase>(pool) }),
+    readBalance: createReadBalance({ db, reads }),
+    routes: walletRoutes({ reads, db }),
+    pages: transactionPages({ db, reads }),
     workers: [() => startMovementReactor({ ...core, wallets })],
   }
 }

@@ -6,6 +6,7 @@ export {
   parseSignedCents,
   refusalOf,
 } from './commands.ts'
+export type { ReadBalance } from './read-balance.ts'
 export {
   createWallets,
   isReference,

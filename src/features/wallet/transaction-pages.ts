@@ -1,9 +1,13 @@
 import { Readable } from 'node:stream'
-import { type TransactionRow, transactionsBefore } from '../../../projections/balances.ts'
-import type { CustomerDeps } from '../../app/console-pages.ts'
+import {
+  type BalanceQueries,
+  type TransactionRow,
+  transactionsBefore,
+} from '../../../projections/balances.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { type CsvValue, csvRow } from '../../kernel/csv.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
 import {
   type AccountVisit,
@@ -27,10 +31,12 @@ const about = ({ order_id: orderId, deposit_id: depositId, reference }: Transact
   return reference ?? ''
 }
 
-const list = async (deps: CustomerDeps, { account, query }: AccountVisit) => {
+type TransactionReads = { readonly db: BalanceQueries; readonly reads: Pick<Reads, 'settled'> }
+
+const list = async ({ db, reads }: TransactionReads, { account, query }: AccountVisit) => {
   const before = positionOf(query.get('before'))
-  await deps.reads.settled(account.accountId)
-  const found = await transactionsBefore(deps.db, wholeAccount(account.accountId), {
+  await reads.settled(account.accountId)
+  const found = await transactionsBefore(db, wholeAccount(account.accountId), {
     before,
     limit: pageRows + 1,
   })
@@ -82,11 +88,11 @@ const valuesOf = (row: TransactionRow): readonly CsvValue[] => {
 const rowsAtOnce = 1_000
 
 /** Every movement of the account, oldest last, read as the file goes out: its length takes no memory. */
-async function* csvOf(deps: CustomerDeps, { accountId }: ShownAccount): AsyncGenerator<string> {
+async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGenerator<string> {
   // Spreadsheets take a file for UTF-8 by this mark.
   yield `\ufeff${csvRow(headings)}\r\n`
   for (let before: number | null = null; ; ) {
-    const rows: readonly TransactionRow[] = await transactionsBefore(deps.db, wholeAccount(accountId), {
+    const rows: readonly TransactionRow[] = await transactionsBefore(db, wholeAccount(accountId), {
       before,
       limit: rowsAtOnce,
     })
@@ -97,26 +103,26 @@ async function* csvOf(deps: CustomerDeps, { accountId }: ShownAccount): AsyncGen
 }
 
 /** What moved the wallet of an account, as a table and as a file. */
-export const transactionPages = (deps: CustomerDeps): readonly ConsolePage[] => [
+export const transactionPages = ({ db, reads }: TransactionReads): readonly ConsolePage[] => [
   accountPage({
     path: '/console/transactions',
     name: 'showTransactions',
     summary: 'What moved the wallet of the account',
     nav: { label: 'Transactions' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list({ db, reads }, visit),
   }),
   accountPage({
     path: '/console/transactions.csv',
     name: 'downloadTransactions',
     summary: 'What moved the wallet of the account, as a file',
     show: async ({ account, nowMs }) => {
-      await deps.reads.settled(account.accountId)
+      await reads.settled(account.accountId)
       const day = isoTime(nowMs).slice(0, 10)
       return {
         kind: 'file',
         name: `transactions-${day}.csv`,
         mediaType: 'text/csv',
-        content: Readable.from(csvOf(deps, account)),
+        content: Readable.from(csvOf(db, account)),
       }
     },
   }),

@@ -7,6 +7,7 @@ import { createVault } from '../../platform/vault/seal.ts'
 import { createWebhooks } from './endpoint-service.ts'
 import { startWebhooks } from './open.ts'
 import { webhookRoutes } from './routes.ts'
+import { webhookPages } from './webhook-pages.ts'
 import { createWebhookService } from './webhook-service.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
@@ -38,6 +39,7 @@ export const open = (
   })
   return {
     routes: webhookRoutes({ webhookService, pool }),
+    pages: webhookPages({ webhookService, pool }),
     workers: [({ workers }) => startWebhooks(core, { rules, workers })],
   }
 }

@@ -1,2 +1,5 @@
 export { webhookDeclarations } from './declarations.ts'
 export { deliveryQueue } from './delivery-queue.ts'
+export { createWebhooks } from './endpoint-service.ts'
+export { retryDeliveries } from './redeliver.ts'
+export { createWebhookValues } from './webhook-vault.ts'

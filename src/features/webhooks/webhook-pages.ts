@@ -35,9 +35,6 @@ import {
 } from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 
-/** What the pages of webhooks read from and act through: what their operations of the API do. */
-export type WebhookPagesDeps = { readonly webhookService: WebhookService; readonly pool: pg.Pool }
-
 const root = '/console/webhooks'
 const dayMs = 86_400_000
 
@@ -129,7 +126,13 @@ const doButton = (visit: AccountVisit, path: string, what: string, label: string
   html`<form method="post" action="${path}" class="inline">${keyField(visit.formKey)}<button name="do" value="${what}">${label}</button></form>`
 
 /** Webhook endpoints of an account and what was sent to them. */
-export const webhookPages = ({ webhookService, pool }: WebhookPagesDeps): readonly ConsolePage[] => {
+export const webhookPages = ({
+  webhookService,
+  pool,
+}: {
+  readonly webhookService: WebhookService
+  readonly pool: pg.Pool
+}): readonly ConsolePage[] => {
   const list = async ({ account }: AccountVisit) => {
     const { webhooks } = await webhookService.list(account.accountId, { limit: 100, offset: 0 }, null)
     return show({

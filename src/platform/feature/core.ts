@@ -13,7 +13,8 @@ import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { LogFeed } from '../projections/feed.ts'
 import type { ProjectionRunner } from '../projections/projection-runner.ts'
-import type { Reads } from '../projections/read-your-writes.ts'
+import type { CaughtUp, Reads } from '../projections/read-your-writes.ts'
+import type { Assets } from '../ui/assets.ts'
 import type { Keys } from '../vault/keys.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
@@ -81,6 +82,22 @@ export type ServerCore = Core & {
   readonly monotonicMs: MonotonicClock
   readonly registry: Registry
   readonly hooks: CrashHooks
+  /** Resolves once the read models hold what is in the log now, or a bound has passed. */
+  readonly caughtUp: CaughtUp
+  /** The path of a script of the console. */
+  readonly island: Assets['island']
   /** Closed with the server, last first. */
   readonly closing: CloseStack
 }
+
+/** The log for a fold of all of it beside the work of this process: it yields to commands before each page. */
+export const yieldingLog = ({
+  log,
+  backgroundScheduler,
+}: Pick<Core, 'log' | 'backgroundScheduler'>): EventLog => ({
+  ...log,
+  readAll: async (...asked: Parameters<EventLog['readAll']>) => {
+    await backgroundScheduler.yieldToCommands()
+    return log.readAll(...asked)
+  },
+})

@@ -30,6 +30,9 @@ export type Reads = {
   settledHere(account: AccountId, atLeast?: number): Promise<void>
 }
 
+/** Resolves once the read tables hold all that is in the log now, or the bound has passed. */
+export type CaughtUp = () => Promise<void>
+
 export type ReadsOptions = {
   readonly progress: Progress
   readonly log: Pick<EventLog, 'lastOf' | 'head'>

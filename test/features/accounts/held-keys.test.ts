@@ -14,7 +14,7 @@ const traffic = { product_id: 'residential-premium', quantity: 1 }
 /** The whole service with an operator of its keys. */
 const opened = async (t: Parameters<typeof openTown>[0]) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox.core, [registerAccounts, registerKeys])
+  const desk = deskOf(town.farebox, [registerAccounts, registerKeys])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

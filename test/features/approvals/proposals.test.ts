@@ -13,10 +13,9 @@ test('at the command line large credits and refunds are proposed by one name and
   const { core } = town.farebox
   await limitAlone(core.log, 100)
   const rooms = [registerWallet, registerOrders, registerProposals]
-  const [alice, bob] = ['alice', 'bob'].map((name) => deskOf(core, rooms, { kind: 'operator', name })) as [
-    ReturnType<typeof deskOf>,
-    ReturnType<typeof deskOf>,
-  ]
+  const [alice, bob] = ['alice', 'bob'].map((name) =>
+    deskOf(town.farebox, rooms, { kind: 'operator', name }),
+  ) as [ReturnType<typeof deskOf>, ReturnType<typeof deskOf>]
   const { accountId } = town.demo.buyer
   const credit = (cents: number, reference: string) =>
     alice('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference)

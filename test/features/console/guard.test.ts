@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { consolePages } from '../../../src/app/console-pages.ts'
+import { consolePages } from '../../../src/app/pages.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { claimStaff, createPeople } from '../../../src/features/sign-in/people.ts'
 import { createSessions, newSessionId } from '../../../src/features/sign-in/sessions.ts'
@@ -18,10 +18,6 @@ import {
 } from '../../support/console.ts'
 import { startService } from '../../support/service.ts'
 
-// What pages say of themselves needs nothing behind them.
-const nothing: object = new Proxy(() => 0, { get: () => nothing, apply: () => 0 })
-const pages = consolePages(nothing as never)
-
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
 /** Whether a role may see a page, as the page says it. */
@@ -34,6 +30,7 @@ const expected = (page: ConsolePage, who: string): boolean => {
 
 test('pages and who they are for', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const pages = consolePages(service.farebox.features)
 
   const customer = await freshAccount(service, 'olga@example.com')
   const shop = await freshAccount(service, 'shop@example.com', { reseller: true })

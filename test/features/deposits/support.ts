@@ -117,7 +117,7 @@ export const openReseller = async (
   crypto: 'btcpay' | 'nowpayments',
 ): Promise<ShopReseller> => {
   const account = await shop.customer({ cents: 0, reseller: true })
-  const run = deskOf(shop.farebox.core)
+  const run = deskOf(shop.farebox)
   const desk = async (...args: readonly string[]) => {
     const ran = await run(...args)
     assert.equal(ran.code, 0, ran.err)

@@ -119,7 +119,7 @@ test('wrong input ends with exit code 2, says what is wrong, and leaves no file'
   const { farebox: service, demo } = await startService(t)
   const run = async (args: readonly string[]) => {
     const lines: string[] = []
-    const context = { ...service.core, actor: operator, correlationId: 'test' }
+    const context = { ...service.core, config: service.config, actor: operator, correlationId: 'test' }
     const code = await runCli(args, [registerExports], {
       out: (text) => lines.push(text),
       err: (text) => lines.push(text),

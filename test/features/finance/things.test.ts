@@ -88,7 +88,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
 test('every thing that the log names by an id is explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
-  const run = deskOf(core, commandRegistrations)
+  const run = deskOf(shop.farebox, commandRegistrations)
   const { key } = await shop.customer({ cents: 10_000 })
   const subscription = await shop.client.post(
     '/api/v1/subscriptions',
@@ -140,8 +140,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
 
 test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
   const shop = await playBusiness(t)
-  const { core } = shop.farebox
-  const run = deskOf(core, commandRegistrations)
+  const run = deskOf(shop.farebox, commandRegistrations)
   const { key, accountId } = await shop.customer({ cents: 10_000 })
   const buy = async (path: string, body: object, more: object = {}) => {
     const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })

@@ -14,7 +14,7 @@ const newsroom = async (t: TestContext) => {
   let offsetMs = 0
   const stage = await openStage(t)
   // The service's own clock moves, the system's does not.
-  Object.defineProperty(stage.farebox.core.config, 'clockOffsetMs', { get: () => offsetMs })
+  Object.defineProperty(stage.farebox.config, 'clockOffsetMs', { get: () => offsetMs })
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []

@@ -12,7 +12,7 @@ type Store = Awaited<ReturnType<typeof openStore>>
 /** A store whose customers hear of their orders through a bot. */
 const openTold = async (t: TestContext) => {
   const store = await openStore(t)
-  const bot = `${store.farebox.core.config.dataDir}/bot.json`
+  const bot = `${store.farebox.config.dataDir}/bot.json`
   await writeFile(bot, JSON.stringify({ token: '123456:AbC', apiUrl: store.sandbox }))
   await store.run('reseller', 'set', '--account', store.reseller.accountId, '--bot', bot)
   return store

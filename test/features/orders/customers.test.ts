@@ -20,12 +20,7 @@ test('orders for customers', async (t) => {
   const service = await startService(t)
   const { reseller, demo } = service
   const { accountId } = demo.reseller
-  const desk = deskOf(service.farebox.core, [
-    registerReseller,
-    registerCustomers,
-    registerOrders,
-    registerWallet,
-  ])
+  const desk = deskOf(service.farebox, [registerReseller, registerCustomers, registerOrders, registerWallet])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

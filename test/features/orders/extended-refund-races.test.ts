@@ -24,7 +24,7 @@ const startCents = 100_000
 test('the order of extended addresses is refunded at the command line after its extension, and not before', async (t) => {
   const service = await startService(t)
   const { buyer } = service
-  const desk = deskOf(service.farebox.core, [registerOrders])
+  const desk = deskOf(service.farebox, [registerOrders])
   const wallet = async () => (await buyer.get('/api/v1/wallet')).body.balanceCents as number
   const key = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const rented = async (orderId: string) =>

@@ -6,7 +6,7 @@ import { openTown } from './store.ts'
 
 test("orders show tells each refund's time and what the operator gave as its reference", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox.core, [registerOrders])
+  const desk = deskOf(town.farebox, [registerOrders])
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const { body } = await town.client.post(
@@ -43,7 +43,7 @@ test("orders show tells each refund's time and what the operator gave as its ref
 
 test("orders list pages through an account's orders, newest first, with whom each is for", async (t) => {
   const town = await openTown(t)
-  const desk = deskOf(town.farebox.core, [registerOrders])
+  const desk = deskOf(town.farebox, [registerOrders])
   const { key, accountId } = town.reseller
   await town.credit(accountId, 10_000)
   const order = async (quantity: number, idempotencyKey: string): Promise<string> => {

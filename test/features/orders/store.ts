@@ -26,12 +26,7 @@ export const addresses = (quantity: number, more: object = {}) => ({
 /** The whole service with the stand-ins, and an operator at its desk. */
 export const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, settings)
-  const desk = deskOf(shop.farebox.core, [
-    registerReseller,
-    registerCustomers,
-    registerWallet,
-    registerOrders,
-  ])
+  const desk = deskOf(shop.farebox, [registerReseller, registerCustomers, registerWallet, registerOrders])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)

@@ -68,7 +68,7 @@ describe('rented addresses as lines of text', () => {
 
   test('name only addresses that work, to their last instant; the others when they are asked for', async (t) => {
     const { client, ...stage } = await openYear(t)
-    const run = deskOf(stage.farebox.core, [registerOrders])
+    const run = deskOf(stage.farebox, [registerOrders])
     const who: Customer = await stage.customer({ cents: 100_000 })
     const { key } = who
     const order = async () => (await done(client.post('/api/v1/orders', rent(2), { key }))).body

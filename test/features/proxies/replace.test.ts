@@ -100,7 +100,7 @@ describe('replacing a rented address', () => {
     const { pool } = service.farebox.core
     const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
     assert.deepEqual(rows, [{ proxy_id: id, comment }])
-    const desk = deskOf(service.farebox.core, [registerProxies])
+    const desk = deskOf(service.farebox, [registerProxies])
     const { ip } = await read(id)
     const { json } = await desk('proxies', 'show', id)
     const [{ replacedAt, formerIp, ...said }] = json.replacements

@@ -23,7 +23,7 @@ test('a customer is told once when its payment placed the order, and a bot that 
         'select order_id, result, attempts from work.messages order by order_id',
       )
     ).rows
-  const bot = `${store.farebox.core.config.dataDir}/bot.json`
+  const bot = `${store.farebox.config.dataDir}/bot.json`
   await writeFile(bot, JSON.stringify({ token: '123456:AbC', apiUrl: sandbox }))
   await store.run('reseller', 'set', '--account', accountId, '--bot', bot)
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Register, runCli } from '../../../src/app/cli-program.ts'
+import type { Farebox } from '../../../src/app/start.ts'
 import { registerReseller } from '../../../src/features/resellers/reseller-commands.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
-import type { Core } from '../../../src/platform/feature/core.ts'
 
 /** The operator whose commands the tests run. */
 export const operator = { kind: 'operator', name: 'tester' } as const
@@ -20,14 +20,14 @@ export type Ran = {
 
 /** Runs command lines as `npm run farebox -- …` does, inside this process, with `--json`. */
 export const deskOf = (
-  core: Core,
+  { core, config }: Pick<Farebox, 'core' | 'config'>,
   rooms: readonly Register[] = [registerReseller],
   actor: CliContext['actor'] = operator,
 ) => {
   const run = async (args: readonly string[]): Promise<Ran> => {
     const out: string[] = []
     const err: string[] = []
-    const context: CliContext = { ...core, actor, correlationId: 'run_test' }
+    const context: CliContext = { ...core, config, actor, correlationId: 'run_test' }
     const code = await runCli(args, rooms, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),

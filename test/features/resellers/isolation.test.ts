@@ -92,7 +92,7 @@ const api = '/api/v1/reseller'
 test('resellers with customers of the same names never see, charge or credit those of each other', async (t) => {
   const service = await startService(t)
   const shops = shopsOf(service)
-  const desk = deskOf(service.farebox.core)
+  const desk = deskOf(service.farebox)
   const open = async (
     discountBp: number,
     markupMillionths: number,

@@ -22,7 +22,7 @@ const isp = '/api/v1/products/isp-static'
 test('what an operator sets of a reseller is an event with its actor, and its prices follow within a moment', async (t) => {
   const service = await startService(t)
   const { accountId } = service.demo.reseller
-  const run = deskOf(service.farebox.core)
+  const run = deskOf(service.farebox)
   const quote = async (path: string) => (await service.reseller.get(path)).body
   const plain = await quote('/api/v1/products/residential-premium/price?quantity=10')
   assert.deepEqual([plain.yourCostCents, plain.amountCents, plain.listCents], [4_900, 4_900, 4_900])
@@ -98,7 +98,7 @@ test('what an operator sets of a reseller is an event with its actor, and its pr
 
 test("a reseller's own order is charged its cost, and the price guard compares with that", async (t) => {
   const service = await startService(t)
-  const run = deskOf(service.farebox.core)
+  const run = deskOf(service.farebox)
   await run(
     'reseller',
     'set',
@@ -133,7 +133,7 @@ test('credentials of gateways and bots are sealed in the vault; events name prov
   const service = await startService(t)
   const { core } = service.farebox
   const { accountId } = service.demo.reseller
-  const run = deskOf(core)
+  const run = deskOf(service.farebox)
   const file = await scratch(t)
   const stripe = await file('stripe.json', { secretKey: 'sk_live_s3cret', webhookSecret: 'whsec_s3cret' })
   const btcpay = await file('btcpay.json', {
@@ -195,7 +195,7 @@ test('a wrong input names what is accepted, exits with 2 and writes nothing', as
   const service = await startService(t)
   const { core } = service.farebox
   const { reseller, buyer } = service.demo
-  const run = deskOf(core)
+  const run = deskOf(service.farebox)
   const file = await scratch(t)
   const broken = await file('broken.json', '{"secretKey":')
   const short = await file('short.json', { secretKey: 's3cret' })
@@ -268,7 +268,7 @@ test('a wrong input names what is accepted, exits with 2 and writes nothing', as
 
 test('what a reseller does not sell its customers cannot order, and nothing is sold for nothing', async (t) => {
   const service = await startService(t)
-  const run = deskOf(service.farebox.core)
+  const run = deskOf(service.farebox)
   const { accountId } = service.demo.reseller
   await run('reseller', 'set', '--account', accountId, '--sellable', 'isp-static', '--discount', '99.99')
   const path = '/api/v1/products/residential-premium/price?quantity=1'

@@ -290,7 +290,7 @@ describe('a subscription', () => {
 
   test('of a reseller costs what the reseller pays, by its terms on that day', async (t) => {
     const year = await openYear(t)
-    const run = deskOf(year.farebox.core, [registerReseller])
+    const run = deskOf(year.farebox, [registerReseller])
     const who = { ...year.demo.reseller, email: '' } as Customer
     const discount = async (percent: string, costCents: number): Promise<void> => {
       const { code, err } = await run('reseller', 'set', '--account', who.accountId, '--discount', percent)

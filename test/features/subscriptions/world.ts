@@ -15,7 +15,7 @@ export const openYear = async (t: TestContext, settings: Readonly<Record<string,
   const stage: Stage = await openStage(t, settings)
   const { core, projecting } = stage.farebox
   // The service's own clock moves, the system's does not.
-  Object.defineProperty(core.config, 'clockOffsetMs', { get: () => offsetMs })
+  Object.defineProperty(stage.farebox.config, 'clockOffsetMs', { get: () => offsetMs })
   const { client } = stage
   let keys = 0
   const read = async (who: Customer, id: string) =>

@@ -35,7 +35,7 @@ test('each of the nine events reaches a receiver as the specification says, and 
   const { core, projecting } = town.farebox
   let offsetMs = 0
   // The service's own clock moves, the system's does not.
-  Object.defineProperty(core.config, 'clockOffsetMs', { get: () => offsetMs })
+  Object.defineProperty(town.farebox.config, 'clockOffsetMs', { get: () => offsetMs })
   const customer = await town.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
   const { key } = customer
   const read = async (at: string) => (await done(client.get(at, { key }))).body

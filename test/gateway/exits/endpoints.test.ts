@@ -47,7 +47,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
     const port = String(await ownPort())
     service = await startService(held, { FAREBOX_GATEWAY_PORT: port }, { clockOffsetMs: () => aheadMs })
     const gateway = await openGatewayWorker({
-      config: service.farebox.core.config,
+      config: service.farebox.config,
       index: 0,
       systemClock: Date.now,
       monotonicMs: () => performance.now(),
@@ -71,7 +71,7 @@ describe('rented addresses that are endpoints of a supplier', () => {
   const stockAdd = async (lines: readonly object[]) => {
     const file = join(folder, 'acme.jsonl')
     await writeFile(file, lines.map((line) => JSON.stringify(line)).join('\n'))
-    return deskOf(service.farebox.core, [registerStock])('stock', 'add', '--file', file)
+    return deskOf(service.farebox, [registerStock])('stock', 'add', '--file', file)
   }
   const address = (last: number, over: object = {}) => ({
     product: 'isp-static',

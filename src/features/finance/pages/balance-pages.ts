@@ -1,13 +1,13 @@
-import type { FinanceDeps } from '../../../app/console-pages.ts'
+import type pg from 'pg'
 import { createBatchLoader } from '../../../platform/postgres/batch-loader.ts'
 import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
 import { html, nothing } from '../../../platform/ui/html.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf } from '../../../platform/ui/table.ts'
 import { bookForms } from '../book-accounts.ts'
-import type { AccountSums } from '../journal-sums.ts'
+import type { AccountSums, JournalHead } from '../journal-sums.ts'
 import { momentForms } from '../moment.ts'
-import { isRange, type ReportRange } from '../reader.ts'
+import { type FinanceReader, isRange, type ReportRange } from '../reader.ts'
 import { asOfBanner } from '../trail-pages.ts'
 import { trialBalanceCsv } from '../trial-balance.ts'
 import {
@@ -34,10 +34,10 @@ const asQuery = (from: string, to: string): string =>
     '',
   )
 
-type Balances = Awaited<ReturnType<FinanceDeps['reader']['trialBalance']>>
+type Balances = Awaited<ReturnType<FinanceReader['trialBalance']>>
 
 /** Sums of many postings: whoever asks the same while they are read shares the next reading. */
-const createBalances = ({ reader, journalHead }: FinanceDeps) => {
+const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead: JournalHead) => {
   type Wanted = { readonly asked: ReportRange; readonly book: string | null; readonly depth: number | null }
   const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
     reader.trialBalance(asked, await journalHead(), filter)
@@ -48,9 +48,13 @@ const createBalances = ({ reader, journalHead }: FinanceDeps) => {
   return async (wanted: Wanted): Promise<Balances> => (await gathered(JSON.stringify(wanted))) ?? read(wanted)
 }
 
-type BalanceDeps = FinanceDeps & { readonly balances: ReturnType<typeof createBalances> }
+type BalanceReads = {
+  readonly pool: pg.Pool
+  readonly journalHead: JournalHead
+  readonly balances: ReturnType<typeof createBalances>
+}
 
-const ask = async ({ balances, journalHead, pool }: BalanceDeps, { query, nowMs }: PersonVisit) => {
+const ask = async ({ balances, journalHead, pool }: BalanceReads, { query, nowMs }: PersonVisit) => {
   const head = await journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
   const wanted = textOf(query, 'depth')
@@ -65,8 +69,8 @@ const ask = async ({ balances, journalHead, pool }: BalanceDeps, { query, nowMs 
   return { span, books, depth, typed, problems: wrong, ranged: isRange(asked) }
 }
 
-const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
-  const { span, books, depth, typed, problems, ranged } = await ask(deps, visit)
+const trialBalance = async (reads: BalanceReads, visit: PersonVisit) => {
+  const { span, books, depth, typed, problems, ranged } = await ask(reads, visit)
   const asOf = asOfIn({ typed, problems })
   const before = textOf(visit.query, 'before') || null
   const all = books.flatMap(({ accounts }) => accounts)
@@ -123,8 +127,16 @@ ${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand the
 }
 
 /** The trial balance of now or of another moment, and what changed between two. */
-export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
-  const deps = { ...finance, balances: createBalances(finance) }
+export const balancePages = ({
+  pool,
+  journalHead,
+  reader,
+}: {
+  readonly pool: pg.Pool
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'trialBalance'>
+}): readonly ConsolePage[] => {
+  const reads = { pool, journalHead, balances: createBalances(reader, journalHead) }
   return [
     personPage({
       path,
@@ -132,7 +144,7 @@ export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
       summary: 'The balance of every account at a moment, or what changed between two',
       for: ['finance'],
       nav: { label: 'Trial balance', group: 'Finance' },
-      show: (visit) => trialBalance(deps, visit),
+      show: (visit) => trialBalance(reads, visit),
     }),
     personPage({
       path: '/console/finance/balance.csv',
@@ -140,7 +152,7 @@ export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
       summary: 'The trial balance as a file',
       for: ['finance'],
       show: async (visit) => {
-        const { books, problems } = await ask(deps, visit)
+        const { books, problems } = await ask(reads, visit)
         refuseProblems(problems)
         return {
           kind: 'file',

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { FinanceDeps } from '../../../app/console-pages.ts'
+import type pg from 'pg'
 import { parsePosition, positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'
 import { emptyFormInput, fieldOf, problemsOf } from '../../../platform/ui/form.ts'
@@ -16,9 +16,9 @@ import { timeText } from '../../../platform/ui/text.ts'
 import { statementCsv } from '../account-statement.ts'
 import { accountText } from '../gateway-names.ts'
 import type { StatementLine } from '../journal-entries.ts'
-import { closingMicros } from '../journal-sums.ts'
+import { closingMicros, type JournalHead } from '../journal-sums.ts'
 import type { Moment } from '../moment.ts'
-import { isRange } from '../reader.ts'
+import { type FinanceReader, isRange } from '../reader.ts'
 import { asOfBanner, linkedText } from '../trail-pages.ts'
 import type { Span } from '../trial-balance.ts'
 import {
@@ -50,7 +50,7 @@ const cutLines = (
 }
 
 const linesOf = async (
-  { reader }: FinanceDeps,
+  reader: Pick<FinanceReader, 'statement'>,
   { query, visitor }: PersonVisit,
   head: number,
   found: Found,
@@ -106,8 +106,13 @@ ${tableOf({
 ${pagerOf(path, fields, { before: after === null ? null : before, next }, { first: 'Oldest', next: 'Newer' })}`
 }
 
-const account = async (deps: FinanceDeps, visit: PersonVisit) => {
-  const { reader, journalHead, pool } = deps
+type BookAccountReads = {
+  readonly pool: pg.Pool
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'account' | 'statement'>
+}
+
+const account = async ({ pool, journalHead, reader }: BookAccountReads, visit: PersonVisit) => {
   const { query, nowMs, visitor } = visit
   const head = await journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
@@ -178,7 +183,7 @@ ${sumsTable({
 })}
 ${pagerOf(path, fields, { before: before || null, next }, { first: 'From the start', next: 'More accounts' })}`
 }
-${below.length === 0 ? await linesOf(deps, visit, head, found, span, fields, asOf) : nothing}
+${below.length === 0 ? await linesOf(reader, visit, head, found, span, fields, asOf) : nothing}
 <h2>Another account, or another time</h2>
 ${form}`,
     same: [
@@ -194,7 +199,7 @@ const linesAtOnce = 5_000
 
 /** The lines of an account as a file, read in pieces: a long one takes no more memory than a short one. */
 async function* statementFile(
-  { reader }: FinanceDeps,
+  reader: Pick<FinanceReader, 'statement'>,
   head: number,
   found: Found,
   span: Span,
@@ -220,36 +225,39 @@ async function* statementFile(
   }
 }
 
-const statementCsvOf = async (deps: FinanceDeps, { query, nowMs }: PersonVisit): Promise<PageOutcome> => {
-  const head = await deps.journalHead()
+const statementCsvOf = async (
+  { pool, journalHead, reader }: BookAccountReads,
+  { query, nowMs }: PersonVisit,
+): Promise<PageOutcome> => {
+  const head = await journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
   refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
-  const found = await namedAccount(deps.pool, textOf(query, 'name'), { book, below: true })
-  const { span } = await deps.reader.account(asked, head, found)
+  const found = await namedAccount(pool, textOf(query, 'name'), { book, below: true })
+  const { span } = await reader.account(asked, head, found)
   return {
     kind: 'file',
     name: 'statement.csv',
     mediaType: 'text/csv',
-    content: Readable.from(statementFile(deps, head, found, span)),
+    content: Readable.from(statementFile(reader, head, found, span)),
   }
 }
 
 /** One account of the books: those below it, or its lines, each with a link to its event. */
-export const bookAccountPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const bookAccountPages = (reads: BookAccountReads): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'showBookAccount',
     summary: 'An account of the books with what moved it, down to the events',
     for: ['finance'],
     nav: { label: 'Accounts of the books', group: 'Finance' },
-    show: (visit) => account(deps, visit),
+    show: (visit) => account(reads, visit),
   }),
   personPage({
     path: '/console/finance/statement.csv',
     name: 'downloadStatement',
     summary: 'What moved an account of the books, as a file',
     for: ['finance'],
-    show: (visit) => statementCsvOf(deps, visit),
+    show: (visit) => statementCsvOf(reads, visit),
   }),
 ]

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { serviceBook } from '../../../domain/ledger/postings.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../../kernel/months.ts'
@@ -17,12 +16,22 @@ import {
 } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, timeText } from '../../../platform/ui/text.ts'
-import type { PeriodStatus } from '../period-service.ts'
+import type { JournalHead } from '../journal-sums.ts'
+import type { PeriodStatus, Periods } from '../period-service.ts'
+import type { FinanceReader } from '../reader.ts'
 import { movedPath, periodsPath } from './period-pages.ts'
+import type { ClosingRuns } from './question.ts'
 import { sumsRow, sumsTable, totalRow } from './sums.ts'
 
 /** A small log is closed at once: its answer says so. A long one goes on, and the list shows how far it is. */
 const waitMs = 1_000
+
+type ClosingServices = {
+  readonly periods: Pick<Periods, 'list'>
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'trialBalance'>
+  readonly closings: ClosingRuns
+}
 
 type ClosingForm = {
   readonly period: Period
@@ -32,7 +41,7 @@ type ClosingForm = {
 
 /** @throws not_found for what is no month of the log */
 const parseClosingForm = async (
-  { periods }: FinanceDeps,
+  periods: ClosingServices['periods'],
   { params, nowMs }: PersonVisit,
 ): Promise<ClosingForm | null> => {
   const period = parsePeriod(params.period ?? '')
@@ -48,7 +57,7 @@ const parseClosingForm = async (
 }
 
 const moved = async (
-  { reader, journalHead }: FinanceDeps,
+  { reader, journalHead }: Pick<ClosingServices, 'reader' | 'journalHead'>,
   closes: readonly PeriodStatus[],
 ): Promise<Html> => {
   const first = closes[0]?.period as Period
@@ -81,7 +90,12 @@ const moved = async (
   )}`
 }
 
-const view = async (deps: FinanceDeps, visit: PersonVisit, asked: ClosingForm, problems: Problems) => {
+const view = async (
+  reads: Pick<ClosingServices, 'reader' | 'journalHead'>,
+  visit: PersonVisit,
+  asked: ClosingForm,
+  problems: Problems,
+) => {
   const { period, closes, fromMs } = asked
   const title = `Close ${period}`
   const same = [`npx farebox ledger close --period ${period}`]
@@ -111,7 +125,7 @@ ${tableOf({
   ],
 })}
 <h2>What ${earlier === 0 ? 'it moves' : 'they move'}</h2>
-${await moved(deps, closes)}
+${await moved(reads, closes)}
 <p class="soft">In the book of the service. What moved in those of resellers is in the same way in the trial balance of the month.</p>
 <h2>Close ${earlier === 0 ? 'it' : 'them'}</h2>
 <form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="danger">Close ${earlier === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
@@ -119,29 +133,32 @@ ${await moved(deps, closes)}
   }
 }
 
-const page = async (deps: FinanceDeps, visit: PersonVisit) => {
-  const asked = await parseClosingForm(deps, visit)
+const page = async (services: ClosingServices, visit: PersonVisit) => {
+  const asked = await parseClosingForm(services.periods, visit)
   return asked === null
     ? goTo(periodsPath, `${visit.params.period} is closed already.`)
-    : show(await view(deps, visit, asked, {}))
+    : show(await view(services, visit, asked, {}))
 }
 
-const close = async (deps: FinanceDeps, visit: PersonVisit) => {
-  const asked = await parseClosingForm(deps, visit)
+const close = async (services: ClosingServices, visit: PersonVisit) => {
+  const asked = await parseClosingForm(services.periods, visit)
   if (asked === null) return goTo(periodsPath, `${visit.params.period} is closed already.`)
   const { period, fromMs } = asked
-  if (visit.nowMs < fromMs) return refusedView(await view(deps, visit, asked, {}), 409)
-  const { work } = deps
-  const run = work.close({ period, by: displayNameOf(visit.visitor), startedAtMs: visit.nowMs }, visit.cause)
+  if (visit.nowMs < fromMs) return refusedView(await view(services, visit, asked, {}), 409)
+  const { closings } = services
+  const run = closings.start(
+    { period, by: displayNameOf(visit.visitor), startedAtMs: visit.nowMs },
+    visit.cause,
+  )
   if (run === null)
     return refusedView(
-      await view(deps, visit, asked, { form: 'Another closing runs in this process: wait for its end.' }),
+      await view(services, visit, asked, { form: 'Another closing runs in this process: wait for its end.' }),
       409,
     )
   await Promise.race([run, sleep(waitMs, undefined, { ref: false })])
-  const state = work.closings.list()[0]?.state
+  const state = closings.list()[0]?.state
   if (state?.kind === 'failed')
-    return refusedView(await view(deps, visit, asked, { form: `It broke off: ${state.why}` }), 409)
+    return refusedView(await view(services, visit, asked, { form: `It broke off: ${state.why}` }), 409)
   return goTo(
     periodsPath,
     state?.kind === 'done' ? `${period} is closed.` : `${period} is being closed. Below is how far it is.`,
@@ -149,14 +166,14 @@ const close = async (deps: FinanceDeps, visit: PersonVisit) => {
 }
 
 /** Closes a month, with every earlier one that is open. */
-export const closePeriodPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const closePeriodPages = (services: ClosingServices): readonly ConsolePage[] => [
   personPage({
     path: `${periodsPath}/{period}/close`,
     name: 'closePeriod',
     summary: 'Closes a month, with what it moves shown before',
     for: ['finance'],
     confirmed: true,
-    show: (visit) => page(deps, visit),
-    act: { once: true, run: (visit) => close(deps, visit) },
+    show: (visit) => page(services, visit),
+    act: { once: true, run: (visit) => close(services, visit) },
   }),
 ]

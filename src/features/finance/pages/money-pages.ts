@@ -1,4 +1,3 @@
-import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { serviceBook } from '../../../domain/ledger/postings.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
@@ -9,8 +8,8 @@ import { type ConsolePage, type PersonVisit, personPage, show } from '../../../p
 import { type Bar, barsOf } from '../../../platform/ui/plot.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { accountText } from '../gateway-names.ts'
-import { type AccountSums, closingMicros, type DaySum } from '../journal-sums.ts'
-import type { ReportRange } from '../reader.ts'
+import { type AccountSums, closingMicros, type DaySum, type JournalHead } from '../journal-sums.ts'
+import type { FinanceReader, ReportRange } from '../reader.ts'
 import { bookAccountPath, linkedText } from '../trail-pages.ts'
 
 const dayMs = 86_400_000
@@ -77,6 +76,11 @@ const sumOf = (accounts: readonly AccountSums[]): bigint =>
 const card = (title: string, micros: bigint, account: string): Html =>
   html`<section class="card"><h2>${title}</h2><p class="figure">${write(micros)}</p><p><a href="${bookAccountPath(serviceBook, account)}">Its account</a></p></section>`
 
+type MoneyReads = {
+  readonly journalHead: JournalHead
+  readonly reader: Pick<FinanceReader, 'account' | 'byDay'>
+}
+
 type Figures = {
   readonly head: number
   readonly receivable: readonly AccountSums[]
@@ -87,7 +91,7 @@ type Figures = {
 }
 
 /** What the page shows from a day on: sums of many postings, so whoever asks while they are read shares the next reading. */
-const createFigures = ({ reader, journalHead }: FinanceDeps) => {
+const createFigures = ({ reader, journalHead }: MoneyReads) => {
   const read = async (firstMs: number): Promise<Figures> => {
     const head = await journalHead()
     const now: ReportRange = {}
@@ -153,8 +157,8 @@ ${balancesOf('Accounts that owe, the largest first', receivable, 'Nobody owes an
 }
 
 /** What came in, was earned, was spent and is owed. */
-export const moneyPages = (deps: FinanceDeps): readonly ConsolePage[] => {
-  const figures = createFigures(deps)
+export const moneyPages = (reads: MoneyReads): readonly ConsolePage[] => {
+  const figures = createFigures(reads)
   return [
     personPage({
       path: '/console/finance/money',

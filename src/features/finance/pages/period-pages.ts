@@ -1,13 +1,13 @@
-import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { endOfPeriodMs, type Period } from '../../../kernel/months.ts'
+import type { Assets } from '../../../platform/ui/assets.ts'
 import { type Html, html, nothing } from '../../../platform/ui/html.ts'
 import { followingRuns, progressBar } from '../../../platform/ui/long-runs.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../../platform/ui/table.ts'
 import { type BadgeTone, countText, stateText, timeText } from '../../../platform/ui/text.ts'
-import type { PeriodStatus } from '../period-service.ts'
-import { type ClosingRun, textOf } from './question.ts'
+import type { PeriodStatus, Periods } from '../period-service.ts'
+import { type ClosingRun, type ClosingRuns, textOf } from './question.ts'
 
 export const periodsPath = '/console/finance/periods'
 
@@ -58,7 +58,13 @@ ${followingRuns(
   }),
 )}`
 
-const list = async ({ periods, work, island }: FinanceDeps, { query, nowMs }: PersonVisit) => {
+type PeriodServices = {
+  readonly periods: Pick<Periods, 'list'>
+  readonly closings: Pick<ClosingRuns, 'list'>
+  readonly island: Assets['island']
+}
+
+const list = async ({ periods, closings, island }: PeriodServices, { query, nowMs }: PersonVisit) => {
   const typed = textOf(query, 'before')
   const before = /^\d{4}-\d\d$/.test(typed) ? typed : null
   const all = (await periods.list(nowMs)).toReversed()
@@ -92,7 +98,7 @@ ${tableOf({
   ],
 })}
 ${pagerOf(periodsPath, {}, { before, next })}
-${closingsOf(work.closings.list())}`,
+${closingsOf(closings.list())}`,
     same: [
       'npx farebox ledger periods',
       'npx farebox ledger periods MONTH',
@@ -103,13 +109,13 @@ ${closingsOf(work.closings.list())}`,
 }
 
 /** The months of the log: which are closed, and what each moved. */
-export const periodPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const periodPages = (services: PeriodServices): readonly ConsolePage[] => [
   personPage({
     path: periodsPath,
     name: 'showPeriods',
     summary: 'The months of the log and which of them are closed',
     for: ['finance'],
     nav: { label: 'Periods', group: 'Finance' },
-    show: (visit) => list(deps, visit),
+    show: (visit) => list(services, visit),
   }),
 ]

@@ -1,3 +1,4 @@
+import type { Cause } from '../../../kernel/event.ts'
 import type { Period } from '../../../kernel/months.ts'
 import { ApiError, refuse } from '../../../platform/http/errors.ts'
 import type { Problems } from '../../../platform/ui/form.ts'
@@ -89,3 +90,22 @@ export type ReplayRequest = { readonly until: Moment | null; readonly typed: str
 export type PeriodClosingRequest = { readonly period: Period }
 export type ReplayRun = LongRun<ReplayRequest, FoldProgress, ReplayCheck>
 export type ClosingRun = LongRun<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>
+
+type Begun<Run extends { readonly state: unknown }> = Omit<Run, 'state'>
+
+/** Replays of this process, one at a time: the last ones, newest first, and the start of another. */
+export type ReplayRuns = {
+  list(): readonly ReplayRun[]
+  /**
+   * @param head the last position that the tables of finance have passed
+   * @returns what resolves at its end; null while another runs
+   */
+  start(asked: Begun<ReplayRun>, head: number): Promise<void> | null
+}
+
+/** Closings of this process, one at a time: the last ones, newest first, and the start of another. */
+export type ClosingRuns = {
+  list(): readonly ClosingRun[]
+  /** @returns what resolves at its end; null while another runs */
+  start(asked: Begun<ClosingRun>, cause: Cause): Promise<void> | null
+}

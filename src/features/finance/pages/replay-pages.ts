@@ -1,7 +1,7 @@
-import type { FinanceDeps } from '../../../app/console-pages.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { plainDollars } from '../../../kernel/money.ts'
+import type { Assets } from '../../../platform/ui/assets.ts'
 import {
   emptyFormInput,
   type FormInput,
@@ -23,9 +23,10 @@ import {
 } from '../../../platform/ui/page.ts'
 import { tableOf } from '../../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../../platform/ui/text.ts'
+import type { JournalHead } from '../journal-sums.ts'
 import { momentForms } from '../moment.ts'
 import { linkedText } from '../trail-pages.ts'
-import { questionOf, type ReplayRun } from './question.ts'
+import { questionOf, type ReplayRun, type ReplayRuns } from './question.ts'
 
 const path = '/console/finance/replay'
 const shownDifferences = 20
@@ -65,13 +66,19 @@ const stateOf = (run: ReplayRun): Html => {
   }
 }
 
+type ReplayServices = {
+  readonly journalHead: JournalHead
+  readonly replays: ReplayRuns
+  readonly island: Assets['island']
+}
+
 const view = (
-  { work, island }: FinanceDeps,
+  { replays, island }: Pick<ReplayServices, 'replays' | 'island'>,
   { formKey, query, visitor }: PersonVisit,
   typed: FormInput,
   problems: Problems,
 ) => {
-  const runs = work.replays.list()
+  const runs = replays.list()
   const latest = runs[0]?.typed ?? ''
   const result = ({ state }: ReplayRun) => (state.kind === 'done' ? state.result : null)
   return {
@@ -122,11 +129,11 @@ ${followingRuns(
   }
 }
 
-const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: FormInput) => {
-  const head = await deps.journalHead()
+const begin = async (services: ReplayServices, visit: PersonVisit, typed: FormInput) => {
+  const head = await services.journalHead()
   const question = questionOf(new URLSearchParams({ to: typed.text('to') }), head, visit.nowMs)
   if (Object.keys(question.problems).length > 0)
-    return refusedView(view(deps, visit, typed, question.problems))
+    return refusedView(view(services, visit, typed, question.problems))
   const until = 'asOf' in question.asked ? (question.asked.asOf ?? null) : null
   const asked = {
     until,
@@ -134,23 +141,23 @@ const begin = async (deps: FinanceDeps, visit: PersonVisit, typed: FormInput) =>
     by: displayNameOf(visit.visitor),
     startedAtMs: visit.nowMs,
   }
-  if (deps.work.replay(asked, head) === null)
+  if (services.replays.start(asked, head) === null)
     return refusedView(
-      view(deps, visit, typed, { form: 'Another replay runs in this process: wait for its end.' }),
+      view(services, visit, typed, { form: 'Another replay runs in this process: wait for its end.' }),
       409,
     )
   return goTo(path, 'The replay has begun. Below is how far it is.')
 }
 
 /** Balances from the log alone, held against the tables. */
-export const replayPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+export const replayPages = (services: ReplayServices): readonly ConsolePage[] => [
   personPage({
     path,
     name: 'replayBooks',
     summary: 'Adds up the log anew and compares it with the balances that pages show',
     for: ['finance'],
     nav: { label: 'Replay', group: 'Finance' },
-    show: async (visit) => show(view(deps, visit, emptyFormInput, {})),
-    act: { once: true, run: (visit, typed) => begin(deps, visit, typed) },
+    show: async (visit) => show(view(services, visit, emptyFormInput, {})),
+    act: { once: true, run: (visit, typed) => begin(services, visit, typed) },
   }),
 ]

@@ -6,10 +6,7 @@ import type { MasterKey } from '../../platform/vault/keys.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { retryDead } from '../../platform/work/queue-operations.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
-import { deliveryQueue } from './delivery-queue.ts'
-import { createWebhooks } from './endpoint-service.ts'
-import { retryDeliveries } from './redeliver.ts'
-import { createWebhookValues } from './webhook-vault.ts'
+import { createWebhooks, createWebhookValues, deliveryQueue, retryDeliveries } from '../webhooks/index.ts'
 
 type RetryParts = {
   readonly pool: pg.Pool

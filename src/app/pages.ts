@@ -1,0 +1,71 @@
+import type { ConsolePage } from '../platform/ui/page.ts'
+import type { Features } from './features.ts'
+
+/** The pages of the console's navigation, by name, in its order. */
+const navigation = [
+  // An account.
+  'showOverview',
+  'showCatalogue',
+  'showOrders',
+  'topUp',
+  'showTransactions',
+  'showKeys',
+  'showNotices',
+  'showPlans',
+  'showAddresses',
+  'showSubscriptions',
+  'showScrapers',
+  'showWebhooks',
+  // A reseller.
+  'showMargins',
+  'listCustomers',
+  'showStatement',
+  'listGateways',
+  'showTerms',
+  'showStaff',
+  // Everybody, signed in or not.
+  'showHome',
+  'showPrices',
+  'showFreeProxies',
+  'showNetworks',
+  'showProxyChecker',
+  'showIpLookup',
+  'showStatus',
+  // Finance.
+  'showMoney',
+  'showTrialBalance',
+  'showBookAccount',
+  'showPeriods',
+  'showExports',
+  'showVerifications',
+  'replayBooks',
+  'showSeals',
+  // An operator.
+  'searchAnything',
+  'listAccounts',
+  'listProposals',
+  'importCatalogue',
+  'showStock',
+  'listExits',
+  'listOwnGateways',
+  'listNotices',
+  'listQueues',
+  'showProjections',
+  'showSettings',
+  // Everybody who is signed in.
+  'showSessions',
+  'showPasskeys',
+]
+
+const placeOf = ({ name, nav }: ConsolePage): number => {
+  if (nav === undefined) return navigation.length
+  const place = navigation.indexOf(name)
+  if (place === -1) throw new Error(`the page ${name} has no place in the navigation: add it to app/pages.ts`)
+  return place
+}
+
+/** Every page of the console, those of the navigation first. */
+export const consolePages = (features: Features): readonly ConsolePage[] =>
+  Object.values(features)
+    .flatMap(({ pages = [] }: { readonly pages?: readonly ConsolePage[] }) => pages)
+    .sort((one, other) => placeOf(one) - placeOf(other))

@@ -1,0 +1,119 @@
+import type { FastifyInstance } from 'fastify'
+import { Registry } from 'prom-client'
+import { hot } from '../../projections/groups.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { ServerCore } from '../platform/feature/core.ts'
+import { localOperatorAccess, operatorTokenAccess } from '../platform/http/auth.ts'
+import { healthRoutes } from '../platform/http/health.ts'
+import { createHttpMetrics } from '../platform/http/http-metrics.ts'
+import { createRateLimiter } from '../platform/http/rate-limit.ts'
+import { createHttpServer } from '../platform/http/server.ts'
+import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
+import { createAssets } from '../platform/ui/assets.ts'
+import { publicRoots } from '../platform/ui/cookies.ts'
+import { consoleRoutes } from '../platform/ui/serve-pages.ts'
+import type { Config } from './config.ts'
+import type { openFeatures } from './features.ts'
+import { consolePages } from './pages.ts'
+import { allRoutes } from './routes.ts'
+
+export type Api = {
+  readonly server: FastifyInstance
+  /** `/metrics` and `/readyz` for operators of this machine, on loopback only; null without FAREBOX_METRICS_PORT. */
+  readonly insideServer: FastifyInstance | null
+  /**
+   * Waits, bounded, until requests are answered from everything that is in the log now, so that the first customers of a
+   * product find it. It gives up silently where tables are still being made; `/readyz` says so.
+   */
+  caughtUp(): Promise<void>
+  stop(): Promise<void>
+}
+
+const catchUpMs = 10_000
+
+const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
+  rates === null
+    ? null
+    : {
+        perAddress: createRateLimiter(rates.address, monotonicMs),
+        perKey: createRateLimiter(rates.key, monotonicMs),
+      }
+
+/** The HTTP server with the routes of every feature; it does not listen yet. */
+export const createApi = (
+  core: ServerCore,
+  config: Config,
+  { features, prices, probes }: ReturnType<typeof openFeatures>,
+  places: {
+    /** Where people reach the console, e.g. `http://localhost:3000`. */
+    readonly origin: () => string
+    /** Where the world reaches this service. */
+    readonly publicUrl: () => string
+    /** Called with an error that ends this process. */
+    readonly fail: (error: Error) => void
+  },
+): Api => {
+  const { log, clock, logger, monotonicMs, registry } = core
+  const { progress } = core.projecting
+  const name = config.payments.merchantName
+  const assets = createAssets()
+  const { directory, stop: stopDirectory } = features.accounts.openDirectory()
+  const common = { customerIdOf: features.accounts.customers.idOf, directory, logger, monotonicMs }
+  const server = createHttpServer({
+    ...common,
+    routes: [
+      ...allRoutes(features),
+      ...consoleRoutes(consolePages(features), {
+        ...features.signIn,
+        assets,
+        clock,
+        origin: places.origin,
+        site: places.publicUrl,
+        name,
+      }),
+      ...healthRoutes(probes, { registry, mayRead: operatorTokenAccess(config.metricsToken) }),
+    ],
+    financeDirectory: features.finance.directory,
+    metrics: createHttpMetrics(registry),
+    limits: limitsOf(config, monotonicMs),
+    connections: config.connections,
+    ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
+    pages: { under: ['/console', ...publicRoots], refused: refusalPage(frameContext({ assets, name })) },
+  })
+  // The metrics of this server itself are not exported.
+  const insideServer =
+    config.metricsPort === null
+      ? null
+      : createHttpServer({
+          ...common,
+          routes: healthRoutes(probes, { registry, mayRead: localOperatorAccess }),
+          metrics: createHttpMetrics(new Registry()),
+          limits: null,
+        })
+  const { live: exits } = features.exits
+  const stopping = new AbortController()
+  const follow = async (): Promise<void> => {
+    await prices.start(stopping.signal)
+    if (!stopping.signal.aborted) await exits.start()
+  }
+  const following = follow().catch((error) => {
+    logger.error({ err: error }, 'catalogue, terms and exits cannot be read')
+    places.fail(error)
+  })
+  return {
+    server,
+    insideServer,
+    caughtUp: async () => {
+      if (!(await progress.reached(hot.name, await log.head(), catchUpMs))) return
+      await prices.refresh()
+      await exits.refresh()
+    },
+    stop: async () => {
+      stopping.abort()
+      await Promise.all([server.close(), insideServer?.close()])
+      await stopDirectory()
+      await following
+      await prices.stop()
+    },
+  }
+}

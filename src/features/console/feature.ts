@@ -1,0 +1,113 @@
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { DepositPagesDatabase, ReadMarkDatabase } from '../../../projections/other-tables.ts'
+import type { LiveStock } from '../../domain/catalog/availability.ts'
+import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { Family } from '../../domain/shared/order-terms.ts'
+import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import type { Probe } from '../../platform/http/health.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
+import { rebuild } from '../../platform/projections/rebuild.ts'
+import type { QueueTable } from '../../platform/work/queue-table.ts'
+import type { Accounts, FindAccount } from '../accounts/index.ts'
+import type { OpenDepositByForm } from '../deposits/index.ts'
+import type { LocationsByCountry } from '../exits/index.ts'
+import type { LiveList } from '../free-list/index.ts'
+import type { Gateways, OwnGateway } from '../payments/index.ts'
+import type { People } from '../sign-in/index.ts'
+import type { Wallets } from '../wallet/index.ts'
+import { homePages } from './home-page.ts'
+import {
+  accountListPages,
+  accountPages,
+  blockAccountPages,
+  creditWalletPages,
+} from './operator-account-pages.ts'
+import { overviewPages } from './overview-page.ts'
+import { createOwnGateways } from './own-gateways.ts'
+import { ownGatewayListPages, ownGatewayPages } from './payment-gateway-pages.ts'
+import { createRebuildRuns, projectionPages } from './projection-pages.ts'
+import { retryWork } from './retry-work.ts'
+import { searchPages } from './search-page.ts'
+import { serviceParts } from './service-parts.ts'
+import { statusPages } from './status-page.ts'
+import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** How the service is called on its pages. */
+    readonly name: string
+    /** What `/readyz` asks. */
+    readonly probes: readonly Probe[]
+    readonly groups: readonly ReadModelGroup[]
+    readonly queues: readonly QueueTable[]
+    /** Every setting as it is listed: secrets are masked. */
+    readonly settings: () => readonly ListedSetting[]
+    readonly accounts: Accounts
+    readonly findAccount: FindAccount
+    readonly catalog: { current(): Catalog }
+    readonly stock: LiveStock
+    readonly wallets: Wallets
+    readonly gateways: Gateways & { own(): readonly OwnGateway[] }
+    readonly callbackUrl: (gatewayId: string) => string
+    /** As of the finance feature. */
+    readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+    readonly openDeposit: OpenDepositByForm
+    readonly locations: (family: Family | null) => LocationsByCountry
+    readonly list: LiveList
+    /** How many scrapers have a provider that serves them now. */
+    readonly liveScrapers: () => number
+    readonly people: People
+  },
+): Feature => {
+  const { pool, log, clock, reads, codec, projecting, caughtUp, island } = core
+  const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
+  const db = createKysely<ReadDatabase & DepositPagesDatabase & ReadMarkDatabase>(pool)
+  const modelsOf = (group: string): readonly string[] =>
+    needs.groups.find((each) => each.name === group)?.models.map((model) => model.name) ?? []
+  const rebuilds = createRebuildRuns(async (group, options) => {
+    const context = { pool, log: yieldingLog(core), decode: codec.decode, groups: needs.groups }
+    return (await rebuild(context, modelsOf(group), options))[0]
+  })
+  core.closing.add(rebuilds.stop)
+  const ownGateways = createOwnGateways({ gateways: needs.gateways, pool, floats: needs.floats })
+  const parts = serviceParts({
+    pool,
+    clock,
+    probes: needs.probes,
+    places: needs.locations,
+    list: needs.list,
+    scrapers: liveScrapers,
+  })
+  return {
+    pages: [
+      ...overviewPages({ pool, db, reads, catalog }),
+      ...homePages({ catalog, stock, liveScrapers, name }),
+      ...statusPages({ serviceParts: parts, clock }),
+      ...searchPages({ pool, log, findAccount, caughtUp }),
+      ...accountListPages({ pool, caughtUp }),
+      ...accountPages({ accounts, pool, db, reads, log, wallets }),
+      ...blockAccountPages({ accounts, pool }),
+      ...creditWalletPages({ accounts, pool, wallets }),
+      ...ownGatewayListPages({ ownGateways }),
+      ...ownGatewayPages({
+        ownGateways,
+        callbackUrl: needs.callbackUrl,
+        pool,
+        reads,
+        findAccount,
+        openDeposit: needs.openDeposit,
+      }),
+      ...queuePages({
+        pool,
+        queues,
+        people,
+        retryWork: (queue, items, cause) => retryWork(core, queue, items, cause),
+      }),
+      ...projectionPages({ projections: projecting, modelsOf, rebuilds, island }),
+      ...systemPages({ settings: needs.settings }),
+    ],
+  }
+}

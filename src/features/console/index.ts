@@ -1,0 +1,1 @@
+export { retryWork } from './retry-work.ts'

@@ -1,0 +1,53 @@
+import type pg from 'pg'
+import { gatewayAccount } from '../../domain/ledger/postings.ts'
+import { type CallbacksSeen, callbacksOf, type Gateways, type OwnGateway } from '../payments/index.ts'
+
+/** A gateway of the service, and whether it does its work. */
+export type OwnGatewayState = OwnGateway & {
+  /** Whether payments go there. */
+  readonly takes: boolean
+  readonly callbacks: CallbacksSeen | undefined
+  /** What came in less what went back. */
+  readonly floatMicros: bigint
+}
+
+/** The gateways of the service, in the order in which they are preferred. */
+export type OwnGateways = {
+  list(): readonly OwnGateway[]
+  states(): Promise<readonly OwnGatewayState[]>
+}
+
+export const createOwnGateways = ({
+  gateways,
+  pool,
+  floats,
+}: {
+  readonly gateways: Pick<Gateways, 'forRail'> & { own(): readonly OwnGateway[] }
+  readonly pool: pg.Pool
+  /** What came in at each gateway less what went back, micro-dollars, by the name of its account in the books. */
+  readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+}): OwnGateways => ({
+  list: gateways.own,
+  states: async () => {
+    const own = gateways.own()
+    const [seen, standing, takes] = await Promise.all([
+      callbacksOf(
+        pool,
+        own.map(({ gatewayId }) => gatewayId),
+      ),
+      floats(),
+      Promise.all(
+        own.map(async ({ rails: [first], gatewayId }) => {
+          const live = first === undefined ? null : await gateways.forRail(null, first.rail).catch(() => null)
+          return live?.gatewayId === gatewayId
+        }),
+      ),
+    ])
+    return own.map((each, at) => ({
+      ...each,
+      takes: takes[at] === true,
+      callbacks: seen[at],
+      floatMicros: standing.get(gatewayAccount(each.provider)) ?? 0n,
+    }))
+  },
+})

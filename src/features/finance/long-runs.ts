@@ -1,0 +1,60 @@
+import { createLongRuns } from '../../platform/ui/long-runs.ts'
+import type { Moment } from './moment.ts'
+import type {
+  ClosingRuns,
+  FoldProgress,
+  PeriodClosingRequest,
+  ReplayRequest,
+  ReplayRuns,
+} from './pages/question.ts'
+import type { ClosedPeriod, Periods } from './period-service.ts'
+import type { ReplayCheck } from './replay.ts'
+
+type OnFold = (position: number, events: number) => void
+
+/** A fold is broken off where it reports its progress. */
+const reportFold =
+  (
+    total: number,
+    on: { readonly signal: AbortSignal; readonly onProgress: (progress: FoldProgress) => void },
+  ): OnFold =>
+  (done, events) => {
+    on.signal.throwIfAborted()
+    on.onProgress({ done, total, events })
+  }
+
+/**
+ * Folds of the whole log that pages of finance start: of each kind one at a time.
+ * @param services.replay `head`: the last position that the tables of finance have passed
+ * @param services.head where the log ends now
+ */
+export const createFoldRuns = (services: {
+  readonly replay: (until: Moment | null, head: number, onPage: OnFold) => Promise<ReplayCheck>
+  readonly close: Periods['close']
+  readonly head: () => Promise<number>
+}): { readonly replays: ReplayRuns; readonly closings: ClosingRuns; stop(): Promise<void> } => {
+  const replays = createLongRuns<ReplayRequest, FoldProgress, ReplayCheck>()
+  const closings = createLongRuns<PeriodClosingRequest, FoldProgress, readonly ClosedPeriod[]>()
+  return {
+    replays: {
+      list: replays.list,
+      start: (asked, head) =>
+        replays.start(asked, (on) => {
+          const { until } = asked
+          const total = until?.kind === 'position' ? Math.min(until.position, head) : head
+          return services.replay(until, head, reportFold(total, on))
+        }),
+    },
+    closings: {
+      list: closings.list,
+      // Broken off, a closing goes on when it is asked for again.
+      start: (asked, cause) =>
+        closings.start(asked, async (on) =>
+          services.close(asked.period, cause, reportFold(await services.head(), on)),
+        ),
+    },
+    stop: async () => {
+      await Promise.all([replays.stop(), closings.stop()])
+    },
+  }
+}

@@ -1,0 +1,60 @@
+import type pg from 'pg'
+import { type FoundDeposit, listDeposits } from '../../../projections/deposits.ts'
+import { floorCents, type ResellerRail } from '../../domain/payments/payments.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { AccountId, DepositId } from '../../kernel/ids.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { Customers } from '../accounts/index.ts'
+import type { OpenDepositByForm } from '../deposits/index.ts'
+
+/** The reseller's own id of the customer that test invoices are for. */
+export const tester = 'gateway-test'
+const maxListed = 10
+
+/** Invoices that show a reseller whether its gateway works. */
+export type TestInvoices = {
+  /** The last ones of a rail, newest first. */
+  latest(reseller: AccountId, rail: ResellerRail): Promise<readonly FoundDeposit[]>
+  /**
+   * Makes one of the least amount.
+   * @param form the key of the form that asks for it, and the path of its page
+   * @throws ApiError as `Deposits.open`
+   */
+  open(
+    reseller: AccountId,
+    rail: ResellerRail,
+    form: { readonly key: string; readonly path: string },
+    cause: Cause,
+  ): Promise<DepositId>
+}
+
+export const createTestInvoices = ({
+  pool,
+  reads,
+  customers,
+  openDeposit,
+}: {
+  readonly pool: pg.Pool
+  readonly reads: Pick<Reads, 'settled'>
+  readonly customers: Pick<Customers, 'idOf' | 'ensure'>
+  readonly openDeposit: OpenDepositByForm
+}): TestInvoices => ({
+  latest: async (accountId, rail) => {
+    await reads.settled(accountId)
+    const scope = { accountId, customerId: customers.idOf(accountId, tester) }
+    const { deposits } = await listDeposits(pool, scope, { limit: 50, offset: 0, status: undefined })
+    return deposits.filter((row) => row.rail === rail).slice(0, maxListed)
+  },
+  open: (accountId, rail, form, cause) =>
+    openDeposit(
+      {
+        ...form,
+        accountId,
+        customerId: customers.idOf(accountId, tester),
+        relate: async () => void (await customers.ensure(accountId, tester)),
+        amountCents: floorCents(rail),
+        rail,
+      },
+      cause,
+    ),
+})

@@ -1,0 +1,85 @@
+import type { ServerCore } from '../../platform/feature/core.ts'
+import type { Feature } from '../../platform/feature/feature.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import { createMailer } from '../../platform/outgoing/mailer.ts'
+import { createSingleUse, type SingleUse } from '../../platform/ui/page-access.ts'
+import type { Sessions } from '../../platform/ui/session.ts'
+import type { Accounts, FindAccount } from '../accounts/index.ts'
+import { confirmPages } from './confirm-pages.ts'
+import { passkeyPages } from './passkey-pages.ts'
+import { createPasskeys } from './passkeys.ts'
+import { createPeople, type People } from './people.ts'
+import { sessionPages, timePages } from './session-pages.ts'
+import { createSessions } from './sessions.ts'
+import type { ConsoleConfig } from './settings.ts'
+import {
+  createMailedCodes,
+  createSendLink,
+  createSignIn,
+  createSignInByPasskey,
+  signInRates,
+} from './sign-in.ts'
+import { createCodes, createLinks } from './sign-in-links.ts'
+import { signInLinkPages, signInPages } from './sign-in-pages.ts'
+import { staffPages } from './staff-pages.ts'
+import { createVisitors } from './visitor.ts'
+
+type SignInFeature = Feature & {
+  readonly people: People
+  readonly sessions: Sessions
+  /** Whose session it is and what they may see. */
+  readonly visitorOf: ReturnType<typeof createVisitors>
+  /** Which forms were sent already. */
+  readonly once: SingleUse
+}
+
+export const open = (
+  core: ServerCore,
+  needs: {
+    /** Null where no mail is sent. */
+    readonly mail: ConsoleConfig['mail']
+    /** Whether tries to sign in are limited. */
+    readonly limited: boolean
+    /** How the service is called on its pages. */
+    readonly name: string
+    /** Where people reach the console. */
+    readonly origin: () => string
+    readonly accounts: Accounts
+    readonly findAccount: FindAccount
+  },
+): SignInFeature => {
+  const { pool, clock, keys, logger, monotonicMs, island } = core
+  const { mail, limited, name, origin, accounts, findAccount } = needs
+  const mailer = mail && createMailer({ ...mail, logger })
+  if (mailer) core.closing.add(mailer.close)
+  const sessions = createSessions({ pool, clock })
+  const once = createSingleUse({ pool, clock })
+  const people = createPeople(core)
+  const links = createLinks({ pool, clock })
+  const passkeys = createPasskeys({ pool, clock, once, master: keys.master, origin })
+  const signIn = createSignIn({ people, sessions, accounts })
+  const signInByPasskey = createSignInByPasskey({ passkeys, people, signIn })
+  const sendLink = mailer && createSendLink({ pool, links, mailer, origin, name })
+  const mailedCodes = mailer && createMailedCodes({ codes: createCodes({ pool, clock }), mailer, name })
+  const signInLimits = limited
+    ? {
+        perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),
+        perAddress: createRateLimiter(signInRates.perAddress, monotonicMs),
+      }
+    : null
+  return {
+    people,
+    sessions,
+    visitorOf: createVisitors({ pool, people, accounts }),
+    once,
+    pages: [
+      ...staffPages({ people, sessions, findAccount }),
+      ...sessionPages({ people, sessions }),
+      ...passkeyPages({ passkeys, people, sessions, island }),
+      ...confirmPages({ passkeys, mailedCodes, people, sessions, signInLimits, island }),
+      ...signInPages({ name, sendLink, passkeys, signInByPasskey, signInLimits, island }),
+      ...signInLinkPages({ name, links, signIn, signInLimits }),
+      ...timePages,
+    ],
+  }
+}

@@ -1,0 +1,21 @@
+import { type BalanceQueries, createAvailableMicros } from '../../../projections/balances.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { Reads } from '../../platform/projections/read-your-writes.ts'
+
+/** What an account can spend, whole cents rounded down, with everything that the account did. */
+export type ReadBalance = (account: AccountId) => Promise<number>
+
+export const createReadBalance = ({
+  db,
+  reads,
+}: {
+  readonly db: BalanceQueries
+  readonly reads: Pick<Reads, 'settled'>
+}): ReadBalance => {
+  const availableMicros = createAvailableMicros(db)
+  return async (account) => {
+    await reads.settled(account)
+    return microsToCentsFloor(await availableMicros(account))
+  }
+}
