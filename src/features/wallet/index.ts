@@ -1,4 +1,3 @@
-export type { ReadBalance } from './read-balance.ts'
 export {
   approvalNeeded,
   approvalRefusal,
@@ -7,6 +6,7 @@ export {
   parseSignedCents,
   refusalOf,
 } from './commands.ts'
+export type { ReadBalance } from './read-balance.ts'
 export {
   createWallets,
   isReference,
