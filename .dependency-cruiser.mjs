@@ -114,9 +114,12 @@ export default {
     ),
     forbid(
       'features from app',
-      'src/app and the entry points import from a feature only index.ts, feature.ts, commands.ts and migrations.ts.',
+      'src/app and the entry points import from a feature only index.ts, feature.ts, commands.ts, migrations.ts, settings.ts and process.ts.',
       { path: '^src/(app/|[^/]+$)' },
-      { path: '^src/features/', pathNot: '^src/features/[^/]+/(index|feature|commands|migrations)[.]ts$' },
+      {
+        path: '^src/features/',
+        pathNot: '^src/features/[^/]+/(index|feature|commands|migrations|settings|process)[.]ts$',
+      },
     ),
     forbid(
       'entry points',

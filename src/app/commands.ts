@@ -17,16 +17,17 @@ import { createMeter } from '../features/plans/index.ts'
 import { commands as proxies } from '../features/proxies/commands.ts'
 import { commands as reconciliation } from '../features/reconciliation/commands.ts'
 import { commands as resellers } from '../features/resellers/commands.ts'
+import { scrapersCommands } from '../features/scrapers/commands.ts'
 import { commands as signIn } from '../features/sign-in/commands.ts'
 import { commands as stock } from '../features/stock/commands.ts'
 import { commands as subscriptions } from '../features/subscriptions/commands.ts'
 import { commands as wallet } from '../features/wallet/commands.ts'
 import { commands as webhooks } from '../features/webhooks/commands.ts'
 import type { Cli } from '../platform/cli/cli-context.ts'
+import type { Config } from './config.ts'
 import { registerDoctor } from './doctor/doctor.ts'
 import { allMigrations } from './migrations.ts'
 import { registerProjections } from './projection-commands.ts'
-import { registerScrapers } from './scraper-commands.ts'
 import { registerWork } from './work-commands.ts'
 
 /** Every command of the program, in the order in which `--help` lists them. */
@@ -53,7 +54,11 @@ export const commandRegistrations = [
   ...audit,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   (program: Command, cli: Cli) => registerProjections(program, cli, [invariantGroup]),
-  registerScrapers,
+  // The stand-ins are loaded by the commands that use one.
+  scrapersCommands(async (config: Config) => ({
+    settings: config.scrapers,
+    sandboxUrl: (await import('./open-sandbox.ts')).scrapersSandboxUrl(config),
+  })),
   registerWork,
   registerDoctor,
 ] as const

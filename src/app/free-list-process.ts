@@ -5,12 +5,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import { createChecker, createCpuBudget } from '../features/free-list/endpoint-checker.ts'
-import { createRecordStore } from '../features/free-list/endpoint-store.ts'
-import { createFeeds, maxFeedBytes } from '../features/free-list/fetch-sources.ts'
-import { createFreelistMetrics } from '../features/free-list/metrics.ts'
-import { isSandboxed, openChecking } from '../features/free-list/open-checking.ts'
-import { readSources, type Source, sandboxSources } from '../features/free-list/sources.ts'
+import {
+  createChecker,
+  createCpuBudget,
+  createFeeds,
+  createFreelistMetrics,
+  createRecordStore,
+  isSandboxed,
+  maxFeedBytes,
+  openChecking,
+  readSources,
+  type Source,
+  sandboxSources,
+} from '../features/free-list/process.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'

@@ -9,7 +9,7 @@ import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
 
 /** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
-export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
+const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
   const { sandbox } = config.payments
   if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
   return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
@@ -42,6 +42,12 @@ const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => 
     )
     return sandbox
   }
+}
+
+/** Where the stand-in of a provider of scrapers answers in a server with these settings; null where none runs. */
+export const scrapersSandboxUrl = (config: Pick<Config, 'payments' | 'port'>): string | null => {
+  const { sandbox } = config.payments
+  return sandbox && `${sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`}${scrapersPath}`
 }
 
 /** Where stand-ins for third parties answer. */

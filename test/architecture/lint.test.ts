@@ -109,7 +109,7 @@ test('dependency-cruiser refuses imports against the order of folders and past a
     [
       'src/app/routes.ts',
       "import '../features/orders/order-pages.ts'",
-      'src/app and the entry points import from a feature only index.ts, feature.ts, commands.ts and migrations.ts.',
+      'src/app and the entry points import from a feature only index.ts, feature.ts, commands.ts, migrations.ts, settings.ts and process.ts.',
     ],
     ['src/app/features.ts', "import '../features/orders/feature.ts'"],
     [

@@ -2,7 +2,7 @@ import { countriesOf, ratesIn } from '../../domain/catalog/catalog.ts'
 import { type DedicatedProduct, isDedicated, type ProductTerms } from '../../domain/catalog/product.ts'
 import { addressesHost } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedAddress, StockedEndpoint } from '../../domain/stock/events.ts'
-import type { Stocking } from '../../features/stock/add-stock.ts'
+import type { Stocking } from '../../features/stock/index.ts'
 
 /** Addresses a pool (a product in a country, for mobile also a carrier and service) gets in the demo. */
 const poolSizes = { isp: 60, ipv4: 100, ipv6: 120, mobile: 12, residential: 0 } as const

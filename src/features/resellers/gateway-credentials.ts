@@ -27,8 +27,8 @@ const address = z
     { error: 'must be an https address without a user name' },
   )
 
-export type { GatewayCredentials } from '../payments/payment-port.ts'
-export { gatewayCredentials, realCredentials } from '../payments/payment-port.ts'
+export type { GatewayCredentials } from '../payments/index.ts'
+export { gatewayCredentials, realCredentials } from '../payments/index.ts'
 
 export const botCredentials = z.strictObject({
   provider: z.literal('telegram'),

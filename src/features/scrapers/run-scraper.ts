@@ -1,17 +1,15 @@
 import { Registry } from 'prom-client'
-import { acceptedOf } from '../domain/scrapers/check-input.ts'
-import { rowName, type ScraperRow } from '../domain/scrapers/scraper.ts'
-import { platforms, scraperOf, scrapers } from '../domain/scrapers/scraper-table.ts'
-import { openProviders, type Providers } from '../features/scrapers/open-providers.ts'
-import { isScrapeFailure } from '../features/scrapers/provider-port.ts'
-import { inputOf } from '../features/scrapers/scrape.ts'
-import { scraperView } from '../features/scrapers/scraper-schemas.ts'
-import { closeAfter } from '../kernel/resource-scope.ts'
-import type { CliContext } from '../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
-import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
-import type { Config } from './config.ts'
-import { sandboxPort } from './open-sandbox.ts'
+import { acceptedOf } from '../../domain/scrapers/check-input.ts'
+import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
+import { platforms, scraperOf, scrapers } from '../../domain/scrapers/scraper-table.ts'
+import { closeAfter } from '../../kernel/resource-scope.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
+import { openProviders, type Providers } from './open-providers.ts'
+import { isScrapeFailure } from './provider-port.ts'
+import { inputOf } from './scrape.ts'
+import { scraperView } from './scraper-schemas.ts'
+import type { ScraperConfig } from './settings.ts'
 
 const rowNamed = (name: string): ScraperRow => {
   const [platform = '', operation = ''] = name.split('/')
@@ -25,24 +23,26 @@ const rowNamed = (name: string): ScraperRow => {
   return row
 }
 
-const sandboxUrlOf = (config: Config): string | null => {
-  const { sandbox } = config.payments
-  if (sandbox === null) return null
-  return `${sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`}${scrapersPath}`
+/** Which providers a server with the same settings has. */
+export type ScraperAccess = {
+  readonly settings: ScraperConfig
+  /** Where the stand-in of a provider answers; null where none runs. */
+  readonly sandboxUrl: string | null
 }
 
 /** Works with the providers that a server with these settings has. */
 const withProviders = <Value>(
-  config: Config,
+  access: ScraperAccess,
   context: CliContext,
   work: (opened: Providers) => Promise<Value>,
 ): Promise<Value> =>
   closeAfter((closing) =>
     work(
-      openProviders({ ...context, monotonicMs: () => performance.now(), registry: new Registry() }, closing, {
-        settings: config.scrapers,
-        sandboxUrl: sandboxUrlOf(config),
-      }),
+      openProviders(
+        { ...context, monotonicMs: () => performance.now(), registry: new Registry() },
+        closing,
+        access,
+      ),
     ),
   )
 
@@ -51,13 +51,13 @@ const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 100
 
 /** What is sold, with state and health; with `health` only what was called in the last 24 hours. */
 export const list = async (
-  config: Config,
+  access: ScraperAccess,
   context: CliContext,
   { platform, health }: { readonly platform?: string; readonly health: boolean },
 ): Promise<CliOutput> => {
   if (platform !== undefined && !platforms.includes(platform))
     throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
-  return withProviders(config, context, async ({ scraping, health: known }) => {
+  return withProviders(access, context, async ({ scraping, health: known }) => {
     const healths = await known.read()
     const views = scrapers
       .filter((row) => platform === undefined || row.platform === platform)
@@ -84,9 +84,9 @@ export const list = async (
 }
 
 /** One scraper with its fields. */
-export const show = async (config: Config, context: CliContext, name: string): Promise<CliOutput> => {
+export const show = async (access: ScraperAccess, context: CliContext, name: string): Promise<CliOutput> => {
   const row = rowNamed(name)
-  return withProviders(config, context, async ({ scraping, health }) => {
+  return withProviders(access, context, async ({ scraping, health }) => {
     const view = scraperView(row, scraping.stateOf(row), (await health.read()).get(rowName(row)))
     const { source } = row
     const inputs = table(row.inputs, [
@@ -128,7 +128,7 @@ const parseInput = (text: string | undefined, row: ScraperRow): Readonly<Record<
 
 /** Asks the provider as a call would; no wallet pays. */
 export const tryOut = async (
-  config: Config,
+  access: ScraperAccess,
   context: CliContext,
   name: string,
   { input: given }: { readonly input?: string },
@@ -136,7 +136,7 @@ export const tryOut = async (
   const row = rowNamed(name)
   const body = parseInput(given, row)
   const input = inputOf(row, body)
-  return withProviders(config, context, async ({ scraping }) => {
+  return withProviders(access, context, async ({ scraping }) => {
     const place = scraping.admit(row)
     if (isScrapeFailure(place))
       throw new CliRefusal(place.code, `${rowName(row)} cannot be called now: ${place.code}`)

@@ -1,0 +1,6 @@
+export { createChecker, createCpuBudget } from './endpoint-checker.ts'
+export { createRecordStore } from './endpoint-store.ts'
+export { createFeeds, maxFeedBytes } from './fetch-sources.ts'
+export { createFreelistMetrics } from './metrics.ts'
+export { isSandboxed, openChecking } from './open-checking.ts'
+export { readSources, type Source, sandboxSources } from './sources.ts'

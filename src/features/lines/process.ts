@@ -1,0 +1,1 @@
+export { createLineSets } from './line-sets.ts'

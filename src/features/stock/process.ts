@@ -1,0 +1,1 @@
+export { createStockLogins } from './stock-logins.ts'
