@@ -2,7 +2,7 @@ import { open as openAudit } from '../audit/feature.ts'
 import { open as openAccounts } from '../features/accounts/feature.ts'
 import { open as openApprovals } from '../features/approvals/feature.ts'
 import { open as openCatalog } from '../features/catalog/feature.ts'
-import { open as openConsole } from '../features/console/feature.ts'
+import { type ConsoleNeeds, open as openConsole } from '../features/console/feature.ts'
 import { open as openDeposits } from '../features/deposits/feature.ts'
 import { open as openExits } from '../features/exits/feature.ts'
 import { open as openExports } from '../features/exports/feature.ts'
@@ -15,18 +15,14 @@ import { open as openOrders } from '../features/orders/feature.ts'
 import { open as openPayments } from '../features/payments/feature.ts'
 import { open as openPlans } from '../features/plans/feature.ts'
 import { open as openProxies } from '../features/proxies/feature.ts'
-import { openResellerAccess, open as openResellers } from '../features/resellers/feature.ts'
-import type { LivePrices } from '../features/resellers/index.ts'
+import { type LivePrices, openResellerAccess, open as openResellers } from '../features/resellers/feature.ts'
 import { open as openScrapers } from '../features/scrapers/feature.ts'
 import { open as openSignIn } from '../features/sign-in/feature.ts'
 import { open as openStock } from '../features/stock/feature.ts'
 import { open as openSubscriptions } from '../features/subscriptions/feature.ts'
 import { open as openWallet } from '../features/wallet/feature.ts'
 import { open as openWebhooks } from '../features/webhooks/feature.ts'
-import type { PlanId } from '../kernel/ids.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
-import type { Probe } from '../platform/http/health.ts'
-import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { withSandboxLocations } from '../sandbox/free-list/sandbox-locations.ts'
 import type { Config } from './config.ts'
 import type { SandboxPlace } from './open-sandbox.ts'
@@ -42,10 +38,10 @@ export type ProgramParts = {
   /** Of this program. */
   readonly version: string
   /** What `/readyz` asks about the program itself. */
-  readonly probes: (prices: LivePrices) => readonly Probe[]
+  readonly probes: (prices: LivePrices) => ConsoleNeeds['probes']
   /** Those that a server fills. */
-  readonly groups: readonly ReadModelGroup[]
-  readonly settings: Parameters<typeof openConsole>[1]['settings']
+  readonly groups: ConsoleNeeds['groups']
+  readonly settings: ConsoleNeeds['settings']
 }
 
 const sandboxSender = 'Farebox <console@sandbox.example>'
@@ -87,8 +83,11 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     publicUrl,
     returnUrlOfReseller: returnUrlOf,
   })
-  const settleTraffic = (planId: PlanId) => plans.meter.settle(planId)
-  const orders = openOrders(core, { ...shop, ...deposits, settleTraffic })
+  const orders = openOrders(core, {
+    ...shop,
+    ...deposits,
+    settleTraffic: (planId) => plans.meter.settle(planId),
+  })
   const sale = { ...shop, ...deposits, ...orders }
   const resellers = openResellers(core, { ...sale, credentials, sandboxUrl })
   const plans = openPlans(core, { ...sale, gateway })

@@ -1,8 +1,5 @@
-import type pg from 'pg'
 import type { Logger } from 'pino'
 import { laterThan } from '../audit/checks/event-reader.ts'
-import { sealKeyOf } from '../audit/seals/seal-key.ts'
-import { createBatchSigner, createSigningStop, type SignerOptions } from '../audit/signatures/signer.ts'
 import { startPeriodGuard } from '../features/finance/index.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
@@ -14,22 +11,18 @@ import { createCommandRunner } from '../platform/commands/command-runner.ts'
 import { defaultLimits, type RunnerLimits, type RunnerMetrics } from '../platform/commands/runner-ports.ts'
 import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { createPostgresStreamLocks } from '../platform/commands/stream-locks.ts'
-import { createLogWait, type LogWait } from '../platform/commands/wait-for-log.ts'
 import { monitorAppends } from '../platform/eventstore/append-health.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
-import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
-import type { EventLog } from '../platform/eventstore/port.ts'
-import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
-import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
-import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
+import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { migrateDatabase } from './migrate-database.ts'
+import { logWaitFor, openLog } from './open-log.ts'
 import { openPool } from './open-pool.ts'
 
 export type CoreOptions = {
@@ -48,43 +41,6 @@ export type CoreOptions = {
   readonly metrics?: RunnerMetrics
 }
 
-const signerFor = ({ config, signs }: CoreOptions, signing: SignerOptions): BatchSigner | undefined => {
-  if (signs === false) return undefined
-  return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
-}
-
-const openLog = async (
-  options: CoreOptions,
-  {
-    pool,
-    connection,
-    sealKey,
-    clock,
-    onSetBack,
-  }: {
-    readonly pool: pg.Pool
-    readonly connection: PoolOptions
-    readonly sealKey: Uint8Array
-    readonly clock: Clock
-    readonly onSetBack: (error: Error) => void
-  },
-): Promise<EventLog> => {
-  const { config, logger } = options
-  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
-  if (config.eventStoreUrl !== null) {
-    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
-    const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
-    return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
-  }
-  return openPostgresLog({
-    pool,
-    connection: clientConfig(connection),
-    onTrouble,
-    onSetBack,
-    signer: signerFor(options, { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }),
-  })
-}
-
 /** Nothing is decided by a wrong clock: commands are turned away as in an overload. */
 const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
   ...runner,
@@ -100,18 +56,6 @@ const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotE
 
 /** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
 const databaseWaitMs = 10_000
-
-/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
-const logWaitMs = { server: 30_000, command: 10_000 }
-
-/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
-const logWaitFor = (url: string, { role, logger }: CoreOptions): LogWait =>
-  createLogWait({
-    withinMs: logWaitMs[role],
-    where: shownAddress(parseAddress(url)),
-    onWait: (reason, waitedMs) =>
-      logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
-  })
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.

@@ -51,47 +51,45 @@ const refusalOf = (error: unknown): CliRefusal | null => {
  * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
  * @param more groups than those of the projections
  */
-export const registerProjections = (
-  program: Command,
-  cli: Cli,
-  more: readonly ReadModelGroup[] = [],
-): void => {
-  const groups = [...followers, ...more]
-  const names = groups.flatMap((group) => group.models.map(({ name }) => name))
-  const projections = program.command('projections').description('make read models anew from the log')
+export const projectionsCommands =
+  (more: readonly ReadModelGroup[]) =>
+  (program: Command, cli: Cli): void => {
+    const groups = [...followers, ...more]
+    const names = groups.flatMap((group) => group.models.map(({ name }) => name))
+    const projections = program.command('projections').description('make read models anew from the log')
 
-  projections
-    .command('rebuild')
-    .description(
-      'fill read models from the log beside the live ones, compare the two, and put them in their place',
-    )
-    .argument('<name...>', `read models, or all: ${names.join(', ')}`)
-    .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
-    .action(
-      cli.action(async ({ pool, log }, given: readonly string[], options: { check?: boolean }) => {
-        const bar = createProgressBar(process.stderr)
-        const compareOnly = options.check === true
-        try {
-          const results = await rebuild(
-            { pool, log, decode: createCodec().decode, groups },
-            given.includes('all') ? 'all' : given,
-            { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
-          )
-          bar.end()
-          const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
-          const differences = results.flatMap((result) => result.differences)
-          if (compareOnly && differences.length > 0)
-            throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
-              results: shown,
-            })
-          return {
-            json: { results: shown },
-            text: results.map(resultText).join('\n\n'),
+    projections
+      .command('rebuild')
+      .description(
+        'fill read models from the log beside the live ones, compare the two, and put them in their place',
+      )
+      .argument('<name...>', `read models, or all: ${names.join(', ')}`)
+      .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
+      .action(
+        cli.action(async ({ pool, log }, given: readonly string[], options: { check?: boolean }) => {
+          const bar = createProgressBar(process.stderr)
+          const compareOnly = options.check === true
+          try {
+            const results = await rebuild(
+              { pool, log, decode: createCodec().decode, groups },
+              given.includes('all') ? 'all' : given,
+              { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
+            )
+            bar.end()
+            const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
+            const differences = results.flatMap((result) => result.differences)
+            if (compareOnly && differences.length > 0)
+              throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
+                results: shown,
+              })
+            return {
+              json: { results: shown },
+              text: results.map(resultText).join('\n\n'),
+            }
+          } catch (error) {
+            bar.end()
+            throw refusalOf(error) ?? error
           }
-        } catch (error) {
-          bar.end()
-          throw refusalOf(error) ?? error
-        }
-      }),
-    )
-}
+        }),
+      )
+  }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
 import { runCli } from '../../src/app/cli-program.ts'
-import { registerProjections } from '../../src/app/projection-commands.ts'
+import { projectionsCommands } from '../../src/app/projection-commands.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
@@ -18,7 +18,7 @@ const world = async (t: TestContext) => {
   await caughtUp(engine, log)
   const run = async (...args: readonly string[]) => {
     const lines: string[] = []
-    const code = await runCli(args, [registerProjections], {
+    const code = await runCli(args, [projectionsCommands([])], {
       out: (text) => lines.push(text),
       err: () => undefined,
       // The rest of a context is not for this command.

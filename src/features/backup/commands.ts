@@ -125,21 +125,23 @@ const restore = async (migrations: Migrations, config: CliSettings, path: string
  * `backup create|restore`
  * @param migrations What a restored database is made with
  */
-export const registerBackup = (program: Command, cli: Cli, migrations: Migrations): void => {
-  const backup = program.command('backup').description('save all that Postgres holds, and bring it back')
-  const creating = backup
-    .command('create')
-    .description('write the log, the vault and the work tables as of one instant, beside a running server')
-    .requiredOption('--out <file>', 'replaced whole or not at all; it holds personal data and key hashes')
-    .action(cli.action(create))
-  withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
-  const restoring = backup
-    .command('restore')
-    .description('put a backup into a new, empty database: all of it or nothing')
-    .argument('<file>', 'what "backup create" wrote')
-    .action(cli.bareAction((config, path: string) => restore(migrations, config, path)))
-  withExamples(restoring, [
-    'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
-    'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
-  ])
-}
+export const backupCommands =
+  (migrations: Migrations) =>
+  (program: Command, cli: Cli): void => {
+    const backup = program.command('backup').description('save all that Postgres holds, and bring it back')
+    const creating = backup
+      .command('create')
+      .description('write the log, the vault and the work tables as of one instant, beside a running server')
+      .requiredOption('--out <file>', 'replaced whole or not at all; it holds personal data and key hashes')
+      .action(cli.action(create))
+    withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
+    const restoring = backup
+      .command('restore')
+      .description('put a backup into a new, empty database: all of it or nothing')
+      .argument('<file>', 'what "backup create" wrote')
+      .action(cli.bareAction((config, path: string) => restore(migrations, config, path)))
+    withExamples(restoring, [
+      'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
+      'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
+    ])
+  }

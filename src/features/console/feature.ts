@@ -34,34 +34,33 @@ import { serviceParts } from './service-parts.ts'
 import { statusPages } from './status-page.ts'
 import { type ListedSetting, queuePages, systemPages } from './system-pages.ts'
 
-export const open = (
-  core: ServerCore,
-  needs: {
-    /** How the service is called on its pages. */
-    readonly name: string
-    /** What `/readyz` asks. */
-    readonly probes: readonly Probe[]
-    readonly groups: readonly ReadModelGroup[]
-    readonly queues: readonly QueueTable[]
-    /** Every setting as it is listed: secrets are masked. */
-    readonly settings: () => readonly ListedSetting[]
-    readonly accounts: Accounts
-    readonly findAccount: FindAccount
-    readonly catalog: { current(): Catalog }
-    readonly stock: LiveStock
-    readonly wallets: Wallets
-    readonly gateways: Gateways & { own(): readonly OwnGateway[] }
-    readonly callbackUrl: (gatewayId: string) => string
-    /** As of the finance feature. */
-    readonly floats: () => Promise<ReadonlyMap<string, bigint>>
-    readonly openDeposit: OpenDepositByForm
-    readonly locations: (family: Family | null) => LocationsByCountry
-    readonly list: LiveList
-    /** How many scrapers have a provider that serves them now. */
-    readonly liveScrapers: () => number
-    readonly people: People
-  },
-): Feature => {
+export type ConsoleNeeds = {
+  /** How the service is called on its pages. */
+  readonly name: string
+  /** What `/readyz` asks. */
+  readonly probes: readonly Probe[]
+  readonly groups: readonly ReadModelGroup[]
+  readonly queues: readonly QueueTable[]
+  /** Every setting as it is listed: secrets are masked. */
+  readonly settings: () => readonly ListedSetting[]
+  readonly accounts: Accounts
+  readonly findAccount: FindAccount
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly wallets: Wallets
+  readonly gateways: Gateways & { own(): readonly OwnGateway[] }
+  readonly callbackUrl: (gatewayId: string) => string
+  /** As of the finance feature. */
+  readonly floats: () => Promise<ReadonlyMap<string, bigint>>
+  readonly openDeposit: OpenDepositByForm
+  readonly locations: (family: Family | null) => LocationsByCountry
+  readonly list: LiveList
+  /** How many scrapers have a provider that serves them now. */
+  readonly liveScrapers: () => number
+  readonly people: People
+}
+
+export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
   const { pool, log, clock, reads, codec, projecting, caughtUp, island } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
   const db = createKysely<ReadDatabase & DepositPagesDatabase & ReadMarkDatabase>(pool)

@@ -14,7 +14,7 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { customerRefs, type ListedResource, registerListCommands } from '../accounts/index.ts'
-import { createMeter } from './meter-traffic.ts'
+import { createMeter, type Meter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
 
 const factsOf = async (
@@ -129,3 +129,6 @@ Examples:
 }
 
 export const commands = [registerPlans] as const
+
+/** Writes what a plan used to the log, for the command that refunds its order. */
+export const settleTraffic = (context: CliContext): Meter['settle'] => createMeter(context).settle

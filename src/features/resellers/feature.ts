@@ -27,6 +27,8 @@ import { statementPages } from './statement-pages.ts'
 import { createResellers } from './terms.ts'
 import { createTestInvoices } from './test-invoices.ts'
 
+export type { LivePrices }
+
 /** What the features before this one need of resellers. */
 export const openResellerAccess = ({
   pool,

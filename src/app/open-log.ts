@@ -1,0 +1,70 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { sealKeyOf } from '../audit/seals/seal-key.ts'
+import { createBatchSigner, createSigningStop, type SignerOptions } from '../audit/signatures/signer.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { createLogWait, type LogWait } from '../platform/commands/wait-for-log.ts'
+import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
+import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
+import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
+import { clientConfig, type PoolOptions } from '../platform/postgres/pool.ts'
+import type { Config } from './config.ts'
+
+type LogOptions = {
+  readonly config: Config
+  readonly role: 'server' | 'command'
+  /** False: this process copies a log, and signs nothing. */
+  readonly signs?: false
+  readonly logger: Logger
+}
+
+/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
+const logWaitMs = { server: 30_000, command: 10_000 }
+
+/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
+export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =>
+  createLogWait({
+    withinMs: logWaitMs[role],
+    where: shownAddress(parseAddress(url)),
+    onWait: (reason, waitedMs) =>
+      logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
+  })
+
+const signerFor = ({ config, signs }: LogOptions, signing: SignerOptions): BatchSigner | undefined => {
+  if (signs === false) return undefined
+  return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
+}
+
+/** Opens the log in Postgres, or in an EventStoreDB where its address is set. */
+export const openLog = async (
+  options: LogOptions,
+  {
+    pool,
+    connection,
+    sealKey,
+    clock,
+    onSetBack,
+  }: {
+    readonly pool: pg.Pool
+    readonly connection: PoolOptions
+    readonly sealKey: Uint8Array
+    readonly clock: Clock
+    readonly onSetBack: (error: Error) => void
+  },
+): Promise<EventLog> => {
+  const { config, logger } = options
+  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
+  if (config.eventStoreUrl !== null) {
+    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
+    const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
+    return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
+  }
+  return openPostgresLog({
+    pool,
+    connection: clientConfig(connection),
+    onTrouble,
+    onSetBack,
+    signer: signerFor(options, { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }),
+  })
+}
