@@ -23,6 +23,7 @@ import { commands as wallet } from '../features/wallet/commands.ts'
 import { commands as webhooks } from '../features/webhooks/commands.ts'
 import type { Config } from './config.ts'
 import { registerDoctor } from './doctor/doctor.ts'
+import { registerLists } from './list-commands.ts'
 import { allMigrations } from './migrations.ts'
 import { projectionsCommands } from './projection-commands.ts'
 import { registerWork } from './work-commands.ts'
@@ -57,5 +58,6 @@ export const commandRegistrations = [
     sandboxUrl: (await import('./open-sandbox.ts')).scrapersSandboxUrl(config),
   })),
   registerWork,
+  registerLists,
   registerDoctor,
 ] as const

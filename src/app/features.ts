@@ -174,4 +174,5 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   return { features, prices, probes }
 }
 
-export type Features = ReturnType<typeof openFeatures>['features']
+export type OpenedFeatures = ReturnType<typeof openFeatures>
+export type Features = OpenedFeatures['features']

@@ -2,8 +2,11 @@ import { paidPageRoute } from '../features/deposits/index.ts'
 import { webhookDeclarations } from '../features/webhooks/index.ts'
 import { documentationRoutes } from '../platform/api-docs/routes.ts'
 import type { Feature } from '../platform/feature/feature.ts'
+import { healthRoutes } from '../platform/http/health.ts'
 import type { Route } from '../platform/http/route.ts'
-import type { Features } from './features.ts'
+import { consoleRoutes } from '../platform/ui/serve-pages.ts'
+import type { Features, OpenedFeatures } from './features.ts'
+import { consolePages } from './pages.ts'
 
 const routesOf = (features: readonly Pick<Feature, 'routes'>[]): readonly Route[] =>
   features.flatMap(({ routes = [] }) => routes)
@@ -33,13 +36,21 @@ export const apiRoutes = (features: Features): readonly Route[] =>
     features.freeTools,
   ])
 
-/** Every route of the server but those of the console and of health. */
-export const allRoutes = (features: Features): readonly Route[] => {
+/** Every route of the server: the API, callbacks of payment providers, documentation, the console, health. */
+export const serverRoutes = (
+  { features, probes }: Pick<OpenedFeatures, 'features' | 'probes'>,
+  needs: {
+    readonly console: Omit<Parameters<typeof consoleRoutes>[1], keyof OpenedFeatures['features']['signIn']>
+    readonly health: Parameters<typeof healthRoutes>[1]
+  },
+): readonly Route[] => {
   const routes = apiRoutes(features)
   return [
     ...routes,
     ...routesOf([features.payments]),
     paidPageRoute,
+    ...consoleRoutes(consolePages(features), { ...features.signIn, ...needs.console }),
     ...documentationRoutes(routes, webhookDeclarations, features.scrapers.operations),
+    ...healthRoutes(probes, needs.health),
   ]
 }

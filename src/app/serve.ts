@@ -11,11 +11,9 @@ import { createHttpServer } from '../platform/http/server.ts'
 import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
 import { createAssets } from '../platform/ui/assets.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
-import { consoleRoutes } from '../platform/ui/serve-pages.ts'
 import type { Config } from './config.ts'
-import type { openFeatures } from './features.ts'
-import { consolePages } from './pages.ts'
-import { allRoutes } from './routes.ts'
+import type { OpenedFeatures } from './features.ts'
+import { serverRoutes } from './routes.ts'
 
 export type Api = {
   readonly server: FastifyInstance
@@ -43,7 +41,7 @@ const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
 export const createApi = (
   core: ServerCore,
   config: Config,
-  { features, prices, probes }: ReturnType<typeof openFeatures>,
+  opened: OpenedFeatures,
   places: {
     /** Where people reach the console, e.g. `http://localhost:3000`. */
     readonly origin: () => string
@@ -53,6 +51,7 @@ export const createApi = (
     readonly fail: (error: Error) => void
   },
 ): Api => {
+  const { features, prices, probes } = opened
   const { log, clock, logger, monotonicMs, registry } = core
   const { progress } = core.projecting
   const name = config.payments.merchantName
@@ -61,18 +60,10 @@ export const createApi = (
   const common = { customerIdOf: features.accounts.customers.idOf, directory, logger, monotonicMs }
   const server = createHttpServer({
     ...common,
-    routes: [
-      ...allRoutes(features),
-      ...consoleRoutes(consolePages(features), {
-        ...features.signIn,
-        assets,
-        clock,
-        origin: places.origin,
-        site: places.publicUrl,
-        name,
-      }),
-      ...healthRoutes(probes, { registry, mayRead: operatorTokenAccess(config.metricsToken) }),
-    ],
+    routes: serverRoutes(opened, {
+      console: { assets, clock, origin: places.origin, site: places.publicUrl, name },
+      health: { registry, mayRead: operatorTokenAccess(config.metricsToken) },
+    }),
     financeDirectory: features.finance.directory,
     metrics: createHttpMetrics(registry),
     limits: limitsOf(config, monotonicMs),

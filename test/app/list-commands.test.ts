@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runCli } from '../../src/app/cli-program.ts'
+import { registerLists } from '../../src/app/list-commands.ts'
+import { eventDefinitions } from '../../src/domain/events.ts'
+import { startService } from '../support/service.ts'
+
+const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await runCli(args, [registerLists], {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+    environment,
+    open: async () => {
+      throw new Error('these commands need no context')
+    },
+  })
+  assert.equal(code, 0, err.join('\n'))
+  return out.join('\n')
+}
+
+test('the routes of a server are listed, those of the interface description among them', async (t) => {
+  const { env, document } = await startService(t)
+  const { routes, total } = JSON.parse(await run(['routes', '--json'], env))
+  assert.equal(routes.length, total)
+  const listed = new Set(routes.map(({ method, path }: Record<string, string>) => `${method} ${path}`))
+  const methods = ['get', 'post', 'put', 'patch', 'delete']
+  for (const [path, operations] of Object.entries(document.paths))
+    // A scraper has an operation of its own in the description, and the route of all scrapers.
+    for (const method of Object.keys(operations as object).filter((name) => methods.includes(name)))
+      if (!/^\/v1\/scrape\/\w+\/[\w-]+$/.test(path) || path.includes('{'))
+        assert.ok(listed.has(`${method.toUpperCase()} ${path}`), `${method} ${path} is not listed`)
+  for (const path of ['/console', '/readyz', '/paid']) assert.ok(listed.has(`GET ${path}`), path)
+
+  const text = await run(['routes', '--api'], env)
+  assert.match(text, /^POST +\/api\/v1\/orders +scope buy +createOrder +Place an order$/m)
+  assert.doesNotMatch(text, /\/console/)
+})
+
+test('every type of event is listed with its stream and its meaning', async () => {
+  const { events } = JSON.parse(await run(['events', '--json'], {}))
+  assert.deepEqual(
+    events,
+    eventDefinitions.map(({ type, stream, means }) => ({ type, stream, means })),
+  )
+  assert.match(await run(['events'], {}), /^WalletDebited +ledger-\{account\} +An order was paid/m)
+})
