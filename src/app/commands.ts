@@ -28,6 +28,7 @@ import { allMigrations } from './migrations.ts'
 import { registerProjections } from './projection-commands.ts'
 import { registerScrapers } from './scraper-commands.ts'
 import { registerWork } from './work-commands.ts'
+import { registerWorkers } from './workers-command.ts'
 
 /** Every command of the program, in the order in which `--help` lists them. */
 export const commandRegistrations = [
@@ -55,5 +56,6 @@ export const commandRegistrations = [
   (program: Command, cli: Cli) => registerProjections(program, cli, [invariantGroup]),
   registerScrapers,
   registerWork,
+  registerWorkers,
   registerDoctor,
 ] as const

@@ -37,7 +37,8 @@ export const openProviders = (
     pool,
     clock,
     logger,
-  }: Pick<Core, 'pool' | 'clock' | 'logger'> & {
+    scheduler,
+  }: Pick<Core, 'pool' | 'clock' | 'logger' | 'scheduler'> & {
     readonly config: Pick<Core['config'], 'scrapers'>
   },
   closing: CloseStack,
@@ -56,7 +57,7 @@ export const openProviders = (
   )
   const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
   const limits = { ...defaultProviderLimits, lowCredits }
-  const health = startScraperHealth({ pool, clock, monotonicMs, logger })
+  const health = startScraperHealth({ scheduler, pool, clock, monotonicMs })
   closing.add(health.stop)
   const scraping = createScraping({
     providers: used.map((access) =>

@@ -162,8 +162,6 @@ export const createApi = (parts: ApiParts): Api => {
     health,
     sticky: null,
     sandbox: config.payments.sandbox !== null,
-    lookEveryMs: null,
-    logger,
   })
   // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
   const recent = createRecentExits({
@@ -172,7 +170,7 @@ export const createApi = (parts: ApiParts): Api => {
     monotonicMs,
     onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
   })
-  const keyUses = startKeyUses({ pool, clock, logger })
+  const keyUses = startKeyUses(core)
   const shared = {
     orders: createOrderService({
       ...core,
@@ -407,7 +405,7 @@ export const createApi = (parts: ApiParts): Api => {
   const stopping = new AbortController()
   const followed = async (): Promise<void> => {
     await prices.start(stopping.signal)
-    if (!stopping.signal.aborted) await exits.start()
+    if (!stopping.signal.aborted) await exits.refresh()
   }
   const following = followed().catch((error) => {
     logger.error({ err: error }, 'catalogue, terms and exits cannot be read')

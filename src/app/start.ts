@@ -30,6 +30,7 @@ import { openPayments, type Payments } from './open-payments.ts'
 import { openProviders } from './open-providers.ts'
 import { startProjecting } from './projections.ts'
 import { type Api, createApi } from './routes.ts'
+import { serverWorkers } from './worker-list.ts'
 import { startReactors } from './workers.ts'
 
 /** What orders are decided on and snapshots are taken of, by the names that snapshots carry. */
@@ -128,6 +129,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const opened = await openCore({
     config,
     role: 'server',
+    workers: serverWorkers,
     systemClock,
     ...(options.clock && { clock: options.clock }),
     logger,

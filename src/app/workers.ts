@@ -44,7 +44,7 @@ export const startReactors = (
   callbackStored(): void
   stop(): Promise<void>
 } => {
-  const { config, pool, clock, logger, runner } = core
+  const { config, scheduler, pool, clock, logger, runner } = core
   const { deposits } = payments
   const firstPollMs = config.payments.depositPollMs
   const bots = createBots({
@@ -55,20 +55,21 @@ export const startReactors = (
   const stopping = new AbortController()
   const wallets = createWallets({ runner })
   const workers = createWorkers({
+    scheduler,
     pool,
     clock,
     monotonicMs: parts.monotonicMs,
     logger,
     metrics: createWorkMetrics(parts.registry, core),
   })
-  const callbacks = startCallbackReactor({ ...payments, workers, wallets, logger })
+  const callbacks = startCallbackReactor({ ...payments, scheduler, workers, wallets, logger })
   const started = waitForReadTables(projecting, hot.name, stopping.signal).then((made) =>
     made
       ? [
-          startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),
+          startCompletionReactor({ scheduler, pool, complete: createCompletion(core), clock, logger }),
           startAwaitingReactor({ ...core, orderable: createOrderable(runner) }),
-          startMovementReactor({ pool, wallets, clock, logger }),
-          startRentalExpiry({ pool, runner, clock, logger }),
+          startMovementReactor({ scheduler, pool, wallets, clock, logger }),
+          startRentalExpiry(core),
           startWebhooks(core, {
             projecting,
             rules: { allowLoopback: config.webhookAllowLoopback },
@@ -79,7 +80,7 @@ export const startReactors = (
           startMessageWorker({ workers, pool, log: core.log, botOf: bots.of, clock }),
           startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
           startDisputeReactor({ ...payments, workers, pool, clock, logger, firstPollMs }),
-          startTrafficSweep({ meter: createMeter(core), clock, logger }),
+          startTrafficSweep({ scheduler, meter: createMeter(core), clock }),
           startSubscriptions(core, parts.prices),
           startBatchWorker({
             ...parts.scrapers,
@@ -98,7 +99,7 @@ export const startReactors = (
     stop: async () => {
       stopping.abort()
       await callbacks.stop()
-      for (const poller of await started) await poller.stop()
+      for (const worker of await started) await worker.stop()
       await workers.stop()
       await bots.close()
     },

@@ -22,6 +22,7 @@ import {
   testKey,
 } from '../audit/world.ts'
 import { startKeeper } from '../support/s3-stand-in.ts'
+import { testScheduler } from '../support/scheduler.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -80,7 +81,16 @@ describe('seals leave the house', () => {
     for (let n = 0; n < 1_000; n += 1) server.faults.push({ status: 503 })
     const lines: string[] = []
     const logger = pino({}, { write: (line) => void lines.push(line) })
-    const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50, firstBackoffMs: 50 })
+    const delivery = startDelivery({
+      scheduler: testScheduler(world),
+      ...world,
+      place,
+      store,
+      clock,
+      logger,
+      pollMs: 50,
+      firstBackoffMs: 50,
+    })
     t.after(() => delivery.stop())
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     const behind = await until(async () => ((await lag()).problem === null ? null : await lag()), {
@@ -124,7 +134,15 @@ describe('seals leave the house', () => {
     const logger = pino({ level: 'silent' })
     const start = async () => {
       const store = await openStore(place, access, clock)
-      const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50 })
+      const delivery = startDelivery({
+        scheduler: testScheduler(world),
+        ...world,
+        place,
+        store,
+        clock,
+        logger,
+        pollMs: 50,
+      })
       t.after(() => delivery.stop())
       return delivery
     }

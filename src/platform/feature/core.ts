@@ -13,6 +13,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { LogFeed } from '../projections/feed.ts'
 import type { ProjectionRunner } from '../projections/projection-runner.ts'
 import type { Keys } from '../vault/keys.ts'
+import type { Scheduler } from '../work/scheduler.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
@@ -35,6 +36,8 @@ export type Core = {
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
   readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
   readonly logger: Logger
+  /** Runs what this process does by itself. */
+  readonly scheduler: Scheduler
   /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
   readonly failed: Promise<Error>
   /** Finishes what runs, then closes everything in turn. */
