@@ -17,7 +17,8 @@ import { createProber } from '../src/features/free-list/prober.ts'
 import { migrate } from '../src/platform/postgres/migrate.ts'
 import { createPool } from '../src/platform/postgres/pool.ts'
 import { masterKey } from '../src/platform/vault/keys.ts'
-import { startPoller } from '../src/platform/work/worklist.ts'
+import { worker } from '../src/platform/work/worker.ts'
+import { testScheduler } from '../test/support/scheduler.ts'
 import { type Bench, type BenchContext, cpuMs, figure } from './bench.ts'
 import { withDatabase } from './database.ts'
 import { percentile } from './percentile.ts'
@@ -59,6 +60,18 @@ type Measured = {
   readonly lateMs: number | null
   readonly megabytes: number
 }
+
+const repeat = (name: string, everyMs: number, round: () => Promise<void>) =>
+  testScheduler().start(
+    worker({
+      name,
+      about: 'Part of the benchmark',
+      trigger: { everyMs },
+      per: 'process',
+      process: 'free-list',
+    }),
+    round,
+  )
 
 /** Checks what is on record again and again for some seconds. */
 const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<Measured> => {
@@ -109,14 +122,9 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
     )
     if (live) for (const { ip, port } of rows) dueAtMs.set(`${ip}:${port}`, Date.now())
   }
-  const rounds = startPoller({ name: 'checks', intervalMs: 100, work: checker.round, logger })
-  const others = startPoller({ name: 'due', intervalMs: 400, work: () => again(false), logger })
-  const live = startPoller({
-    name: 'live due',
-    intervalMs: 5_000,
-    work: () => again(true),
-    logger,
-  })
+  const rounds = repeat('checks', 100, checker.round)
+  const others = repeat('due', 400, () => again(false))
+  const live = repeat('live-due', 5_000, () => again(true))
   await sleep(settleMs)
   late.length = 0
   const [checksBefore, cpuBefore, startedMs] = [checks, cpuMs(), monotonicMs()]
@@ -204,14 +212,8 @@ const run = async ({ url, print, sizes }: BenchContext): Promise<void> => {
 
 /** Live ones alone fall due again at once. */
 const measureLive = async (pool: pg.Pool, seconds: number): Promise<Measured> => {
-  const logger = pino({ level: 'silent' })
-  const again = startPoller({
-    name: 'live at once',
-    intervalMs: 200,
-    work: async () => {
-      await pool.query('update work.free_proxies set next_due = now() where next_due > now()')
-    },
-    logger,
+  const again = repeat('live-at-once', 200, async () => {
+    await pool.query('update work.free_proxies set next_due = now() where next_due > now()')
   })
   try {
     return { ...(await measure(pool, 1, seconds)), lateMs: null }

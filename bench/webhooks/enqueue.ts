@@ -8,6 +8,7 @@ import type { AppendItem } from '../../src/platform/eventstore/port.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { createLogFeed } from '../../src/platform/projections/feed.ts'
 import { createProjectionRunner } from '../../src/platform/projections/projection-runner.ts'
+import { testScheduler } from '../../test/support/scheduler.ts'
 import { planOrder } from '../../test/support/world.ts'
 import type { BenchLog } from '../database.ts'
 
@@ -55,7 +56,13 @@ export const benchEnqueue = async (
     const before = process.cpuUsage()
     await engine.start()
     if (!(await engine.progress.reached(webhookDue.name, 0, 60_000))) throw new Error('no tables')
-    const { stop, wake } = startEnqueuer({ pool, log, clock: Date.now, logger })
+    const { stop, wake } = startEnqueuer({
+      scheduler: testScheduler({ pool }),
+      pool,
+      log,
+      clock: Date.now,
+      logger,
+    })
     enqueuer.wake = wake
     if (!(await engine.progress.reached(webhookDeliveries.name, end, 120_000)))
       throw new Error('enqueueing is behind')

@@ -1,15 +1,23 @@
 import type pg from 'pg'
 import { type Clock, type MonotonicClock, maxSkewMs } from '../kernel/clock.ts'
+import type { Scheduler } from '../platform/work/scheduler.ts'
+import { worker } from '../platform/work/worker.ts'
 
 export type ClockGuard = {
   /** Null while the clock is right, else what is wrong with it: then nothing is decided here. */
   problem(): string | null
   /** Looks now; keeps the last finding when Postgres does not answer. */
   check(): Promise<void>
-  stop(): void
+  stop(): Promise<void>
 }
 
-const everyMs = 5_000
+export const clockComparison = worker({
+  name: 'clock-guard',
+  about: "Compares the clock with Postgres's",
+  trigger: { everyMs: 5_000, or: 'the clock leaps' },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * How far a clock is ahead of Postgres's, in milliseconds; below zero behind. The time that the question takes is counted in
@@ -37,12 +45,13 @@ export const skewProblem = (aheadMs: number): string | null =>
  * log, with caps forgotten and rentals over.
  */
 export const startClockGuard = async (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly systemClock: Clock
   readonly monotonicMs: MonotonicClock
   readonly onChange: (problem: string | null) => void
 }): Promise<ClockGuard> => {
-  const { pool, systemClock, monotonicMs, onChange } = deps
+  const { scheduler, pool, systemClock, monotonicMs, onChange } = deps
   let problem: string | null = null
   /** The clock less the one that does not leap, when it was compared. */
   let comparedMs = 0
@@ -54,23 +63,17 @@ export const startClockGuard = async (deps: {
     problem = found
     comparedMs = standsMs
   }
-  let comparing = false
-  const compareSoon = async (): Promise<void> => {
-    if (comparing) return
-    comparing = true
-    // Without Postgres nothing is decided anyway; the log itself tells of the outage.
-    await compare().catch(() => undefined)
-    comparing = false
-  }
   const leap = (): string | null => {
     const leaptMs = Math.round(systemClock() - monotonicMs() - comparedMs)
     if (Math.abs(leaptMs) <= maxSkewMs) return null
-    void compareSoon()
+    comparing.wake()
     return `the clock leapt by ${leaptMs} ms, and was not compared with Postgres's since`
   }
 
   await compare()
-  const timer = setInterval(() => void compareSoon(), everyMs)
-  timer.unref()
-  return { problem: () => leap() ?? problem, check: compare, stop: () => clearInterval(timer) }
+  // Without Postgres nothing is decided anyway; the log itself tells of the outage.
+  const comparing = scheduler.start(clockComparison, compare, {
+    onError: () => clockComparison.trigger.everyMs,
+  })
+  return { problem: () => leap() ?? problem, check: compare, stop: comparing.stop }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
@@ -11,6 +11,10 @@ import {
   createFeeds,
   createFreelistMetrics,
   createRecordStore,
+  freeListChecks,
+  freeListFeeds,
+  freeListLeader,
+  freeListWorkers,
   isSandboxed,
   maxFeedBytes,
   openChecking,
@@ -24,8 +28,7 @@ import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
-import { runAsLeader } from '../platform/postgres/leader.ts'
-import { startPoller } from '../platform/work/worklist.ts'
+import { createScheduler } from '../platform/work/scheduler.ts'
 import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
 import type { Config } from './config.ts'
@@ -45,9 +48,6 @@ type Options = {
 const poolSize = 4
 const needed = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
 
-/** Pause between rounds of the checker, and between looks for feeds that are due, milliseconds. */
-const roundMs = 100
-const feedsMs = 2_000
 /** Whoever leads says so within this time, or another process does. */
 const answerTimeoutMs = 10_000
 const retryMs = 1_000
@@ -122,6 +122,14 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     logger,
   })
   const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const scheduler = createScheduler({
+    workers: freeListWorkers,
+    pool,
+    place: { host: hostname(), pid: process.pid },
+    clock,
+    logger,
+  })
+  closing.add(scheduler.stop)
   const checking = await openChecking({ config, keys, clock, monotonicMs, logger }, closing, { serves: true })
   if (checking === null)
     throw new StartRefused(
@@ -171,44 +179,27 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     logger,
   })
 
-  const stop = new AbortController()
-  const leading = runAsLeader(
+  const leading = scheduler.lead(
+    freeListLeader,
+    async ({ signal }) => {
+      const reading = scheduler.start(freeListFeeds, async () => {
+        await feeds.readDue()
+        lateMs = (await store.lateMs(clock())) ?? 0
+      })
+      const checks = scheduler.start(freeListChecks, checker.round)
+      await reading.runNow().catch(() => undefined) // logged; the next one is its answer
+      if (!signal.aborted) await once(signal, 'abort')
+      await Promise.all([reading.stop(), checks.stop()])
+    },
     {
-      pool,
-      lock: 'free proxies',
-      applicationName: 'farebox-freelist-leader',
       answerTimeoutMs,
-      stop: stop.signal,
       onError: (err) => {
         logger.warn({ err }, 'the checker of free proxies starts over')
         return retryMs
       },
     },
-    async (_session, signal) => {
-      const reading = startPoller({
-        name: 'feeds of free proxies',
-        intervalMs: feedsMs,
-        logger,
-        work: async () => {
-          await feeds.readDue()
-          lateMs = (await store.lateMs(clock())) ?? 0
-        },
-      })
-      const checks = startPoller({
-        name: 'checks of free proxies',
-        intervalMs: roundMs,
-        logger,
-        work: checker.round,
-      })
-      await reading.runNow().catch(() => undefined) // logged; the next one is its answer
-      await sleep(2 ** 31 - 1, undefined, { signal }).catch(() => undefined)
-      await Promise.all([reading.stop(), checks.stop()])
-    },
   )
-  closing.add(async () => {
-    stop.abort()
-    await leading
-  })
+  closing.add(leading.stop)
   if (freelist.metricsPort !== null) await serveMetrics(closing, registry, freelist.metricsPort)
   return { worker: `freelist ${hostname()} ${process.pid} ${randomUUID()}`, close: closing.close }
 }

@@ -15,6 +15,7 @@ import type { Access } from '../gateway/gateway-ports.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
+import type { Scheduler } from '../platform/work/scheduler.ts'
 
 export type GatewayAccess = {
   readonly access: Access
@@ -30,6 +31,7 @@ export type GatewayAccess = {
  */
 export const openAccess = (
   deps: {
+    readonly scheduler: Scheduler
     readonly pool: pg.Pool
     readonly keys: Keys
     /** Names this process once and for all. */
@@ -40,9 +42,10 @@ export const openAccess = (
     readonly maxTunnels: number
   } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
-  const { pool, worker, clock, monotonicMs, logger } = deps
+  const { scheduler, pool, worker, clock, monotonicMs, logger } = deps
   const credentials = createCredentials(deps.keys.master)
   const budgets = startBudgets({
+    scheduler,
     reports: createTrafficReports({
       counters: createTrafficCounters(pool),
       plan: (planId) => readCountedPlan(pool, planId, clock()),

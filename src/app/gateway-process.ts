@@ -11,12 +11,14 @@ import { addressExit, rentalExit } from '../gateway/exits/rental-exit.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
 import { startRentalListeners } from '../gateway/rental-listeners.ts'
 import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets/targets.ts'
+import { gatewayWorkers } from '../gateway/workers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openWorkerDatabase } from './open-pool.ts'
@@ -97,10 +99,19 @@ const openInto = async (
   })
 
   const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const scheduler = createScheduler({
+    workers: gatewayWorkers,
+    pool,
+    place: { host: hostname(), pid: process.pid },
+    clock,
+    logger,
+  })
+  closing.add(scheduler.stop)
   const registry = new Registry()
   closing.add(registerRuntimeMetrics(registry))
   const sandbox = config.payments.sandbox !== null
   const exits = await openExits({
+    scheduler,
     pool,
     vault: createVault(keys.master),
     sandbox,
@@ -128,6 +139,7 @@ const openInto = async (
   })
   const sets = createLineSets({ pool })
   const books = openAccess({
+    scheduler,
     pool,
     keys,
     worker,
@@ -160,7 +172,7 @@ const openInto = async (
   let port = wanted
   for (const host of listen) port = await gateway.listen({ host, port, shared })
   if (tls !== null) for (const host of listen) await gateway.listen({ host, port: tls.port, shared, tls })
-  const rentals = startRentalListeners({ pool, gateway, port, shared, listen, logger })
+  const rentals = startRentalListeners({ scheduler, pool, gateway, port, shared, listen, logger })
   closing.add(rentals.stop)
   if (config.gateway.metricsPort !== null)
     await serveMetrics(closing, registry, config.gateway.metricsPort + index)

@@ -4,6 +4,7 @@ import type { Cli } from '../platform/cli/cli-context.ts'
 import { table } from '../platform/cli/output.ts'
 import type { Config } from './config.ts'
 import type { ListedRoute } from './list-routes.ts'
+import { registerWorkers } from './workers-command.ts'
 
 /** Who may call a route, in the words of docs/http-api.md. */
 const accessText: Readonly<Record<ListedRoute['access'], string>> = {
@@ -14,7 +15,7 @@ const accessText: Readonly<Record<ListedRoute['access'], string>> = {
   finance: 'finance token',
 }
 
-/** `routes` and `events`: what a server answers, and what its log holds. */
+/** `routes`, `workers` and `events`: what a server answers, what it does by itself, and what its log holds. */
 export const registerLists = (program: Command, cli: Cli<Config>): void => {
   program
     .command('routes')
@@ -37,6 +38,8 @@ export const registerLists = (program: Command, cli: Cli<Config>): void => {
         }
       }),
     )
+
+  registerWorkers(program, cli)
 
   program
     .command('events')

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { every } from '../kernel/every.ts'
 
 const everyMs = 200
 
@@ -32,10 +33,9 @@ export const onNpmExit = (environment: NodeJS.ProcessEnv, gone: () => void): voi
   const parent = process.ppid
   // Some shells put the command in their own place: then npm is the parent, and who started npm may end before it.
   const grandparent = isNpm(parent) ? null : parentOf(parent)
-  const timer = setInterval(() => {
+  const stop = every(everyMs, () => {
     if (process.ppid === parent && (grandparent === null || parentOf(parent) === grandparent)) return
-    clearInterval(timer)
+    stop()
     gone()
-  }, everyMs)
-  timer.unref()
+  })
 }

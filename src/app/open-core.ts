@@ -1,6 +1,8 @@
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { laterThan } from '../audit/checks/event-reader.ts'
-import { startPeriodGuard } from '../features/finance/index.ts'
+import { periodCheck, startPeriodGuard } from '../features/finance/index.ts'
+import { scraperHealth } from '../features/scrapers/index.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { CrashHooks } from '../kernel/crash-points.ts'
 import { newEventId } from '../kernel/ids.ts'
@@ -19,7 +21,9 @@ import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
-import { type ClockGuard, startClockGuard } from './clock-guard.ts'
+import { createScheduler } from '../platform/work/scheduler.ts'
+import type { Worker } from '../platform/work/worker.ts'
+import { type ClockGuard, clockComparison, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { migrateDatabase } from './migrate-database.ts'
 import { logWaitFor, openLog } from './open-log.ts'
@@ -28,6 +32,8 @@ import { openPool } from './open-pool.ts'
 export type CoreOptions = {
   readonly config: Config
   readonly role: 'server' | 'command'
+  /** What the process may start; left out: what a command may. */
+  readonly workers?: readonly Worker[]
   /** Whether a Farebox is made where there is none; left out: a server does. */
   readonly makes?: boolean
   /** Left out: the setting FAREBOX_SIGNING says whether this process signs what it appends. False: it copies a log. */
@@ -40,6 +46,9 @@ export type CoreOptions = {
   readonly hooks: CrashHooks
   readonly metrics?: RunnerMetrics
 }
+
+/** Only those that a command needs for what it does: it is none of the service's processes. */
+const commandWorkers: readonly Worker[] = [clockComparison, periodCheck, scraperHealth]
 
 /** Nothing is decided by a wrong clock: commands are turned away as in an overload. */
 const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
@@ -66,6 +75,7 @@ export const openCore = (options: CoreOptions): Promise<Core> =>
 
 const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core> => {
   const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
+  const { workers = commandWorkers } = options
   const postgres = await openPostgres(config, role, makes)
   closing.add(postgres.stop)
   const { pool, connection } = await openPool(
@@ -95,7 +105,16 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     problem === null
       ? logger.warn('the clock is right again')
       : logger.error({ problem }, 'nothing is decided by this process until its clock is right')
+  const scheduler = createScheduler({
+    workers,
+    pool,
+    place: role === 'server' ? { host: hostname(), pid: process.pid } : null,
+    clock,
+    logger,
+  })
+  closing.add(scheduler.stop)
   const clockGuard = await startClockGuard({
+    scheduler,
     pool,
     systemClock,
     monotonicMs: () => performance.now(),
@@ -124,7 +143,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   })
   // A server says at once that it waits; a command may have no need of the log.
   if (role === 'server') await log.logId()
-  const periodGuard = await startPeriodGuard({ log: opened, clock, onChange: tellClock })
+  const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: tellClock })
   closing.add(periodGuard.stop)
   const timeGuard: Core['clockGuard'] = {
     problem: () => clockGuard.problem() ?? periodGuard.problem(),
@@ -171,6 +190,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     backgroundScheduler,
     clockGuard: timeGuard,
     logger,
+    scheduler,
     failed: Promise.race([postgres.failed, setBack.promise]),
     close: closing.close,
   }

@@ -10,11 +10,20 @@ import { outdatedModels } from '../platform/projections/group-loop.ts'
 import { listenForHints } from '../platform/projections/group-signals.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
-import { type Poller, startPoller } from '../platform/work/worklist.ts'
+import type { RunningWorker } from '../platform/work/scheduler.ts'
+import { worker } from '../platform/work/worker.ts'
 
 /** All that a server fills from the log. @param laws whether it checks them (FAREBOX_LAWS) */
 export const enabledGroups = ({ laws }: { readonly laws: boolean }): readonly ReadModelGroup[] =>
   laws ? [...followers, invariantGroup] : followers
+
+export const followProjections = worker({
+  name: 'follow-projections',
+  about: 'Follows read tables that another process fills',
+  trigger: { everyMs: followIntervalMs },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * Whether another process has made all tables as this program knows them, how far it folds, and what it hints. Hints are
@@ -25,7 +34,7 @@ const follow = async (
   groups: readonly ReadModelGroup[],
   runner: ProjectionRunner,
   logger: Logger,
-): Promise<Pick<Poller, 'stop'>> => {
+): Promise<Pick<RunningWorker, 'stop'>> => {
   let hearing: Session | null = null
   const hear = async (): Promise<void> => {
     if (hearing !== null && !hearing.ended.aborted) return
@@ -48,10 +57,10 @@ const follow = async (
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
   await look()
-  const poller = startPoller({ name: 'follow-projections', intervalMs: followIntervalMs, work: look, logger })
+  const following = core.scheduler.start(followProjections, look)
   return {
     stop: async () => {
-      await poller.stop()
+      await following.stop()
       await hearing?.close()
     },
   }
@@ -81,7 +90,7 @@ export const openProjections = (
     yieldToCommands: backgroundScheduler.yieldToCommands,
     onPoint: (point) => hooks.at(point),
   })
-  let follower: Pick<Poller, 'stop'> | null = null
+  let follower: Pick<RunningWorker, 'stop'> | null = null
   return {
     projecting: {
       feed,

@@ -85,7 +85,7 @@ export const createApi = (
   const stopping = new AbortController()
   const follow = async (): Promise<void> => {
     await prices.start(stopping.signal)
-    if (!stopping.signal.aborted) await exits.start()
+    if (!stopping.signal.aborted) await exits.refresh()
   }
   const following = follow().catch((error) => {
     logger.error({ err: error }, 'catalogue, terms and exits cannot be read')

@@ -25,6 +25,7 @@ import { type Api, createApi } from './serve.ts'
 import { effectiveSettings } from './settings-command.ts'
 import { version } from './version.ts'
 import { warmFolds } from './warm-folds.ts'
+import { serverWorkers } from './worker-list.ts'
 import { startWorkers } from './workers.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
@@ -85,6 +86,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const opened = await openCore({
     config,
     role: 'server',
+    workers: serverWorkers,
     systemClock,
     ...(options.clock && { clock: options.clock }),
     logger,

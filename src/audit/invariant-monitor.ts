@@ -7,7 +7,8 @@ import { type AccountId, newId } from '../kernel/ids.ts'
 import { accountStream, violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
 import type { Progress } from '../platform/projections/progress.ts'
-import { type Poller, startPoller } from '../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
+import { worker } from '../platform/work/worker.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
 import { listViolations, type Violation, violationText } from './violations.ts'
@@ -66,7 +67,7 @@ export const requireInvariantsHold = async (
   if (problem !== null) throw new UnresolvedViolation(problem)
 }
 
-export type ViolationMonitor = Pick<Poller, 'stop'> & {
+export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {
   /** As of its last look, what `readViolationProblem` says. */
   problem(): string | null
 }
@@ -98,15 +99,24 @@ const stopAccount = async (
   })
 }
 
+export const lawGuard = worker({
+  name: 'law-guard',
+  about: 'Blocks accounts whose events break an invariant',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /** Stops what accounts do whose events break a law, until an operator decided about them and unblocks the account. */
 export const startViolationMonitor = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly progress: Pick<Progress, 'reached'>
   readonly logger: Logger
   readonly intervalMs?: number
 }): ViolationMonitor => {
-  const { pool, runner, progress, logger } = deps
+  const { scheduler, pool, runner, progress, logger } = deps
   let open: readonly Violation[] = []
   const told = new Set<string>()
   const look = async (): Promise<void> => {
@@ -121,6 +131,6 @@ export const startViolationMonitor = (deps: {
       if (accountId !== null) await stopAccount(runner, accountId, violation)
     }
   }
-  const poller = startPoller({ name: 'law-guard', intervalMs: deps.intervalMs ?? 1_000, work: look, logger })
-  return { problem: () => brokenText(open), stop: poller.stop }
+  const { stop } = scheduler.start(lawGuard, look, { everyMs: deps.intervalMs })
+  return { problem: () => brokenText(open), stop }
 }

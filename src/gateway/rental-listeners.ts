@@ -1,11 +1,10 @@
 import { networkInterfaces } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type Poller, startPoller } from '../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import type { Gateway } from './accept/gateway.ts'
+import { rentalListeners } from './workers.ts'
 
-/** How soon a rented address is listened on, milliseconds. */
-const everyMs = 500
 const maxListeners = 10_000
 
 const everywhere = new Set(['0.0.0.0', '::'])
@@ -25,6 +24,7 @@ const ownAddresses = (): ((ip: string) => boolean) => {
  * do where the gateway listens on every interface.
  */
 export const startRentalListeners = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly gateway: Pick<Gateway, 'listen' | 'unlisten'>
   readonly port: number
@@ -32,8 +32,8 @@ export const startRentalListeners = (deps: {
   /** What the gateway listens on anyway. */
   readonly listen: readonly string[]
   readonly logger: Logger
-}): Poller => {
-  const { pool, gateway, port, shared, logger } = deps
+}): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, pool, gateway, port, shared, logger } = deps
   const listening = new Set<string>()
   const refused = new Set<string>()
 
@@ -60,7 +60,6 @@ export const startRentalListeners = (deps: {
       }
   }
 
-  if (deps.listen.some((host) => everywhere.has(host)))
-    return { runNow: async () => undefined, stop: async () => undefined }
-  return startPoller({ name: 'rental-listeners', intervalMs: everyMs, work, logger })
+  if (deps.listen.some((host) => everywhere.has(host))) return { stop: async () => undefined }
+  return scheduler.start(rentalListeners, work)
 }

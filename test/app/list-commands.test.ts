@@ -26,8 +26,8 @@ test('the routes of a server are listed, those of the interface description amon
   assert.equal(routes.length, total)
   const listed = new Set(routes.map(({ method, path }: Record<string, string>) => `${method} ${path}`))
   const methods = ['get', 'post', 'put', 'patch', 'delete']
+  // A scraper has an operation of its own in the description, and the route of all scrapers.
   for (const [path, operations] of Object.entries(document.paths))
-    // A scraper has an operation of its own in the description, and the route of all scrapers.
     for (const method of Object.keys(operations as object).filter((name) => methods.includes(name)))
       if (!/^\/v1\/scrape\/\w+\/[\w-]+$/.test(path) || path.includes('{'))
         assert.ok(listed.has(`${method.toUpperCase()} ${path}`), `${method} ${path} is not listed`)

@@ -5,6 +5,7 @@ import { createCompletion, startCompletionReactor } from '../../src/features/ord
 import { startRenewals } from '../../src/features/subscriptions/renewal-worker.ts'
 import { startMovementReactor } from '../../src/features/wallet/wallet-service.ts'
 import { buyer, cause, projectedWorld } from '../features/accounts/world.ts'
+import { testScheduler } from '../support/scheduler.ts'
 
 /** A list of `stuck` items that cannot be decided, and one behind them; long ago, so that each is due. */
 const openWorld = async (t: TestContext) => {
@@ -27,6 +28,7 @@ test('an open order is looked at, however many that cannot be completed come bef
   const lookedAt = new Set<string>()
   const complete = createCompletion({ log, runner })
   const reactor = startCompletionReactor({
+    scheduler: testScheduler(),
     pool,
     complete: (orderId, debit) => {
       lookedAt.add(orderId)
@@ -54,6 +56,7 @@ test('a movement by hand is looked at, however many that cannot be finished come
     return wallets.resume(...given)
   }
   const reactor = startMovementReactor({
+    scheduler: testScheduler(),
     pool,
     wallets: { ...wallets, resume },
     clock,
@@ -78,6 +81,7 @@ test('a subscription is renewed, however many that cannot be decided were due be
   )
   const lookedAt = new Set<string>()
   const reactor = startRenewals({
+    scheduler: testScheduler(),
     pool,
     log,
     subscriptions: {

@@ -10,6 +10,7 @@ import { openExits } from '../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
 import { wrapped } from '../gateway/support/datagrams.ts'
 import { farebox } from '../support/farebox.ts'
+import { testScheduler } from '../support/scheduler.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -36,6 +37,7 @@ test('the exits of the sandbox', async (t) => {
   const { farebox: service, demo, env } = await startService(t, { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' })
   const { pool, keys, clock, logger } = service.core
   const opened = await openExits({
+    scheduler: testScheduler({ pool }),
     pool,
     vault: createVault(keys.master),
     sandbox: true,

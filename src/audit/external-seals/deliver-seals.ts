@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
@@ -11,8 +10,8 @@ import {
   type StoreLocation,
   storeLocationText,
 } from '../../platform/outgoing/object-store.ts'
-import { runAsLeader } from '../../platform/postgres/leader.ts'
-import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { createDeliveryCursor, type Delivered, type DeliveryCursor } from './delivery-cursor.ts'
 import { recordName, recordsOf, recordText } from './seal-record.ts'
 
@@ -120,11 +119,22 @@ const maxBackoffMs = 300_000
 /** Of a log that does not fit a person must decide; a look now and then finds that it was done. */
 const refusedBackoffMs = 60_000
 
+export const sealDelivery = worker({
+  name: 'seal-delivery',
+  about: 'Delivers seals to their external target',
+  trigger: { everyMs: 5_000, or: 'a seal is made' },
+  per: 'cluster',
+  lock: 'seal delivery',
+  session: 'farebox seal delivery',
+  process: 'server',
+})
+
 /**
  * Brings seals to a place as long as the process runs. Of several processes one does it at a time. Whatever happens
  * there, nobody waits for it: it reads the log like anybody else.
  */
 export const startDelivery = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly place: StoreLocation
@@ -135,69 +145,52 @@ export const startDelivery = (deps: {
   readonly pollMs?: number
   readonly firstBackoffMs?: number
 }): Delivery => {
-  const { pool, log, store, clock, logger, pollMs = 5_000 } = deps
+  const { scheduler, pool, log, store, clock, logger, pollMs = sealDelivery.trigger.everyMs } = deps
   const target = storeLocationText(deps.place)
-  const stopping = new AbortController()
-  const stop = stopping.signal
   const first = deps.firstBackoffMs ?? firstBackoffMs
   let backoffMs = first
   let failing = false
-  let woken = Promise.withResolvers<void>()
 
-  const round = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<void> => {
+  const round = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<number> => {
     try {
       const count = await deliverSeals({ log, store, cursor, target }, signal)
       if (count > 0) logger.info({ target, count }, 'brought seals to their target')
       if (failing) logger.info({ target }, 'seals reach their target again')
       failing = false
       backoffMs = first
+      return pollMs
     } catch (error) {
       if (error instanceof StoreFailed || error instanceof DeliveryRefused) await cursor.fail(error.message)
       throw error
     }
   }
 
-  const running = runAsLeader(
-    {
-      pool,
-      applicationName: 'farebox seal delivery',
-      lock: 'seal delivery',
-      answerTimeoutMs: sessionAnswerMs,
-      stop,
-      onError: (error) => {
-        failing = true
-        if (error instanceof DeliveryRefused) {
-          logger.fatal({ target, problem: error.message }, 'seals are not brought to their target any more')
-          return refusedBackoffMs
-        }
-        const problem = (error as Error).message
-        logger.warn({ target, problem }, 'a seal did not reach its target and is brought again')
-        backoffMs = Math.min(2 * backoffMs, maxBackoffMs)
-        return backoffMs / 2
-      },
-    },
-    async (_, signal) => {
-      const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
-      while (!signal.aborted) {
-        woken = Promise.withResolvers<void>()
-        await round(cursor, signal)
-        const over = new AbortController()
-        const until = AbortSignal.any([signal, over.signal])
-        await Promise.race([
-          woken.promise,
-          sleep(pollMs, undefined, { signal: until }).catch(() => undefined),
-        ])
-        over.abort()
-      }
-    },
-  )
+  const onError = (error: unknown): number => {
+    failing = true
+    if (error instanceof DeliveryRefused) {
+      logger.fatal({ target, problem: error.message }, 'seals are not brought to their target any more')
+      return refusedBackoffMs
+    }
+    const problem = (error as Error).message
+    logger.warn({ target, problem }, 'a seal did not reach its target and is brought again')
+    backoffMs = Math.min(2 * backoffMs, maxBackoffMs)
+    return backoffMs / 2
+  }
 
+  const delivery = scheduler.lead(
+    sealDelivery,
+    async ({ signal, repeat }) => {
+      const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
+      await repeat(() => round(cursor, signal))
+    },
+    { onError },
+  )
   return {
-    wake: () => woken.resolve(),
+    wake: delivery.wake,
     stop: async () => {
-      stopping.abort()
+      const stopped = delivery.stop()
       await store.close() // a request that hangs ends with it
-      await running
+      await stopped
     },
   }
 }

@@ -7,14 +7,15 @@ import { newId } from '../../kernel/ids.ts'
 import type { BackgroundScheduler } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { runAsLeader } from '../../platform/postgres/leader.ts'
-import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import type { LogFeed, LogReader } from '../../platform/projections/feed.ts'
+import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { createDigestStore } from './digests.ts'
 import type { SealKey } from './seal-key.ts'
 import { chainToHead, openSealing, type Sealing, SealRefused, sealerLock } from './sealing.ts'
 
 export type SealerDeps = {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly feed: LogFeed
@@ -52,12 +53,23 @@ const defaultLastSealMs = 5_000
 
 const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
 
+export const sealer = worker({
+  name: 'sealer',
+  about: 'Seals the log',
+  trigger: { when: 'enough events are not sealed, or one of them for long enough' },
+  per: 'cluster',
+  lock: sealerLock,
+  session: 'farebox sealer',
+  process: 'server',
+})
+
 /**
  * Follows the log and seals it, by count and by time, never for seals alone. Of several processes one does it at a
  * time. It stops sealing, and says so, when the log is no longer what was sealed.
  */
 export const startSealer = (deps: SealerDeps): Sealer => {
   const {
+    scheduler,
     pool,
     log,
     feed,
@@ -68,11 +80,9 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     logger,
     every,
     onSeal = () => undefined,
-    answerTimeoutMs = sessionAnswerMs,
+    answerTimeoutMs,
     lastSealMs = defaultLastSealMs,
   } = deps
-  const stopping = new AbortController()
-  const stop = stopping.signal
   let problem: string | null = null
   let backoffMs = firstBackoffMs
 
@@ -116,7 +126,10 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const sealOn = async (reader: LogReader, ended: AbortSignal, signal: AbortSignal): Promise<void> => {
+  const sealOn = async (
+    reader: LogReader,
+    { session: { ended }, signal, round }: Leadership,
+  ): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing(
       { log, runner, store, key, clock, yieldToCommands: backgroundScheduler.yieldToCommands },
@@ -125,43 +138,29 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     try {
       while (!signal.aborted) {
         await gather(sealing, reader, signal)
-        await sealTaken(sealing, signal)
+        await round(() => sealTaken(sealing, signal))
       }
     } finally {
-      if (stop.aborted && !ended.aborted) await sealLast(sealing, ended)
+      // The process stops.
+      if (signal.aborted && !ended.aborted) await sealLast(sealing, ended)
     }
   }
 
-  const running = runAsLeader(
-    {
-      pool,
-      applicationName: 'farebox sealer',
-      lock: sealerLock,
-      answerTimeoutMs,
-      stop,
-      onError: (error) => {
-        problem = (error as Error).message
-        if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
-        else logger.warn({ err: error }, 'sealing failed and is tried again')
-        backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
-        return backoffMs
-      },
-    },
-    async ({ ended }, signal) => {
-      const reader = feed.reader({ batchWindowMs })
-      try {
-        await sealOn(reader, ended, signal)
-      } finally {
-        reader.close()
-      }
-    },
-  )
-
-  return {
-    problem: () => problem,
-    stop: async () => {
-      stopping.abort()
-      await running
-    },
+  const onError = (error: unknown): number => {
+    problem = (error as Error).message
+    if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
+    else logger.warn({ err: error }, 'sealing failed and is tried again')
+    backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
+    return backoffMs
   }
+  const work = async (leadership: Leadership): Promise<void> => {
+    const reader = feed.reader({ batchWindowMs })
+    try {
+      await sealOn(reader, leadership)
+    } finally {
+      reader.close()
+    }
+  }
+  const { stop } = scheduler.lead(sealer, work, { answerTimeoutMs, onError })
+  return { problem: () => problem, stop }
 }

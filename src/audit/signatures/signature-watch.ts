@@ -4,10 +4,10 @@ import type { Logger } from 'pino'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { processKeyStream, sealStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
-import { runAsLeader } from '../../platform/postgres/leader.ts'
-import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { accountOf } from '../invariants/violation.ts'
 import { createSignatureCheck } from './check-signatures.ts'
 import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
@@ -167,6 +167,7 @@ export type SignatureProgress = {
 export type SignatureWatch = SignatureProgress & { stop(): Promise<void> }
 
 export type SignatureWatchDeps = {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly feed: LogFeed
@@ -182,37 +183,43 @@ const lookMs = 100
 const maxWaitMs = 60_000
 const retryMs = 1_000
 
+export const signatureWatch = worker({
+  name: 'signatures',
+  about: 'Checks the signatures of events',
+  trigger: { when: 'events are appended' },
+  per: 'cluster',
+  lock: 'signatures',
+  session: 'farebox signatures',
+  process: 'server',
+})
+
 /**
  * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (violations.ts), so
  * that its account is stopped and no seal covers it. Of several processes one does it at a time.
  */
 export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch => {
-  const { pool, log, feed, logger } = deps
-  const stopping = new AbortController()
+  const { scheduler, pool, log, feed, logger } = deps
 
-  const running = runAsLeader(
-    {
-      pool,
-      applicationName: 'farebox signatures',
-      lock: 'signatures',
-      answerTimeoutMs: sessionAnswerMs,
-      stop: stopping.signal,
-      onError: (error) => {
-        logger.warn({ err: error }, 'the signatures of the log could not be checked and are tried again')
-        return retryMs
-      },
-    },
-    async (_, signal) => {
+  const { stop } = scheduler.lead(
+    signatureWatch,
+    async ({ signal, round }) => {
       const reader = feed.reader({ batchWindowMs })
       try {
         const check = await openSignatureCheck(deps)
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
-          await check.take(await reader.nextStored(check.next(), maxEvents, signal))
+          const events = await reader.nextStored(check.next(), maxEvents, signal)
+          await round(() => check.take(events))
         }
       } finally {
         reader.close()
       }
+    },
+    {
+      onError: (error) => {
+        logger.warn({ err: error }, 'the signatures of the log could not be checked and are tried again')
+        return retryMs
+      },
     },
   )
 
@@ -226,9 +233,6 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
         await sleep(lookMs, undefined, { signal })
       }
     },
-    async stop() {
-      stopping.abort()
-      await running
-    },
+    stop,
   }
 }

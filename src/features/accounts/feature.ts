@@ -13,6 +13,9 @@ import { keyPages } from './key-pages.ts'
 import { startKeyUses } from './key-uses.ts'
 import { accountRoutes } from './routes.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { keyUses } from './key-uses.ts'
+
 /** How long a request waits for a key that was issued a moment ago. */
 const keyWaitMs = 2_000
 
@@ -26,7 +29,7 @@ type AccountsFeature = Feature & {
 }
 
 export const open = (core: ServerCore): AccountsFeature => {
-  const { pool, log, clock, logger, monotonicMs, reads } = core
+  const { pool, log, clock, monotonicMs, reads } = core
   const { progress } = core.projecting
   const accounts = createAccounts(core)
   const db = createKysely<ReadDatabase>(pool)
@@ -45,7 +48,7 @@ export const open = (core: ServerCore): AccountsFeature => {
         : null
     },
     openDirectory: () => {
-      const keyUses = startKeyUses({ pool, clock, logger })
+      const keyUses = startKeyUses(core)
       return {
         directory: createDirectory({
           pool,

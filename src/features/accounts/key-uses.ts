@@ -1,15 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { KeyId } from '../../kernel/ids.ts'
-import { startPoller } from '../../platform/work/worklist.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 
 /** A key that is used all the time is written once in this time by each process. */
 const writtenEveryMs = 60_000
 /** How long uses gather: at most one statement in this time, however many keys and requests there are. */
 const batchWindowMs = 10_000
+export const keyUses = worker({
+  name: 'key-uses',
+  about: 'Writes when API keys were last used',
+  trigger: { everyMs: batchWindowMs },
+  per: 'process',
+  process: 'server',
+})
 /** How far behind the last use `lastUsedAt` may be. */
 export const lastUsedPrecisionS = (writtenEveryMs + batchWindowMs) / 1000
 /** Keys whose last write is remembered; one that is forgotten is written again at its next use. */
@@ -26,11 +33,11 @@ export type KeyUses = {
 
 /** When keys were last used: beside the log, for it is of use to nobody in a year and would be most of it. */
 export const startKeyUses = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly clock: Clock
-  readonly logger: Logger
 }): KeyUses => {
-  const { pool, clock, logger } = deps
+  const { scheduler, pool, clock } = deps
   const written = new LRUCache<KeyId, number>(growingCacheOptions(maxKeys))
   let noted = new Map<KeyId, number>()
 
@@ -53,7 +60,7 @@ export const startKeyUses = (deps: {
       throw error
     }
   }
-  const poller = startPoller({ name: 'key-uses', intervalMs: batchWindowMs, work: write, logger })
+  const writing = scheduler.start(keyUses, write)
 
   return {
     note: (keyId) => {
@@ -65,10 +72,10 @@ export const startKeyUses = (deps: {
       written.set(keyId, nowMs)
       noted.set(keyId, nowMs)
     },
-    flush: poller.runNow,
+    flush: writing.runNow,
     stop: async () => {
-      await poller.runNow().catch(() => undefined) // logged by the poller; at most a minute of uses is lost
-      await poller.stop()
+      await writing.runNow().catch(() => undefined) // logged by the scheduler; at most a minute of uses is lost
+      await writing.stop()
     },
   }
 }

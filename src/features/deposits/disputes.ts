@@ -10,6 +10,7 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { type Gateways, GatewayUnavailable, type Inbox } from '../payments/index.ts'
 import type { ManualMovementAnswer, Wallets } from '../wallet/index.ts'
 
@@ -57,7 +58,6 @@ export const applyDispute = async (
 const pauseMs = 3_600_000
 /** Who has the money is decided by then: card networks close a dispute within about three months of its opening. */
 const followedMs = 120 * 24 * 60 * 60 * 1000
-const longestIntervalMs = 600_000
 
 type Asked = { readonly gateway_id: string; readonly attempts: number }
 
@@ -79,6 +79,14 @@ const findGateways = async (pool: pg.Pool, nowMs: number): Promise<void> => {
     values: [isoTime(nowMs)],
   })
 }
+
+export const disputeWorker = worker({
+  name: disputeQueue.name,
+  about: 'Asks payment gateways for disputes whose callbacks were lost',
+  trigger: { everyMs: 600_000 },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * Finds disputes whose callbacks were lost: asks each gateway once an hour for those of the last 120 days that moved
@@ -115,11 +123,12 @@ export const startDisputeReactor = (deps: {
     }
   }
   return workers.start<Asked>({
+    worker: disputeWorker,
     queue: disputeQueue,
     atOnce: { total: 10, each: 1 },
     longestMs: 60_000,
     schedule: () => pauseMs,
-    pollMs: Math.min(longestIntervalMs, firstPollMs),
+    pollMs: Math.min(disputeWorker.trigger.everyMs, firstPollMs),
     fill: () => findGateways(pool, clock()),
     work: ask,
   })

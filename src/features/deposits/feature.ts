@@ -13,6 +13,11 @@ import { startDepositReactor } from './poll-invoices.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
 import { startCallbackReactor } from './take-callbacks.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { disputeWorker } from './disputes.ts'
+export { depositWorker } from './poll-invoices.ts'
+export { callbackWorker, oldCallbacks } from './take-callbacks.ts'
+
 type DepositsFeature = Feature & {
   readonly deposits: Deposits
   readonly openDeposit: OpenDepositByForm
@@ -43,7 +48,7 @@ export const open = (
     readonly returnUrlOfReseller: ReturnUrls['ofReseller']
   },
 ): DepositsFeature => {
-  const { pool, log, clock, logger, hooks, reads, runner, monotonicMs } = core
+  const { scheduler, pool, log, clock, logger, hooks, reads, runner, monotonicMs } = core
   const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = needs
   const returnUrls: ReturnUrls = {
     ofReseller: needs.returnUrlOfReseller,
@@ -64,7 +69,16 @@ export const open = (
     returnUrlOf: async (reseller) =>
       (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService(),
     takeCallbacks: ({ workers }) => {
-      callbacks = startCallbackReactor({ deposits, gateways, inbox, workers, wallets, hooks, logger })
+      callbacks = startCallbackReactor({
+        scheduler,
+        deposits,
+        gateways,
+        inbox,
+        workers,
+        wallets,
+        hooks,
+        logger,
+      })
       return callbacks
     },
     callbackStored: () => callbacks?.wake(),

@@ -6,12 +6,21 @@ import { newId } from '../../kernel/ids.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Outcome } from '../../platform/work/standard-queue.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { GatewayUnavailable } from '../payments/index.ts'
 import { type Deposits, invoiceTimeMs } from './deposit-service.ts'
-import { type PollItem, pollQueue, pollSchedule, scheduleMissingPolls } from './poll-schedule.ts'
+import { type PollItem, pollQueue, pollSchedule, pollTable, scheduleMissingPolls } from './poll-schedule.ts'
 
 /** It reads a row of every deposit: a second or so for a million. */
 const findUnwatchedEveryMs = 60 * 60_000
+
+export const depositWorker = worker({
+  name: pollTable.name,
+  about: 'Asks payment gateways for payments whose callbacks were lost',
+  trigger: { everyMs: 5_000 },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
@@ -59,11 +68,12 @@ export const startDepositReactor = (deps: {
     if (found > 0) logger.info({ deposits: found }, 'deposits that nobody watched are watched from now on')
   }
   return workers.start<PollItem>({
+    worker: depositWorker,
     queue: pollQueue(firstPollMs),
     atOnce: { total: 50, each: 10 },
     longestMs: 60_000,
     schedule: pollSchedule(firstPollMs),
-    pollMs: Math.min(5_000, firstPollMs),
+    pollMs: Math.min(depositWorker.trigger.everyMs, firstPollMs),
     fill: find,
     work: look,
   })

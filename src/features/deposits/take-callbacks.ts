@@ -5,8 +5,9 @@ import { type DepositId, newId } from '../../kernel/ids.ts'
 import { CommandOverload } from '../../platform/commands/command.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
-import { startPoller } from '../../platform/work/worklist.ts'
+import { worker } from '../../platform/work/worker.ts'
 import {
   type Gateways,
   GatewayUnavailable,
@@ -79,7 +80,21 @@ export const takeCallback = async (
   return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
 }
 
-const defaultSweepMs = 3_600_000
+export const callbackWorker = worker({
+  name: inboxQueue.name,
+  about: 'Asks payment gateways what their callbacks are about, and credits it',
+  trigger: { everyMs: 500, or: 'a callback arrives' },
+  per: 'process',
+  process: 'server',
+})
+
+export const oldCallbacks = worker({
+  name: 'old-payment-callbacks',
+  about: 'Forgets payment callbacks that were done a month ago',
+  trigger: { everyMs: 3_600_000 },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
@@ -87,6 +102,7 @@ const defaultSweepMs = 3_600_000
  */
 export const startCallbackReactor = (
   deps: Deps & {
+    readonly scheduler: Scheduler
     readonly workers: Workers
     readonly inbox: Inbox
     readonly pollMs?: number
@@ -108,19 +124,15 @@ export const startCallbackReactor = (
     }
   }
   const queue = deps.workers.start<InboxEntry>({
+    worker: callbackWorker,
     queue: inboxQueue,
     atOnce: { total: 64, each: 8 },
     longestMs: 60_000,
     schedule: exponentialBackoff(1_000, 300_000),
-    pollMs: deps.pollMs ?? 500,
+    pollMs: deps.pollMs,
     work,
   })
-  const sweeper = startPoller({
-    name: 'old-payment-callbacks',
-    intervalMs: deps.sweepMs ?? defaultSweepMs,
-    work: inbox.sweep,
-    logger,
-  })
+  const sweeper = deps.scheduler.start(oldCallbacks, inbox.sweep, { everyMs: deps.sweepMs })
   return {
     wake: queue.wake,
     stop: async () => {

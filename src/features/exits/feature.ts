@@ -30,8 +30,6 @@ export const open = (core: ServerCore, { sandbox }: { readonly sandbox: boolean 
     health,
     sticky: null,
     sandbox,
-    lookEveryMs: null,
-    logger,
   })
   // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
   const recent = createRecentExits({

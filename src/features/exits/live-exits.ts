@@ -1,9 +1,7 @@
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import type { ExitRow } from '../../../projections/exits.ts'
 import type { ExitTerms } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
-import { type Poller, startPoller } from '../../platform/work/worklist.ts'
 import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
 import { deadOnAllMachinesSql, type ExitHealth } from './exit-health.ts'
 import type { ExitLogins } from './exit-logins.ts'
@@ -24,9 +22,6 @@ export type SandboxExits = {
 export type LiveExits = {
   /** Resolves once everything that the tables held when it was called is in memory. */
   refresh(): Promise<void>
-  /** Refreshes, then looks for changes until `stop`, where it looks by itself. Rejects when the first refresh fails. */
-  start(): Promise<void>
-  stop(): Promise<void>
   /** As of the last refresh. */
   index(): ExitIndex
   /** Rises with every change of the index or of an exit's health. */
@@ -72,7 +67,7 @@ const less = (time: string): string => new Date(Math.max(0, Date.parse(time) - o
 
 /**
  * Follows `read.exits`, also across a rebuild of it, `work.exit_health` and ended sessions, by one statement a look. It
- * looks by itself, for most of what it holds is not in the log and no owner of read models tells of it.
+ * has to be refreshed, for most of what it holds is not in the log and no owner of read models tells of it.
  */
 export const createLiveExits = (deps: {
   readonly pool: pg.Pool
@@ -82,11 +77,8 @@ export const createLiveExits = (deps: {
   readonly sticky: StickySessions | null
   /** Whether the sandbox's exits serve while there are no others. */
   readonly sandbox: boolean
-  /** Null: it looks when it is asked to refresh, and never by itself. */
-  readonly lookEveryMs: number | null
-  readonly logger: Logger
 }): LiveExits => {
-  const { pool, logins, health, sticky, logger } = deps
+  const { pool, logins, health, sticky } = deps
   const rows = new Map<string, ExitRow>()
   const own = new Map<string, readonly Candidate[]>()
   const healthSeen = new Map<string, string>()
@@ -188,7 +180,6 @@ export const createLiveExits = (deps: {
   }
 
   let running: Promise<void> = Promise.resolve()
-  let poller: Poller | null = null
   // One after another: an older row never replaces a newer one.
   const refresh = (): Promise<void> => {
     const next = running.then(load)
@@ -202,14 +193,5 @@ export const createLiveExits = (deps: {
     sandbox: () => sandbox,
     hasOwn: isOwn,
     refresh,
-    start: async () => {
-      await refresh()
-      if (deps.lookEveryMs !== null)
-        poller ??= startPoller({ name: 'exits', intervalMs: deps.lookEveryMs, work: refresh, logger })
-    },
-    stop: async () => {
-      await poller?.stop()
-      poller = null
-    },
   }
 }

@@ -19,6 +19,9 @@ import { financeRoutes } from './routes.ts'
 import { createFinanceDirectory } from './token-service.ts'
 import { trailPages } from './trail-pages.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { periodCheck } from './period-guard.ts'
+
 /** How long a page waits for the tables that customers read. */
 const caughtUpMs = 1_000
 

@@ -5,7 +5,7 @@ export { createGatewayNames, type GatewayName, readGatewayNames } from './gatewa
 export type { JournalHead } from './journal-sums.ts'
 export { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
 export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
-export { startPeriodGuard } from './period-guard.ts'
+export { periodCheck, startPeriodGuard } from './period-guard.ts'
 export {
   type Closings,
   closingsOf,

@@ -2,6 +2,8 @@ import type { Clock } from '../../kernel/clock.ts'
 import { endOfPeriodMs, periodBefore, periodOf } from '../../kernel/months.ts'
 import { periodStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 
 /** Keeps a process whose clock reads a closed month from deciding anything. */
 export type PeriodGuard = {
@@ -9,10 +11,16 @@ export type PeriodGuard = {
   problem(): string | null
   /** Looks at the log now; keeps the last finding when it does not answer. */
   check(): Promise<void>
-  stop(): void
+  stop(): Promise<void>
 }
 
-const everyMs = 5_000
+export const periodCheck = worker({
+  name: 'period-guard',
+  about: 'Checks that the clock reads no month that is closed',
+  trigger: { everyMs: 5_000 },
+  per: 'process',
+  process: 'server',
+})
 
 /**
  * Looks now and every 5 seconds whether the month of the service's clock, or the one before it, is closed; so a clock that
@@ -20,10 +28,12 @@ const everyMs = 5_000
  * all the same, for accounting time never runs back: this refusal is for people, the books do not need it.
  */
 export const startPeriodGuard = async ({
+  scheduler,
   log,
   clock,
   onChange,
 }: {
+  readonly scheduler: Scheduler
   readonly log: Pick<EventLog, 'lastOf'>
   readonly clock: Clock
   /** Told once when the clock is found to read a closed month, and once when it reads an open one again. */
@@ -57,11 +67,6 @@ export const startPeriodGuard = async ({
   const check = (): Promise<void> => look().finally(tell)
 
   await check().catch(() => undefined) // the log itself tells of its outage
-  const timer = setInterval(() => void check().catch(() => undefined), everyMs)
-  timer.unref()
-  return {
-    problem,
-    check,
-    stop: () => clearInterval(timer),
-  }
+  const { stop } = scheduler.start(periodCheck, check, { onError: () => periodCheck.trigger.everyMs })
+  return { problem, check, stop }
 }

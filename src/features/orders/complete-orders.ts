@@ -12,7 +12,9 @@ import { ledgerStream, type StreamName } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { handlerGraceMs, type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
 import { readOrder, withRefundEvidence } from './refund-order.ts'
 
 /** Where the debit of an order stands, when its order stream may not exist yet. */
@@ -77,18 +79,27 @@ export const createCompletion = (deps: {
 
 type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
 
+export const completion = worker({
+  name: 'completion',
+  about: 'Completes orders and refunds that a crash left open',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * The completion reactor: finishes orders and refunds that a crash or a lost race left open. Several processes may run
  * it; completing an order twice does nothing the second time.
  */
 export const startCompletionReactor = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly complete: CompleteOrder
   readonly clock: Clock
   readonly logger: Logger
   readonly intervalMs?: number
-}): Poller => {
-  const { pool, complete, clock, logger } = deps
+}): RunningWorker => {
+  const { scheduler, pool, complete, clock, logger } = deps
   const open = worklist<OpenOrder>({
     name: 'open-orders',
     read: `select distinct on (order_id) order_id, account_id, debit_revision
@@ -102,6 +113,5 @@ export const startCompletionReactor = (deps: {
       logger.info({ orderId, status: completed?.order.status }, 'an open order was completed')
     },
   })
-  const intervalMs = deps.intervalMs ?? 1_000
-  return startWorklists({ name: 'completion', intervalMs, pool, logger, lists: [open] })
+  return scheduler.start(completion, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
 }

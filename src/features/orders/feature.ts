@@ -23,6 +23,10 @@ import { startAwaitingReactor } from './place-paid-orders.ts'
 import { type RefundDependencies, type RefundOrder, refundOrder } from './refund-order.ts'
 import { orderRoutes } from './routes.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { completion } from './complete-orders.ts'
+export { awaitingOrders } from './place-paid-orders.ts'
+
 export const open = (
   core: ServerCore,
   needs: {
@@ -41,7 +45,7 @@ export const open = (
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly orders: OrderService; readonly placeOrder: PlaceOrder } => {
-  const { pool, log, clock, logger, reads, runner, island } = core
+  const { pool, log, clock, reads, runner, island } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = needs
   const complete = createCompletion(core)
   const orders = createOrderService({
@@ -63,7 +67,7 @@ export const open = (
       ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
     ],
     workers: [
-      () => startCompletionReactor({ pool, complete, clock, logger }),
+      () => startCompletionReactor({ ...core, complete }),
       () => startAwaitingReactor({ ...core, orderable: createOrderable(runner) }),
     ],
   }

@@ -13,7 +13,9 @@ import { microsPerCent } from '../../kernel/money.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { worklist, worklistRound } from '../../platform/work/worklist.ts'
 import type { Orderable } from '../catalog/index.ts'
 import { readOrder } from './refund-order.ts'
 
@@ -80,13 +82,23 @@ const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<bo
   return answer.canceled
 }
 
+export const awaitingOrders = worker({
+  name: 'awaiting-orders',
+  about: 'Places or cancels orders that wait for a payment',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Works on orders that await a payment: those whose customer paid while the reseller's wallet was short are tried
  * again once the wallet has the cost, and failed after a day; own orders whose invoice closed are canceled. Several
  * processes may run it; doing it twice does nothing the second time.
  */
-export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
-  const { pool, clock, logger } = deps
+export const startAwaitingReactor = (
+  deps: Deps & { readonly scheduler: Scheduler; readonly intervalMs?: number },
+): RunningWorker => {
+  const { scheduler, pool, clock, logger } = deps
   const heldOrders = worklist<HeldOrder>({
     name: 'held-orders',
     // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
@@ -121,11 +133,7 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
     },
   })
-  return startWorklists({
-    name: 'awaiting-orders',
-    intervalMs: deps.intervalMs ?? 1_000,
-    pool,
-    logger,
-    lists: [heldOrders, closedOrders],
+  return scheduler.start(awaitingOrders, worklistRound(pool, [heldOrders, closedOrders]), {
+    everyMs: deps.intervalMs,
   })
 }

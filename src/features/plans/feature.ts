@@ -16,6 +16,9 @@ import { planTopUpPages } from './plan-top-up-pages.ts'
 import { planUsageRoutes } from './plan-usage-routes.ts'
 import { planRoutes } from './routes.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { trafficSweep } from './meter-traffic.ts'
+
 export const open = (
   core: ServerCore,
   needs: {
@@ -30,7 +33,7 @@ export const open = (
     readonly readBalance: ReadBalance
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
-  const { pool, clock, logger, reads, island } = core
+  const { scheduler, pool, clock, reads, island } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = needs
   const meter = createMeter(core)
   const db: PlanQueries = createKysely(pool)
@@ -48,6 +51,6 @@ export const open = (
       ...onePlanPages({ planFinder, pool, gateway }),
       ...planTopUpPages({ planFinder, quotes, placeOrder, readBalance, island }),
     ],
-    workers: [() => startTrafficSweep({ meter, clock, logger })],
+    workers: [() => startTrafficSweep({ scheduler, meter, clock })],
   }
 }

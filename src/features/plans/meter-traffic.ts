@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { type PlanState, planFold } from '../../domain/plans/fold.ts'
@@ -12,7 +11,9 @@ import { findRemembered } from '../../kernel/recent-ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
-import { createPages, type Poller, startPoller } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { createPages } from '../../platform/work/worklist.ts'
 import {
   type Counter,
   createTrafficCounters,
@@ -218,8 +219,14 @@ export const createMeter = (deps: {
   }
 }
 
-/** A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds. */
-const intervalMs = 500
+export const trafficSweep = worker({
+  name: 'traffic-sweep',
+  about: 'Writes the traffic of plans to the log',
+  // A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds.
+  trigger: { everyMs: 500 },
+  per: 'process',
+  process: 'server',
+})
 const cleanupIntervalMs = 60 * 60 * 1000
 
 /**
@@ -227,17 +234,16 @@ const cleanupIntervalMs = 60 * 60 * 1000
  * processes may run it: a counter that the log has already adds nothing.
  */
 export const startTrafficSweep = (deps: {
+  readonly scheduler: Scheduler
   readonly meter: Meter
   readonly clock: Clock
-  readonly logger: Logger
-}): Poller => {
-  const { meter, clock, logger } = deps
+}): RunningWorker => {
+  const { scheduler, meter, clock } = deps
   let forgotAtMs = Number.NEGATIVE_INFINITY
-  const work = async (): Promise<void> => {
+  return scheduler.start(trafficSweep, async () => {
     await meter.sweep()
     if (clock() - forgotAtMs < cleanupIntervalMs) return
     forgotAtMs = clock()
     await meter.forget()
-  }
-  return startPoller({ name: 'traffic-sweep', intervalMs, work, logger })
+  })
 }

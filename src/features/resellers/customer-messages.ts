@@ -10,6 +10,7 @@ import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgo
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { changeCustomer, findCustomer } from '../accounts/index.ts'
 import { type ResellerCredentials, readTerms } from './gateway-credentials.ts'
 import { collectMessages, type Message, messageQueue } from './message-queue.ts'
@@ -112,6 +113,14 @@ const deliver = async (
   }
 }
 
+export const messageWorker = worker({
+  name: messageQueue.name,
+  about: 'Tells customers through bots how their paid orders ended',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Tells customers through their reseller's bot how the orders ended that they paid for on a pay page. What is to be
  * told is decided once an order; sending is tried again until the provider took it, so a crash between its answer and
@@ -119,14 +128,15 @@ const deliver = async (
  * messages for those of another: its bot may be a server of its own that hangs. Given up after 32 attempts, about a day.
  */
 export const startMessageWorker = (deps: Deps & { readonly pollMs?: number }): RunningQueue => {
-  const { workers, pool, clock, pollMs = 1_000 } = deps
+  const { workers, pool, clock } = deps
   return workers.start<Message>({
+    worker: messageWorker,
     queue: messageQueue,
     atOnce: { total: 64, each: 4 },
     longestMs: 30_000,
     schedule: exponentialBackoff(1_000, 3_600_000),
     maxAttempts: 32,
-    pollMs,
+    pollMs: deps.pollMs,
     fill: async () => {
       while ((await collectMessages(pool, clock())) > 0);
     },

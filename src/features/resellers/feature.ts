@@ -27,6 +27,9 @@ import { statementPages } from './statement-pages.ts'
 import { createResellers } from './terms.ts'
 import { createTestInvoices } from './test-invoices.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { messageWorker } from './customer-messages.ts'
+
 export type { LivePrices }
 
 /** What the features before this one need of resellers. */

@@ -11,6 +11,7 @@ import { ApiError } from '../../platform/http/errors.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { acceptedOf, type BatchItem, type BatchItems, batchQueue, type ItemOutcome } from './batch-items.ts'
 import { itemRequestId } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
@@ -129,6 +130,14 @@ const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
   }
 }
 
+export const batchWorker = worker({
+  name: batchQueue.name,
+  about: 'Makes the calls of scrape batches',
+  trigger: { everyMs: 500 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Makes the calls of batches, eight of an account at once, each under an `X-Request-Id` of its own: whoever makes it again after
  * a crash gets the same answer and pays nothing. Calls that fail for a while are tried again, six times in all.
@@ -137,12 +146,13 @@ export const startBatchWorker = (deps: Deps): RunningQueue => {
   const { workers, items, clock } = deps
   let forgottenMs = Number.NEGATIVE_INFINITY
   return workers.start<BatchItem>({
+    worker: batchWorker,
     queue: batchQueue,
     atOnce: { total: 64, each: 8 },
     longestMs,
     schedule: exponentialBackoff(2_000, 60_000),
     maxAttempts,
-    pollMs: deps.pollMs ?? 500,
+    pollMs: deps.pollMs,
     fill: async () => {
       await finishBatches(deps)
       if (clock() < forgottenMs + cleanupIntervalMs) return

@@ -14,7 +14,9 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, newId, type ScrapeId } from '../../kernel/ids.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
-import { type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { worklist, worklistRound } from '../../platform/work/worklist.ts'
 import type { Results } from './stored-results.ts'
 
 /** A try, by its id and its number. */
@@ -93,19 +95,28 @@ type Open = { scrape_id: ScrapeId; account_id: AccountId; attempt: number }
 const graceMs = 2_000
 const cleanupIntervalMs = 60_000
 
+export const scrapeSweeper = worker({
+  name: 'scrapes',
+  about: 'Ends scraper calls whose process is gone and erases old results',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Ends calls whose process has gone: those that left a result are billed, the others give back what they held. And erases
  * results that nobody can have any more. Several processes may run it; ending a call twice does nothing the second time.
  */
 export const startScrapeSweeper = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly results: Results
   readonly clock: Clock
   readonly logger: Logger
   readonly intervalMs?: number
-}): Poller => {
-  const { pool, results, clock, logger } = deps
+}): RunningWorker => {
+  const { scheduler, pool, results, clock, logger } = deps
   const { settle } = createScrapeCommands(deps)
   let forgottenMs = Number.NEGATIVE_INFINITY
   const lapsed = worklist<Open>({
@@ -125,6 +136,5 @@ export const startScrapeSweeper = (deps: {
     await results.forget()
     forgottenMs = clock()
   }
-  const intervalMs = deps.intervalMs ?? 1_000
-  return startWorklists({ name: 'scrapes', intervalMs, pool, logger, lists: [lapsed, forget] })
+  return scheduler.start(scrapeSweeper, worklistRound(pool, [lapsed, forget]), { everyMs: deps.intervalMs })
 }

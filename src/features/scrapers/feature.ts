@@ -20,6 +20,11 @@ import { scraperPages, scrapeUsagePages } from './scraper-pages.ts'
 import type { ScraperConfig } from './settings.ts'
 import { createResults } from './stored-results.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { batchWorker } from './batch-worker.ts'
+export { scrapeSweeper } from './call-commands.ts'
+export { scraperHealth } from './provider-health.ts'
+
 type ScrapersFeature = Feature & {
   readonly batchRoutes: NonNullable<Feature['routes']>
   readonly financeRoutes: NonNullable<Feature['routes']>

@@ -29,7 +29,7 @@ export type Providers = { readonly scraping: Scraping; readonly health: ScraperH
  * call answers `upstream_auth_rejected`.
  */
 export const openProviders = (
-  core: Pick<ServerCore, 'pool' | 'clock' | 'logger' | 'monotonicMs' | 'registry'>,
+  core: Pick<ServerCore, 'scheduler' | 'pool' | 'clock' | 'logger' | 'monotonicMs' | 'registry'>,
   closing: CloseStack,
   needs: {
     readonly settings: ScraperConfig

@@ -1,8 +1,8 @@
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
-import { startPoller } from '../../platform/work/worklist.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import type { ScrapeOutcome, ScrapeResult } from './provider-port.ts'
 
 /** How a scraper did in the last 24 hours, as this installation saw it. */
@@ -34,7 +34,13 @@ const classes = [
   61_000,
 ]
 
-const writeEveryMs = 10_000
+export const scraperHealth = worker({
+  name: 'scraper-health',
+  about: 'Writes how the calls of scrapers ended',
+  trigger: { everyMs: 10_000 },
+  per: 'process',
+  process: 'server',
+})
 const freshMs = 30_000
 
 type Counts = { good: number; bad: number; readonly took: number[]; lastGoodMs: number | null }
@@ -106,12 +112,12 @@ const healthOf = ({ good, bad, took, last_good_at: last }: Row): Health => {
 
 /** Counts how calls end: in memory, and every ten seconds in Postgres, where the counts of all processes come together. */
 export const startScraperHealth = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: Pick<pg.Pool, 'query'>
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
-  readonly logger: Logger
 }): ScraperHealth => {
-  const { pool, clock, monotonicMs, logger } = deps
+  const { scheduler, pool, clock, monotonicMs } = deps
   let noted = new Map<string, Counts>()
   let known: { readonly atMs: number; readonly health: Promise<ReadonlyMap<string, Health>> } | null = null
 
@@ -135,7 +141,7 @@ export const startScraperHealth = (deps: {
       now,
     ])
   }
-  const poller = startPoller({ name: 'scraper-health', intervalMs: writeEveryMs, work: write, logger })
+  const writing = scheduler.start(scraperHealth, write)
 
   const readNow = async (): Promise<ReadonlyMap<string, Health>> => {
     const { rows } = await pool.query<Row>(readText, [isoTime(clock())])
@@ -165,12 +171,12 @@ export const startScraperHealth = (deps: {
       return health
     },
     flush: async () => {
-      await poller.runNow()
+      await writing.runNow()
       known = null
     },
     stop: async () => {
-      await poller.runNow().catch(() => undefined) // logged by the poller; at most ten seconds of counts are lost
-      await poller.stop()
+      await writing.runNow().catch(() => undefined) // logged by the scheduler; at most ten seconds of counts are lost
+      await writing.stop()
     },
   }
 }

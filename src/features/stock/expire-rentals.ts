@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { decideExpiry } from '../../domain/stock/decide.ts'
 import { stockFold } from '../../domain/stock/fold.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
@@ -8,7 +7,9 @@ import { newId } from '../../kernel/ids.ts'
 import { stockStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle } from '../../platform/commands/handle.ts'
-import { type Poller, startWorklists, type WorklistFactory, worklist } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { type WorklistFactory, worklist, worklistRound } from '../../platform/work/worklist.ts'
 
 type Due = { product_id: string; country: string; proxy_ids: string[] }
 
@@ -50,14 +51,21 @@ export const rentalsOver = ({
     },
   })
 
-/** Ends rentals whose time is over. */
+export const rentalExpiry = worker({
+  name: 'rental-expiry',
+  about: 'Ends rentals whose time is over',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 export const startRentalExpiry = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly clock: Clock
-  readonly logger: Logger
   readonly intervalMs?: number
-}): Poller => {
-  const { pool, logger, intervalMs = 1_000 } = deps
-  return startWorklists({ name: 'rental-expiry', intervalMs, pool, logger, lists: [rentalsOver(deps)] })
-}
+}): RunningWorker =>
+  deps.scheduler.start(rentalExpiry, worklistRound(deps.pool, [rentalsOver(deps)]), {
+    everyMs: deps.intervalMs,
+  })

@@ -5,6 +5,9 @@ import { startRentalExpiry } from './expire-rentals.ts'
 import { createStockLogins } from './stock-logins.ts'
 import { stockingPages, stockPages } from './stock-pages.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { rentalExpiry } from './expire-rentals.ts'
+
 export const open = (
   core: ServerCore,
   { catalog }: { readonly catalog: { current(): Catalog } },

@@ -11,6 +11,9 @@ import { subscriptionRoutes } from './routes.ts'
 import { subscriptionPages } from './subscription-pages.ts'
 import { createSubscriptions } from './subscription-service.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { renewalWorker } from './renewal-worker.ts'
+
 export const open = (
   core: ServerCore,
   needs: {
@@ -21,13 +24,13 @@ export const open = (
     readonly prices: LivePrices
   },
 ): Feature => {
-  const { pool, log, clock, reads } = core
+  const { scheduler, pool, log, clock, reads } = core
   const { orders, market, meter, prices } = needs
   const subscriptions = createSubscriptions({ ...core, orders, market, settleTraffic: meter.settle })
   const db: SubscriptionQueries = createKysely(pool)
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),
     pages: subscriptionPages({ db, reads, log, catalog: market.catalog, subscriptions }),
-    workers: [() => startRenewals({ ...renewalsOf(core, prices), pool })],
+    workers: [() => startRenewals({ ...renewalsOf(core, prices), scheduler, pool })],
   }
 }

@@ -5,12 +5,13 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Core } from '../../platform/feature/core.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import {
   handlerGraceMs,
-  type Poller,
-  startWorklists,
   type WorklistFactory,
   worklist,
+  worklistRound,
 } from '../../platform/work/worklist.ts'
 import { createCompletion, createOrderService, readOrder } from '../orders/index.ts'
 import { createMeter } from '../plans/index.ts'
@@ -74,16 +75,28 @@ export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
   return [open, due]
 }
 
+export const renewalWorker = worker({
+  name: 'renewals',
+  about: 'Renews, cancels and expires subscriptions',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
  * paid and unheard of. Several processes may run it.
  */
 export const startRenewals = (
-  deps: RenewalDeps & { readonly pool: pg.Pool; readonly intervalMs?: number },
-): Poller => {
-  const { pool, logger, intervalMs = 1_000 } = deps
-  return startWorklists({ name: 'renewals', intervalMs, pool, logger, lists: renewalLists(deps) })
-}
+  deps: RenewalDeps & {
+    readonly scheduler: Scheduler
+    readonly pool: pg.Pool
+    readonly intervalMs?: number
+  },
+): RunningWorker =>
+  deps.scheduler.start(renewalWorker, worklistRound(deps.pool, renewalLists(deps)), {
+    everyMs: deps.intervalMs,
+  })
 
 /** What renewals need. They read the prices when something is due, for they run without the HTTP server too. */
 export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
@@ -109,5 +122,5 @@ export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
 }
 
 /** The renewals. */
-export const startSubscriptions = (core: Core, prices: LivePrices): Poller =>
-  startRenewals({ ...renewalsOf(core, prices), pool: core.pool })
+export const startSubscriptions = (core: Core, prices: LivePrices): RunningWorker =>
+  startRenewals({ ...renewalsOf(core, prices), scheduler: core.scheduler, pool: core.pool })

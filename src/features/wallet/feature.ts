@@ -7,6 +7,9 @@ import { walletRoutes } from './routes.ts'
 import { transactionPages } from './transaction-pages.ts'
 import { createWallets, startMovementReactor, type Wallets } from './wallet-service.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { openMovements } from './wallet-service.ts'
+
 export const open = (
   core: ServerCore,
 ): Feature & { readonly wallets: Wallets; readonly readBalance: ReadBalance } => {

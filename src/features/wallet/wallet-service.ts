@@ -26,7 +26,9 @@ import { type AccountId, type CustomerId, newId } from '../../kernel/ids.ts'
 import { centsToMicros } from '../../kernel/money.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
-import { handlerGraceMs, type Poller, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
+import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/worklist.ts'
 
 /** Where one proposal is shown. */
 export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
@@ -36,18 +38,27 @@ export const maxCents = 100_000_000_000
 
 type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: string }
 
+export const openMovements = worker({
+  name: 'open-movements',
+  about: 'Finishes manual movements of wallets that a crash left open',
+  trigger: { everyMs: 5_000 },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Finishes movements by hand that a crash left recorded: the wallet moves, or what it cannot bear is withdrawn. Several
  * processes may run it; finishing one twice does nothing the second time.
  */
 export const startMovementReactor = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly wallets: Wallets
   readonly clock: Clock
   readonly logger: Logger
   readonly intervalMs?: number
-}): Poller => {
-  const { pool, wallets, clock, logger } = deps
+}): RunningWorker => {
+  const { scheduler, pool, wallets, clock, logger } = deps
   const actor = { kind: 'system', name: 'open-movements' } as const
   const open = worklist<OpenMovement>({
     name: 'open-movements',
@@ -64,8 +75,7 @@ export const startMovementReactor = (deps: {
       else logger.info(fields, 'an open movement by hand was finished')
     },
   })
-  const intervalMs = deps.intervalMs ?? 5_000
-  return startWorklists({ name: 'open-movements', intervalMs, pool, logger, lists: [open] })
+  return scheduler.start(openMovements, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
 }
 
 /** What a movement by hand is for: 1 to 200 printable characters without a space at its ends. */

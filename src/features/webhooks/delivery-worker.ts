@@ -5,6 +5,7 @@ import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { OwnerLease, QueueLimits, RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
+import { worker } from '../../platform/work/worker.ts'
 import {
   canceledResult,
   createAttempt,
@@ -52,6 +53,14 @@ const outcomeOf = ({ next }: DeliveryResult): 'done' | 'again' | 'dead' => {
   return next.outcome.type === 'DeliveryAbandoned' ? 'dead' : 'done'
 }
 
+export const webhookDelivery = worker({
+  name: deliveryQueue.name,
+  about: 'Sends webhooks',
+  trigger: { everyMs: 500, or: 'a webhook is enqueued' },
+  per: 'process',
+  process: 'server',
+})
+
 /**
  * Sends what is due, to an endpoint one attempt at a time while its last one failed, or until its URL answered once. Any
  * number of processes may do it.
@@ -79,10 +88,10 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
   }
 
   return workers.startBatched<DueDelivery, DeliveryResult, EndpointHealth, Endpoint>({
+    worker: webhookDelivery,
     queue: deliveryQueue,
     limits,
     longestMs: 20_000,
-    pollMs: 500,
     prepare: createDestinations(deps),
     atOnce: (lease) => {
       const { destination, urlId } = lease.context

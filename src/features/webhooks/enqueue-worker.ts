@@ -4,9 +4,9 @@ import { webhookDeliveries, webhookDue } from '../../../projections/groups.ts'
 import { webhookQueue } from '../../../projections/webhook-queue.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { runAsLeader } from '../../platform/postgres/leader.ts'
-import { sessionAnswerMs } from '../../platform/postgres/postgres-session.ts'
 import type { Progress } from '../../platform/projections/progress.ts'
+import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { openCancellations, openStale } from './cancel-deliveries.ts'
 import { openDueEvents } from './enqueue-deliveries.ts'
 import { openFanOuts } from './fan-out.ts'
@@ -26,6 +26,7 @@ export const onWebhooks = (
 }
 
 export type EnqueuerDeps = {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly clock: Clock
@@ -42,9 +43,16 @@ export type Enqueuer = {
   stop(): Promise<void>
 }
 
-/** How often it is looked for work when nothing tells of it, such as what another process has folded. */
-const pollMs = 500
-/** For so long after there was some it is looked for more often. */
+export const webhookEnqueue = worker({
+  name: 'webhook-enqueue',
+  about: 'Writes due webhooks to the log, one for each endpoint that listens',
+  trigger: { everyMs: 500, or: 'a webhook is due' },
+  per: 'cluster',
+  lock: 'webhook reactor',
+  session: 'farebox webhooks',
+  process: 'server',
+})
+/** For so long after there was something to do it is looked for more often. */
 const busyMs = 2_000
 const busyPollMs = 100
 const backoffMs = 1_000
@@ -55,69 +63,42 @@ const backoffMs = 1_000
  * anything twice does nothing the second time; one process at a time does it, to spare the others the work.
  */
 export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
-  const { pool, logger, onPoint, answerTimeoutMs = sessionAnswerMs } = deps
-  const stopping = new AbortController()
-  let woken = Promise.withResolvers<void>()
-  const wake = (): void => {
-    woken.resolve()
-    woken = Promise.withResolvers()
-  }
+  const { scheduler, logger, onPoint, answerTimeoutMs } = deps
 
-  /** @param work gives whether there may be more */
-  const keepAt = async (work: () => Promise<boolean>, signal: AbortSignal): Promise<void> => {
-    let busyUntilMs = 0
-    while (!signal.aborted) {
-      const { promise } = woken
-      if (await work()) {
-        busyUntilMs = performance.now() + busyMs
-        continue
-      }
-      const over = Promise.withResolvers<void>()
-      const timer = setTimeout(over.resolve, performance.now() < busyUntilMs ? busyPollMs : pollMs)
-      await Promise.race([promise, over.promise])
-      clearTimeout(timer)
-    }
-  }
-
-  const work = async (signal: AbortSignal): Promise<void> => {
+  const work = async ({ signal, repeat }: Leadership): Promise<void> => {
     const over = new AbortController()
     const either = AbortSignal.any([signal, over.signal])
+    /** @param round gives whether there may be more */
+    const keepAt = (round: () => Promise<boolean>): Promise<void> => {
+      let busyUntilMs = 0
+      return repeat(async () => {
+        if (await round()) {
+          busyUntilMs = performance.now() + busyMs
+          return 0
+        }
+        return performance.now() < busyUntilMs ? busyPollMs : webhookEnqueue.trigger.everyMs
+      }, either)
+    }
     const onEnqueued = () => onPoint?.('webhooks-enqueued')
     const loops = [
-      openDueEvents({ ...deps, onEnqueued }).then((due) => keepAt(due, either)),
-      openFanOuts(deps, either).then((fanOut) => keepAt(fanOut, either)),
-      keepAt(openCancellations(deps), either),
-      keepAt(openStale(deps), either),
+      openDueEvents({ ...deps, onEnqueued }).then(keepAt),
+      openFanOuts(deps, either).then(keepAt),
+      keepAt(openCancellations(deps)),
+      keepAt(openStale(deps)),
     ]
     try {
       await Promise.race(loops)
     } finally {
       over.abort(new Error('another part of the enqueuer has ended'))
-      wake()
       await Promise.allSettled(loops)
     }
   }
 
-  const running = runAsLeader(
-    {
-      pool,
-      applicationName: 'farebox webhooks',
-      lock: 'webhook reactor',
-      answerTimeoutMs,
-      stop: stopping.signal,
-      onError: (error) => {
-        logger.error({ err: error, reactor: 'webhooks' }, 'the webhook reactor failed and will try again')
-        return backoffMs
-      },
+  return scheduler.lead(webhookEnqueue, work, {
+    answerTimeoutMs,
+    onError: (error) => {
+      logger.error({ err: error, reactor: 'webhooks' }, 'the webhook reactor failed and will try again')
+      return backoffMs
     },
-    (_, signal) => work(signal),
-  )
-  return {
-    wake,
-    stop: async () => {
-      stopping.abort(new Error('the webhook reactor stops'))
-      wake()
-      await running
-    },
-  }
+  })
 }

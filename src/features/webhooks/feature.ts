@@ -11,6 +11,11 @@ import { webhookPages } from './webhook-pages.ts'
 import { createWebhookService } from './webhook-service.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
+// For the list of workers (src/app/worker-list.ts).
+export { webhookDelivery } from './delivery-worker.ts'
+export { webhookEnqueue } from './enqueue-worker.ts'
+export { webhookRetention } from './open.ts'
+
 export const open = (
   core: ServerCore,
   needs: {

@@ -5,7 +5,8 @@ import type { Projecting, ServerCore } from '../../platform/feature/core.ts'
 import { createResolve, type TargetRules } from '../../platform/outgoing/target.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
-import { type Poller, startPoller } from '../../platform/work/worklist.ts'
+import type { RunningWorker } from '../../platform/work/scheduler.ts'
+import { worker } from '../../platform/work/worker.ts'
 import { deleteExpiredAllowances } from './allowance.ts'
 import { startDeliveryWorker } from './delivery-worker.ts'
 import { createWebhooks } from './endpoint-service.ts'
@@ -14,7 +15,13 @@ import { createWebhookMetrics } from './metrics.ts'
 import { createSender } from './webhook-sender.ts'
 import { createWebhookValues, deleteOldDeliveries, eraseSuperseded } from './webhook-vault.ts'
 
-const retentionEveryMs = 60_000
+export const webhookRetention = worker({
+  name: 'webhook-retention',
+  about: 'Deletes old deliveries, replaced secrets and expired allowances',
+  trigger: { everyMs: 60_000 },
+  per: 'process',
+  process: 'server',
+})
 
 const waitMs = 500
 
@@ -49,8 +56,8 @@ type Parts = {
 }
 
 /** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
-const start = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
-  const { pool, log, clock, logger, runner, projecting, monotonicMs } = core
+const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, pool, log, clock, logger, runner, projecting, monotonicMs } = core
   const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const webhooks = createWebhooks({ runner, values })
   const sender = createSender({ resolve: createResolve(), rules: parts.rules })
@@ -71,7 +78,7 @@ const start = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
         correlationId: delivery_id,
       }),
   })
-  const enqueuer = startEnqueuer({ pool, log, clock, logger })
+  const enqueuer = startEnqueuer({ scheduler, pool, log, clock, logger })
   const forget = onWebhooks(projecting.progress, {
     due: enqueuer.wake,
     queued: () => {
@@ -79,15 +86,10 @@ const start = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
       enqueuer.wake()
     },
   })
-  const retention = startPoller({
-    name: 'webhook-retention',
-    intervalMs: retentionEveryMs,
-    work: async () => {
-      await deleteOldDeliveries(pool, clock())
-      await eraseSuperseded(pool, clock())
-      await deleteExpiredAllowances(pool, clock())
-    },
-    logger,
+  const retention = scheduler.start(webhookRetention, async () => {
+    await deleteOldDeliveries(pool, clock())
+    await eraseSuperseded(pool, clock())
+    await deleteExpiredAllowances(pool, clock())
   })
   return {
     stop: async () => {
@@ -101,7 +103,7 @@ const start = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
 }
 
 /** Webhooks of one process, once they may be sent. */
-export const startWebhooks = (core: ServerCore, parts: Parts): Pick<Poller, 'stop'> => {
+export const startWebhooks = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
   const stopping = new AbortController()
   const started = filled(core, core.projecting, stopping.signal).then((ready) =>
     ready ? start(core, parts) : null,

@@ -4,6 +4,7 @@ import { baseOf, parseUsername } from '../../domain/exits/username.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
 import type { Throttle } from '../authenticate/credential-cache.ts'
 import {
   accountBlocked,
@@ -21,6 +22,7 @@ import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts
 import type { Rental, Rentals } from '../authenticate/rentals.ts'
 import type { Whitelisted } from '../authenticate/whitelist-lookup.ts'
 import type { Access, Admission, ConnectionAttempt, Denied, Exit, Spending } from '../gateway-ports.ts'
+import { refreshAccess } from '../workers.ts'
 import type { Budgets } from './budgets.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './open-tunnels.ts'
 import type { Usage } from './record-usage.ts'
@@ -52,6 +54,7 @@ export const refuseUnsoldTargeting = (line: Line, sold: ReadonlySet<string>): De
 }
 
 export type AccessParts = {
+  readonly scheduler: Scheduler
   readonly logins: Logins
   /** Made by `directory`, which is told what to do with each plan that it reads. */
   readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
@@ -83,7 +86,6 @@ type Found = {
   readonly targeting: Targeting | null
 }
 
-const refreshMs = 500
 const bytesPerMegabyte = 1_000_000
 const minuteMs = 60_000
 
@@ -321,6 +323,10 @@ export const startAccess = (
   }
 
   let failing = false
+  const toldRound = async (): Promise<void> => {
+    await round()
+    failing = false
+  }
   const failed = (err: unknown): void => {
     if (!failing)
       logger.warn(
@@ -329,16 +335,12 @@ export const startAccess = (
       )
     failing = true
   }
-  let running: Promise<void> | null = null
-  const timer = setInterval(() => {
-    running ??= round()
-      .then(() => {
-        failing = false
-      }, failed)
-      .finally(() => {
-        running = null
-      })
-  }, refreshMs)
+  const refreshing = parts.scheduler.start(refreshAccess, toldRound, {
+    onError: (error) => {
+      failed(error)
+      return refreshAccess.trigger.everyMs
+    },
+  })
 
   return {
     admit: async (attempt) => {
@@ -352,8 +354,7 @@ export const startAccess = (
     flush: round,
     stop: async () => {
       stopping.abort()
-      clearInterval(timer)
-      await running
+      await refreshing.stop()
       await round().catch((err) => logger.warn({ err }, 'the last statistics of this process are lost'))
     },
   }

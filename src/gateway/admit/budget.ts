@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.ts'
 import type { Denied } from '../gateway-ports.ts'
@@ -138,7 +139,8 @@ export class PlanBudget {
   #waiters: Waiter[] = []
   /** Bytes that those may take who waited for the speed and were told that it is their turn. */
   #turn = 0
-  #refilling: NodeJS.Timeout | null = null
+  /** Ends it. */
+  #refilling: (() => void) | null = null
   #closed = false
 
   /** @param need called when a lease is due before the next round */
@@ -237,14 +239,14 @@ export class PlanBudget {
   }
 
   #refill(): void {
-    this.#refilling ??= setInterval(() => {
+    this.#refilling ??= every(refillMs, () => {
       // Who was told and did not take is gone.
       this.#turn = 0
       this.#wake()
       if (this.#waiters.length > 0) return
-      clearInterval(this.#refilling ?? undefined)
+      this.#refilling?.()
       this.#refilling = null
-    }, refillMs)
+    })
   }
 
   #wake(): void {
@@ -346,7 +348,7 @@ export class PlanBudget {
   }
 
   stop(): void {
-    clearInterval(this.#refilling ?? undefined)
+    this.#refilling?.()
     this.#settle(() => true, databaseUnavailable)
   }
 }

@@ -2,7 +2,9 @@ import type { Logger } from 'pino'
 import type { TrafficReports } from '../../features/plans/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
 import type { Denied, Spending } from '../gateway-ports.ts'
+import { countTraffic } from '../workers.ts'
 import { type BudgetTerms, PlanBudget } from './budget.ts'
 import type { Leases } from './leases.ts'
 
@@ -26,7 +28,7 @@ export type Budgets = {
 }
 
 /** A round for everything that was sold; a tunnel that starves begins one at once. */
-const roundMs = 500
+const roundMs = countTraffic.trigger.everyMs
 /** Between rounds that starving tunnels began, so that they share one. */
 const batchWindowMs = 2
 /** How often a round is tried that the books did not take, and one that found the rest of a plan leased elsewhere. */
@@ -47,6 +49,7 @@ type Batch = {
  * @param deps `worker` names this process once and for all: no other ever has the name
  */
 export const startBudgets = (deps: {
+  readonly scheduler: Pick<Scheduler, 'record'>
   readonly reports: TrafficReports
   readonly leases: Leases
   readonly worker: string
@@ -54,6 +57,7 @@ export const startBudgets = (deps: {
   readonly logger: Pick<Logger, 'warn'>
 }): Budgets => {
   const { reports, leases, worker, monotonicMs, logger } = deps
+  const runs = deps.scheduler.record(countTraffic)
   const budgets = new Map<PlanId, PlanBudget>()
   /** Budgets that were replaced, whose last sales are not reported yet. */
   const replaced = new Set<PlanBudget>()
@@ -148,7 +152,8 @@ export const startBudgets = (deps: {
     if (running) return running
     clearTimeout(timer)
     dueAtMs = Number.POSITIVE_INFINITY
-    running = once()
+    running = runs
+      .run(once)
       .then(
         () => {
           if (failing) logger.warn('traffic is counted again')

@@ -13,14 +13,12 @@ import {
   probeKey,
 } from '../../features/exits/index.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { lockKeys } from '../../platform/postgres/locks.ts'
-import { openSession, type Session } from '../../platform/postgres/postgres-session.ts'
-import { type Poller, startPoller } from '../../platform/work/worklist.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
+import { exitProbes, machineExitProbes } from '../workers.ts'
 
-const everyMs = 2_000
 const atOnce = 128
 /** How often a process that does not look asks whether it may. */
-const askEveryMs = 10_000
+const standbyMs = 10_000
 const cleanupIntervalMs = 60 * 60_000
 
 /** Looks at an exit, and once more at once before it counts as dead. */
@@ -50,6 +48,7 @@ const inParallel = async <Item>(
  * attempts that nobody answers.
  */
 export const startProbes = (deps: {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>
   readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
@@ -58,27 +57,9 @@ export const startProbes = (deps: {
   readonly probe: ProbeExit
   readonly clock: Clock
   readonly logger: Logger
-}): Poller => {
-  const { pool, live, health, table, machine, probe: look, clock, logger } = deps
-  let session: Session | null = null
+}): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, pool, live, health, table, machine, probe: look, clock, logger } = deps
   let forgotAtMs = Number.NEGATIVE_INFINITY
-  let askedAtMs = Number.NEGATIVE_INFINITY
-
-  /** Whether this process is the one that looks. */
-  const leads = async (): Promise<boolean> => {
-    if (session && !session.ended.aborted) return true
-    // Each attempt is a connection.
-    if (clock() - askedAtMs < askEveryMs) return false
-    askedAtMs = clock()
-    const fresh = await openSession(pool, 'farebox-exit-probes')
-    const { rows } = await fresh.client.query<{ taken: boolean }>(
-      'select pg_try_advisory_lock($1::bigint) as taken',
-      [lockKeys.probing],
-    )
-    if (rows[0]?.taken === true) session = fresh
-    else await fresh.close()
-    return rows[0]?.taken === true
-  }
 
   const found = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
     const places = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
@@ -103,24 +84,23 @@ export const startProbes = (deps: {
     await machine.report(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
   }
 
-  const poller = startPoller({
-    name: 'exit-probes',
-    intervalMs: everyMs,
-    logger,
-    work: async () => {
-      await roundHere()
-      if (!(await leads())) return
-      await table.probed(await found(exitsOf(false)))
-      if (clock() - forgotAtMs < cleanupIntervalMs) return
-      forgotAtMs = clock()
-      await deleteExpiredSessions(pool, clock())
-    },
-  })
+  const here = scheduler.start(machineExitProbes, roundHere)
+  const elsewhere = scheduler.lead(
+    exitProbes,
+    ({ repeat }) =>
+      repeat(async () => {
+        await table.probed(await found(exitsOf(false)))
+        if (clock() - forgotAtMs >= cleanupIntervalMs) {
+          forgotAtMs = clock()
+          await deleteExpiredSessions(pool, clock())
+        }
+        return exitProbes.trigger.everyMs
+      }),
+    { standbyMs },
+  )
   return {
-    ...poller,
     stop: async () => {
-      await poller.stop()
-      await session?.close()
+      await Promise.all([here.stop(), elsewhere.stop()])
     },
   }
 }

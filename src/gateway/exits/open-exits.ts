@@ -14,10 +14,13 @@ import {
 import type { Clock } from '../../kernel/clock.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
+import type { Scheduler } from '../../platform/work/scheduler.ts'
+import { followExits } from '../workers.ts'
 import { createExitPool, type ExitPool } from './exit-pool.ts'
 import { type ProbeExit, startProbes } from './exit-probes.ts'
 
 export type ExitParts = {
+  readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly vault: Vault
   /** Whether the sandbox's exits serve while there are no others. */
@@ -37,9 +40,6 @@ export type ExitParts = {
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
 
-/** Released sessions and dead exits are known to every gateway within this time. */
-const probeIntervalMs = 500
-
 /** The exits of one gateway process. */
 export type OpenedExits = {
   readonly exits: ExitPool
@@ -55,30 +55,22 @@ export type OpenedExits = {
  * @throws StartRefused for `allowLoopback` beside exits that are not the sandbox's
  */
 export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
-  const { pool, vault, sandbox, clock, logger } = parts
+  const { scheduler, pool, vault, sandbox, clock, logger } = parts
   const table = createHealthTable(pool)
   const onError = (error: unknown): void =>
     logger.warn({ err: error }, 'Postgres did not take or tell what is known of exits: going on without')
   const health = createExitHealth({ table, onError })
   const sticky = createStickySessions({ pool, clock, onError })
   const logins = createExitLogins({ pool, vault })
-  const live = createLiveExits({
-    pool,
-    logins,
-    health,
-    sticky,
-    sandbox,
-    lookEveryMs: probeIntervalMs,
-    logger,
-  })
-  await live.start()
-  if (parts.allowLoopback && live.hasOwn()) {
-    await live.stop()
+  const live = createLiveExits({ pool, logins, health, sticky, sandbox })
+  await live.refresh()
+  if (parts.allowLoopback && live.hasOwn())
     throw new StartRefused(
       "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
     )
-  }
+  const following = scheduler.start(followExits, live.refresh)
   const probes = startProbes({
+    scheduler,
     pool,
     live,
     health,
@@ -97,7 +89,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     },
     stop: async () => {
       await probes.stop()
-      await live.stop()
+      await following.stop()
       await Promise.all([health.flush(), sticky.flush()])
     },
   }

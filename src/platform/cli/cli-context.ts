@@ -8,6 +8,7 @@ import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { StoreSettings } from '../outgoing/open-object-store.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
+import type { Scheduler } from '../work/scheduler.ts'
 import type { CliOutput } from './output.ts'
 
 /** The settings that commands of features ask for. */
@@ -39,6 +40,7 @@ export type CliContext = {
   readonly clock: Clock
   /** Writes to standard error, from `warn` up unless LOG_LEVEL says otherwise. */
   readonly logger: Logger
+  readonly scheduler: Scheduler
   /** The operator who runs the command, by the name of the system's user. */
   readonly actor: Actor
   /** One for each run of a command, `run_…`. */

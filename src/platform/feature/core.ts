@@ -16,6 +16,7 @@ import type { ProjectionRunner } from '../projections/projection-runner.ts'
 import type { CaughtUp, Reads } from '../projections/read-your-writes.ts'
 import type { Assets } from '../ui/assets.ts'
 import type { Keys } from '../vault/keys.ts'
+import type { Scheduler } from '../work/scheduler.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
@@ -44,6 +45,8 @@ export type Core = {
     check(): Promise<void>
   }
   readonly logger: Logger
+  /** Runs what this process does by itself. */
+  readonly scheduler: Scheduler
   /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
   readonly failed: Promise<Error>
   /** Finishes what runs, then closes everything in turn. */

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { every } from '../../kernel/every.ts'
 import { addressSubject, peerAddress, type TrustedProxies } from './client-address.ts'
 import type { HangUp, PendingResponses } from './close-connection.ts'
 import type { HttpMetrics } from './http-metrics.ts'
@@ -200,8 +201,8 @@ export const hangUpIdleOnClose = (app: FastifyInstance, { open }: Connections): 
   }
   app.addHook('preClose', (done) => {
     // A server that never listened tells of no close.
-    const timer = setInterval(sweep, sweepMs).unref()
-    app.server.once('close', () => clearInterval(timer))
+    const stop = every(sweepMs, sweep)
+    app.server.once('close', stop)
     done()
   })
 }

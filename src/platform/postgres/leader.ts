@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { every } from '../../kernel/every.ts'
 import { tryLock } from './locks.ts'
 import { openSession, type Session, setIdleTimeouts } from './postgres-session.ts'
 
@@ -40,27 +41,31 @@ export const runWithSession = async (
 }
 
 /** A standby asks this often whether the leader is gone. */
-const standbyMs = 500
+const defaultStandbyMs = 500
 
 /**
  * Of all processes one at a time does the work: the one that holds an advisory lock. A leader that stands still says
  * nothing over its session, and Postgres gives its lock to another.
  */
 export const runAsLeader = (
-  loop: SessionLoop & { readonly lock: string },
+  loop: SessionLoop & {
+    readonly lock: string | number
+    /** How often a process that stands by asks for the lock, milliseconds; well below `answerTimeoutMs`. Default 500. */
+    readonly standbyMs?: number
+  },
   work: (session: Session, signal: AbortSignal) => Promise<void>,
 ): Promise<void> =>
   runWithSession(loop, async (session, signal) => {
     while (!(await tryLock(session.client, loop.lock))) {
-      await sleep(standbyMs, undefined, { signal })
+      await sleep(loop.standbyMs ?? defaultStandbyMs, undefined, { signal })
       signal.throwIfAborted()
     }
     // A session that ended tells so by itself.
     const say = (): void => void session.client.query('select').catch(() => undefined)
-    const word = setInterval(say, loop.answerTimeoutMs / 3)
+    const stopSaying = every(loop.answerTimeoutMs / 3, say)
     try {
       await work(session, signal)
     } finally {
-      clearInterval(word)
+      stopSaying()
     }
   })

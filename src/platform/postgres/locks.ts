@@ -86,10 +86,11 @@ export const lockKeys = {
 } as const
 
 /**
- * Takes a session-level advisory lock if it is free. It is asked for again and again where it is not: a session that
+ * Takes a session-level advisory lock, by its name or its number, if it is free. It is asked for again and again where it is not: a session that
  * blocks on it would hold back the vacuum of the very rows that the owner updates all the time.
  */
-export const tryLock = async (client: pg.ClientBase, name: string): Promise<boolean> => {
+export const tryLock = async (client: pg.ClientBase, name: string | number): Promise<boolean> => {
+  if (typeof name === 'number') return isFree(client, name)
   const { rows } = await client.query<{ locked: boolean }>(
     'select pg_try_advisory_lock(hashtextextended($1::text, 0)) as locked',
     [`farebox ${name}`],

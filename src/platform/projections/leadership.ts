@@ -1,5 +1,6 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
+import { every } from '../../kernel/every.ts'
 import { maxYieldMs, type YieldToCommands, yieldWhileOnTime } from '../commands/background-scheduler.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
@@ -68,7 +69,7 @@ const watchFence = (
     else current()
   }
   let looking: Promise<void> | null = null
-  const timer = setInterval(() => {
+  const stop = every(fenceCheckMs, () => {
     // A session takes one statement at a time, and a batch looks at the epoch when it is written.
     if (isBusy() || looking !== null) return
     // A query fails when its session ends, and that the tenure notices by itself.
@@ -77,8 +78,8 @@ const watchFence = (
       .finally(() => {
         looking = null
       })
-  }, fenceCheckMs)
-  return { signal: fenced.signal, looked: async () => looking, stop: () => clearInterval(timer) }
+  })
+  return { signal: fenced.signal, looked: async () => looking, stop }
 }
 
 /** While it is open a batch takes what comes. */

@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { every } from '../../kernel/every.ts'
 
 /** The time limit of one connection. */
 export type ConnectionDeadline = {
@@ -29,8 +30,7 @@ export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlin
         entry.expired()
       }
   }
-  const timer = setInterval(sweep, sweepMs)
-  timer.unref()
+  const stop = every(sweepMs, sweep)
   return {
     watch: () => {
       const entry: Entry = { fromMs: clock(), limitMs: Number.POSITIVE_INFINITY, expired: () => undefined }
@@ -47,6 +47,6 @@ export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlin
         stop: () => void entries.delete(entry),
       }
     },
-    stop: () => clearInterval(timer),
+    stop,
   }
 }

@@ -10,6 +10,9 @@ import type { Migrations } from '../postgres/migrate.ts'
  * `work.add_queue('scrapes', 'work.scrapes', 'site')` makes a table a queue. The table has the columns `status` ('pending',
  * 'done' or 'dead'), `due_at`, `attempts`, `finished_at` and `result`, an owner column and a key, all text. From then on a
  * plain insert or update is enough: a trigger tells the owner's row.
+ *
+ * `worker_runs` has a row for each worker of each process (worker-runs.ts): its last round and its last error. `reported_at`
+ * is Postgres's clock, all other times the service's.
  */
 export const migrations: Migrations = {
   '1410_queues': `
@@ -81,5 +84,21 @@ export const migrations: Migrations = {
           where q.queue = $1::text and q.owner = r.owner and q.lease_worker = $2::integer', items, owner_column)
         using name, worker, owners, held, memories;
     end $$;
+  `,
+  '1701_worker_runs': `
+    create table work.worker_runs (
+      name text collate "C" not null,
+      host text collate "C" not null,
+      pid integer not null,
+      process text not null,
+      started_at timestamptz,
+      finished_at timestamptz,
+      error text,
+      error_at timestamptz,
+      failures integer not null,
+      ended boolean not null,
+      reported_at timestamptz not null,
+      primary key (name, host, pid)
+    );
   `,
 }

@@ -5,7 +5,9 @@ import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { type QueueWork, type RunningQueue, runQueue } from './queue.ts'
 import { joinWorkers, type Membership, sweepLeases } from './queue-leases.ts'
 import type { QueueItem, WorkMetrics } from './queue-table.ts'
+import type { Scheduler } from './scheduler.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
+import { worker } from './worker.ts'
 
 /** What works off queues in one process: one connection that claims for all of them, and sweeps leases of the dead. */
 export type Workers = {
@@ -19,17 +21,25 @@ export type Workers = {
   stop(): Promise<void>
 }
 
-const sweepMs = 1_000
+export const queueLeases = worker({
+  name: 'queue-leases',
+  about: 'Takes queue items back from processes that are gone',
+  trigger: { everyMs: 1_000 },
+  per: 'process',
+  process: 'server',
+})
 const backoffMs = 1_000
 
 export const createWorkers = (deps: {
+  readonly scheduler: Pick<Scheduler, 'record'>
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
   readonly metrics?: WorkMetrics
 }): Workers => {
-  const { pool, clock, logger, metrics } = deps
+  const { scheduler, pool, clock, logger, metrics } = deps
+  const sweeps = scheduler.record(queueLeases)
   const stopping = new AbortController()
   const queues = new Map<string, RunningQueue>()
   let current: Membership | null = null
@@ -40,8 +50,9 @@ export const createWorkers = (deps: {
   const sweep = async ({ db, session }: Membership): Promise<void> => {
     const signal = AbortSignal.any([stopping.signal, session.ended])
     while (!signal.aborted) {
-      for (const name of await sweepLeases(db)) queues.get(name)?.wake()
-      await pause(sweepMs, signal)
+      for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.wake()
+      sweeps.succeeded()
+      await pause(queueLeases.trigger.everyMs, signal)
     }
   }
   const stayJoined = async (): Promise<void> => {
@@ -54,6 +65,7 @@ export const createWorkers = (deps: {
         await sweep(member)
       } catch (error) {
         if (!stopping.signal.aborted) {
+          sweeps.failed(error)
           logger.error({ err: error }, 'the queues lost their connection and will try again')
           await pause(backoffMs, stopping.signal)
         }
@@ -72,14 +84,16 @@ export const createWorkers = (deps: {
 
   const startBatched: Workers['startBatched'] = (work) => {
     const { name } = work.queue
-    const running = runQueue({ ...deps, member: () => current, membership }, work)
+    const runs = scheduler.record(work.worker)
+    const running = runQueue({ ...deps, runs, member: () => current, membership }, work)
     queues.set(name, running)
     metrics?.running(name, running.inFlight)
     return running
   }
   return {
     startBatched,
-    start: (work) => startBatched(standardWork({ pool, clock, logger }, work)),
+    start: (work) =>
+      startBatched(standardWork({ pool, clock, logger, runs: scheduler.record(work.worker) }, work)),
     stop: async () => {
       await Promise.all([...queues.values()].map((queue) => queue.stop()))
       stopping.abort(new Error('the queues stop'))

@@ -4,6 +4,8 @@ import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { type ClaimedOwner, createLeases, type Db, type Membership } from './queue-leases.ts'
 import { createBatcher, createSlots } from './queue-slots.ts'
 import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queue-table.ts'
+import type { RepeatedWorker } from './worker.ts'
+import type { Recorder } from './worker-runs.ts'
 
 /** An owner whose items this process works on. */
 export type OwnerLease<Memory, Context> = {
@@ -31,13 +33,15 @@ export type QueueLimits = {
 
 /** How a queue is worked off. `Result` is what `work` gives and `settle` writes. */
 export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
+  /** As operators see it. Its interval: what is due is looked for this often when nothing tells of it, such as a retry. */
+  readonly worker: RepeatedWorker
   readonly queue: QueueTable
   readonly limits: QueueLimits
   /** Longer than one item takes. A lease outlives the last item that starts in it by so much. */
   readonly longestMs: number
-  /** What is due is looked for this often when nothing tells of it, such as a retry or what another process stored. */
-  readonly pollMs: number
-  /** Brings in what is not in the table yet; at most once each `pollMs`. */
+  /** In place of the worker's interval, milliseconds. */
+  readonly pollMs?: number | undefined
+  /** Brings in what is not in the table yet; at most once an interval. */
   readonly fill?: () => Promise<void>
   /** Once for all owners that were claimed together: what every item of them needs. */
   readonly prepare: (db: Db, owners: readonly string[]) => Promise<(owner: string) => Context>
@@ -98,12 +102,14 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly metrics?: WorkMetrics
+    /** Of the looks; what fails of an item is noted. */
+    readonly runs: Recorder
   },
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type Held = Lease<Item, Memory, Context>
-  const { membership, clock, monotonicMs, logger, metrics } = deps
-  const { queue, limits, longestMs, pollMs } = options
+  const { membership, clock, monotonicMs, logger, metrics, runs } = deps
+  const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
   const stopping = new AbortController()
@@ -118,8 +124,10 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
 
   const trouble =
     (what: string) =>
-    (error: unknown): void =>
+    (error: unknown): void => {
       logger.error({ err: error, queue: queue.name }, what)
+      runs.noted(error)
+    }
   const batched = <Entry>(write: (entries: readonly Entry[]) => Promise<void>, what: string) =>
     createBatcher<Entry>({
       write,
@@ -288,8 +296,10 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
 
   let running: Promise<void> = Promise.resolve()
   const inTurn = (): Promise<void> => {
-    const next = running.then(round)
-    running = next.catch(() => undefined)
+    const next = running.then(() => runs.timed(round))
+    running = next.then(runs.succeeded, (error) => {
+      if (!stopping.signal.aborted) runs.failed(error)
+    })
     return next
   }
 

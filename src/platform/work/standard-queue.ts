@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { QueueLimits, QueueWork, Settled } from './queue.ts'
 import { keyOf, type QueueItem, type QueueTable } from './queue-table.ts'
+import type { RepeatedWorker } from './worker.ts'
+import type { Recorder } from './worker-runs.ts'
 
 /** What became of an item that was worked on. The texts stand in its `result`, so they name nothing secret or personal. */
 export type Outcome =
@@ -40,7 +42,11 @@ export const exponentialBackoff =
  * export const scrapes: QueueTable =
  *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', columns: [] }
  * // start.ts
+ * export const scrapeWorker = worker({
+ *   name: scrapes.name, about: 'Scrapes what was asked for', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
+ * })
  * workers.start<Scrape>({
+ *   worker: scrapeWorker,
  *   queue: scrapes,
  *   atOnce: { total: 16, each: 1 },
  *   longestMs: 60_000,
@@ -51,6 +57,8 @@ export const exponentialBackoff =
  * ```
  */
 export type StandardQueue<Item extends QueueItem> = {
+  /** As operators see it, with the interval at which what is due is looked for. */
+  readonly worker: RepeatedWorker
   readonly queue: QueueTable
   /** Items in all, in this process, and of one owner, over all processes. */
   readonly atOnce: { readonly total: number; readonly each: number }
@@ -59,8 +67,8 @@ export type StandardQueue<Item extends QueueItem> = {
   readonly schedule: Schedule
   /** After so many attempts an item is dead. Default: it is tried for ever. */
   readonly maxAttempts?: number
-  /** Default: once a second. */
-  readonly pollMs?: number
+  /** In place of the worker's interval, milliseconds. */
+  readonly pollMs?: number | undefined
   readonly fill?: () => Promise<void>
   /** What it throws is logged as an error, and the item tried again. */
   readonly work: (item: Item) => Promise<Outcome>
@@ -105,11 +113,12 @@ export const standardWork = <Item extends QueueItem>(
     readonly pool: pg.Pool
     readonly clock: Clock
     readonly logger: Logger
+    readonly runs: Pick<Recorder, 'noted'>
   },
   options: StandardQueue<Item>,
 ): QueueWork<Item, Ended, null, null> => {
-  const { pool, clock, logger } = deps
-  const { queue, atOnce, schedule, maxAttempts = Number.POSITIVE_INFINITY, pollMs = 1_000, work } = options
+  const { pool, clock, logger, runs } = deps
+  const { worker, queue, atOnce, schedule, maxAttempts = Number.POSITIVE_INFINITY, pollMs, work } = options
   const limits: QueueLimits = {
     active: atOnce.total,
     slow: 0,
@@ -121,6 +130,7 @@ export const standardWork = <Item extends QueueItem>(
     try {
       return await work(item)
     } catch (error) {
+      runs.noted(error)
       logger.error(
         { err: error, queue: queue.name, item: keyOf(queue, item) },
         'an item of a queue failed and is tried again',
@@ -129,6 +139,7 @@ export const standardWork = <Item extends QueueItem>(
     }
   }
   return {
+    worker,
     queue,
     limits,
     longestMs: options.longestMs,

@@ -1,70 +1,10 @@
 import type pg from 'pg'
-import type { Logger } from 'pino'
 import { CommandOverload } from '../commands/command.ts'
-
-export type Poller = {
-  /** Runs the work now, after a run that is under way; rejects with what it throws. */
-  runNow(): Promise<void>
-  /** Ends after the run that is under way. */
-  stop(): Promise<void>
-}
 
 /** @throws what failed in a round, as one error; nothing when nothing did */
 export const throwAll = (failures: readonly unknown[]): void => {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
   if (failures.length > 0) throw failures[0]
-}
-
-/**
- * Runs `work` again and again with a pause between, never twice at once. A failed run is logged and the pause grows to
- * at most ten times its length: what it left undone is found by the next one, since work is found by looking, not
- * handed over.
- */
-export const startPoller = (options: {
-  readonly name: string
-  readonly intervalMs: number
-  readonly work: () => Promise<void>
-  readonly logger: Logger
-}): Poller => {
-  const { name, intervalMs, work, logger } = options
-  let failures = 0
-  let stopped = false
-  let timer: NodeJS.Timeout | undefined
-  let running: Promise<void> = Promise.resolve()
-
-  const run = (): Promise<void> => {
-    const next = running.then(work)
-    running = next.then(
-      () => {
-        failures = 0
-      },
-      (error) => {
-        failures += 1
-        logger.error({ err: error, reactor: name, failures }, 'a reactor failed and will try again')
-      },
-    )
-    return next
-  }
-
-  const schedule = (): void => {
-    if (stopped) return
-    const pauseMs = intervalMs * Math.min(10, 1 + failures)
-    timer = setTimeout(() => {
-      void run()
-        .catch(() => undefined) // logged above; the next run is its answer
-        .then(schedule)
-    }, pauseMs)
-  }
-  schedule()
-
-  return {
-    runNow: run,
-    stop: async () => {
-      stopped = true
-      clearTimeout(timer)
-      await running
-    },
-  }
 }
 
 /**
@@ -147,37 +87,6 @@ export const workOnEach = async <Row>(
   throwAll(failures)
 }
 
-/**
- * Does what read models say is to be done, again and again. Several processes may run it: `work` does nothing the second
- * time. A failed round is logged, and what it left is found by the next one.
- *
- * @example
- * ```ts
- * startWorklists({
- *   name: 'open-movements', intervalMs: 5_000, pool, logger,
- *   lists: [worklist<OpenMovement>({
- *     name: 'open-movements',
- *     read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
- *     values: () => [isoTime(clock() - handlerGraceMs)],
- *     key: { opened_at: 'timestamptz', movement_id: 'text' },
- *     limit: 100,
- *     work: ({ movement }) => finish(movement),
- *   })],
- * })
- * ```
- */
-export const startWorklists = (options: {
-  readonly name: string
-  readonly intervalMs: number
-  readonly pool: pg.Pool
-  readonly logger: Logger
-  readonly lists: readonly WorklistFactory[]
-}): Poller => {
-  const { name, intervalMs, pool, logger, lists } = options
-  const rounds = lists.map((list) => list(pool))
-  return startPoller({ name, intervalMs, work: () => workOnEach(rounds, (round) => round()), logger })
-}
-
 /** A worklist whose rows nobody else needs to know. */
 export type WorklistFactory = (pool: pg.Pool) => () => Promise<void>
 
@@ -192,3 +101,25 @@ export const worklist =
       await workOnEach(rows, list.work, list.atOnce)
     }
   }
+
+/**
+ * A round of a worker that does what read models say is to be done. Several processes may run it: `work` does nothing the
+ * second time, and what one round leaves the next one finds.
+ *
+ * @example
+ * ```ts
+ * const open = worklist<OpenMovement>({
+ *   name: 'open-movements',
+ *   read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
+ *   values: () => [isoTime(clock() - handlerGraceMs)],
+ *   key: { opened_at: 'timestamptz', movement_id: 'text' },
+ *   limit: 100,
+ *   work: ({ movement }) => finish(movement),
+ * })
+ * scheduler.start(openMovements, worklistRound(pool, [open]))
+ * ```
+ */
+export const worklistRound = (pool: pg.Pool, lists: readonly WorklistFactory[]): (() => Promise<void>) => {
+  const rounds = lists.map((list) => list(pool))
+  return () => workOnEach(rounds, (round) => round())
+}

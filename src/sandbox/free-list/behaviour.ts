@@ -8,6 +8,7 @@ import {
 import { isIPv4, type Socket } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
 import type { Protocol } from '../../domain/free-list/endpoint.ts'
+import { every } from '../../kernel/every.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import type { ExitDial } from '../exit-dial.ts'
 import { forwardedHeaders, tunnel } from '../exit-proxy.ts'
@@ -25,11 +26,11 @@ export const sendSlowly = (socket: Socket, firstByte: number | undefined): void 
         ? Buffer.from([0, 90, 0, 0, 0, 0, 0, 0])
         : Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n')
   let at = 0
-  const timer = setInterval(() => {
+  const stop = every(everyMs, () => {
     socket.write(at < answer.length ? answer.subarray(at, at + 1) : '.')
     at += 1
-  }, everyMs)
-  socket.once('close', () => clearInterval(timer))
+  })
+  socket.once('close', stop)
   socket.resume()
 }
 

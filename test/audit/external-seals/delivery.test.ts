@@ -17,6 +17,7 @@ import {
 } from '../../../src/platform/outgoing/object-store.ts'
 import { openStore } from '../../../src/platform/outgoing/open-object-store.ts'
 import { startKeeper } from '../../support/s3-stand-in.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { type Audited, appendEach, auditWorld, everyKind, sealedHistory, tamper, testKey } from '../world.ts'
@@ -76,7 +77,16 @@ describe('seals leave the house', () => {
     for (let n = 0; n < 1_000; n += 1) server.faults.push({ status: 503 })
     const lines: string[] = []
     const logger = pino({}, { write: (line) => void lines.push(line) })
-    const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50, firstBackoffMs: 50 })
+    const delivery = startDelivery({
+      scheduler: testScheduler(world),
+      ...world,
+      place,
+      store,
+      clock,
+      logger,
+      pollMs: 50,
+      firstBackoffMs: 50,
+    })
     t.after(() => delivery.stop())
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     const behind = await until(async () => ((await lag()).problem === null ? null : await lag()), {
@@ -120,7 +130,15 @@ describe('seals leave the house', () => {
     const logger = pino({ level: 'silent' })
     const start = async () => {
       const store = await openStore(place, access, clock)
-      const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50 })
+      const delivery = startDelivery({
+        scheduler: testScheduler(world),
+        ...world,
+        place,
+        store,
+        clock,
+        logger,
+        pollMs: 50,
+      })
       t.after(() => delivery.stop())
       return delivery
     }

@@ -15,6 +15,7 @@ import { createLogFeed } from '../../../src/platform/projections/feed.ts'
 import { codec, runnerOver } from '../../platform/commands/world.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { call, dataDirectory, startFarebox } from '../../support/farebox.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { seededDatabase } from '../../support/seeded.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -32,6 +33,7 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
     const logger = pino({ level: 'silent' })
     const backgroundScheduler = createBackgroundScheduler()
     const sealer = startSealer({
+      scheduler: testScheduler({ pool }),
       pool,
       log,
       feed,

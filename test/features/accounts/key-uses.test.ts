@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
-import pino from 'pino'
 import { lastUses, startKeyUses } from '../../../src/features/accounts/key-uses.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 
-const logger = pino({ level: 'silent' })
 const keyOf = (n: number) => `key_${n}` as KeyId
 
 /** The uses of keys on a clock that is moved by hand, with the statements that they cost. */
@@ -19,7 +18,7 @@ const opened = async (t: Parameters<typeof testDatabase>[0]) => {
       return state.broken ? Promise.reject(new Error('no connection')) : pool.query(...args)
     },
   } as unknown as pg.Pool
-  const uses = startKeyUses({ pool: counting, clock: () => state.nowMs, logger })
+  const uses = startKeyUses({ scheduler: testScheduler(), pool: counting, clock: () => state.nowMs })
   t.after(uses.stop)
   const shown = async (n: number) => (await lastUses(pool, [keyOf(n)])).get(keyOf(n)) ?? null
   return { state, uses, shown }

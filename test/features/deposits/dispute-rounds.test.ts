@@ -4,6 +4,7 @@ import { startDisputeReactor } from '../../../src/features/deposits/disputes.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 
 test('gateways that cannot be asked for disputes hold up no others, however many they are', async (t) => {
   const { pool } = await testDatabase(t)
@@ -12,6 +13,7 @@ test('gateways that cannot be asked for disputes hold up no others, however many
   await pool.query('create table read.deposits (gateway_id text, credited_micros bigint)')
   await pool.query('insert into read.deposits select id, 1 from unnest($1::text[]) id', [ids])
   const workers = createWorkers({
+    scheduler: testScheduler(),
     pool,
     clock: Date.now,
     monotonicMs: () => performance.now(),

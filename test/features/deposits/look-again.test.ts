@@ -6,6 +6,7 @@ import { GatewayUnavailable } from '../../../src/features/payments/payment-port.
 import type { DepositId } from '../../../src/kernel/ids.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { openShop, type Shop } from './support.ts'
 
@@ -56,6 +57,7 @@ const openLooks = (
   const looked: DepositId[] = []
   const { pool } = shop.farebox.core
   const workers = createWorkers({
+    scheduler: testScheduler(),
     pool,
     clock: () => clock.nowMs,
     monotonicMs: () => performance.now(),

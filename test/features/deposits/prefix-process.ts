@@ -19,6 +19,7 @@ import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { mortal } from '../../support/prefix-process.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 
 /** What every process of an installation shares. */
 export type Installation = {
@@ -70,13 +71,15 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
   })
   const wallets = createWallets({ runner })
   const inbox = createInbox(pool, Date.now)
+  const scheduler = testScheduler()
   const workers = createWorkers({
+    scheduler,
     pool,
     clock: Date.now,
     monotonicMs: () => performance.now(),
     logger: silent,
   })
-  const deps = { workers, inbox, gateways, deposits, wallets, hooks, logger: silent, pollMs: 20 }
+  const deps = { scheduler, workers, inbox, gateways, deposits, wallets, hooks, logger: silent, pollMs: 20 }
   const callbacks = startCallbackReactor(deps)
   const looks = startDepositReactor({
     workers,

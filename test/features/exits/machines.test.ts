@@ -10,6 +10,7 @@ import { createLiveExits } from '../../../src/features/exits/live-exits.ts'
 import { openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { atEnd } from '../../support/cleanup.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -36,6 +37,7 @@ test('of two machines each knows whether its own addresses work, and nothing of 
   }
   const openAt = async (machine: Machine) => {
     const opened = await openExits({
+      scheduler: testScheduler({ pool }),
       pool,
       vault: createVault(keys.master),
       sandbox: false,
@@ -76,8 +78,6 @@ test('of two machines each knows whether its own addresses work, and nothing of 
     health,
     sticky: null,
     sandbox: false,
-    lookEveryMs: null,
-    logger,
   })
   const listed = async (): Promise<string> => {
     await looking.refresh()

@@ -12,6 +12,7 @@ import type { Denied, Route } from '../../../src/gateway/gateway-ports.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { ownPort } from '../../support/own-port.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -64,6 +65,7 @@ const world = async (whole: TestContext): Promise<{ fresh(t: TestContext): Promi
     },
     open: async (over = {}) => {
       const opened = await openExits({
+        scheduler: testScheduler({ pool }),
         pool,
         vault,
         sandbox: false,

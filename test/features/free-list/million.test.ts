@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pino } from 'pino'
 import { addCandidates } from '../../../src/features/free-list/endpoint-candidates.ts'
 import { createRecordStore } from '../../../src/features/free-list/endpoint-store.ts'
-import { startPoller } from '../../../src/platform/work/worklist.ts'
+import { freeListChecks } from '../../../src/features/free-list/workers.ts'
 import { planProxies } from '../../../src/sandbox/free-list/plan.ts'
 import { machineMs } from '../../support/machine-time.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { startChecker, startProber, startWorld } from './world.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
@@ -49,13 +49,12 @@ test('a record of many endpoints is checked on time, in little memory, and a res
   const now = (): number => Math.round(clock.fromMs + (performance.now() - clock.sinceMs) * haste)
   const { prober, place } = await startProber(t, now)
   const limits = { sockets: 4_000 }
-  const logger = pino({ level: 'silent' })
   const run = async (forSeconds: number) => {
     const before = machineMs()
     const checker = startChecker(t, { pool, prober, place, clock: now, limits })
     await checker.round()
     const firstRoundMs = machineMs() - before
-    const rounds = startPoller({ name: 'rounds', intervalMs: 50, work: checker.round, logger })
+    const rounds = testScheduler().start(freeListChecks, checker.round, { everyMs: 50 })
     let [latestMs, mostMb] = [0, 0]
     const untilMs = performance.now() + forSeconds * 1_000
     while (performance.now() < untilMs) {

@@ -14,6 +14,7 @@ import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { createShopProcess, mortal, type ShopProcess } from '../../support/prefix-process.ts'
 import { registerOrders } from '../../support/register-orders.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { startService } from '../../support/service.ts'
 import { deskOf } from '../resellers/desk.ts'
 
@@ -199,6 +200,7 @@ test('on a log without atomic items an extension that comes between the steps of
       const { scene } = await refundWith(2 * n + 1, before, true)
       await caughtUp(engine, log, ['hot'])
       const reactor = startCompletionReactor({
+        scheduler: testScheduler(),
         pool,
         complete: honest.complete,
         clock: () => Date.now() + 600_000,

@@ -21,6 +21,7 @@ import { caughtUp, type Engine, silent, startEngine } from '../../platform/proje
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
 import { createShopProcess, type Goods, mortal, type ShopProcess } from '../../support/prefix-process.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 
 /** The ways in which a log can stop in the middle of an item; `conflict`: another process wrote to the stream first. */
 const stops: Readonly<Record<string, Stop | 'conflict'>> = {
@@ -231,7 +232,13 @@ const runReactors = async ({ world }: Case): Promise<void> => {
   const { pool, log, engine } = world
   await caughtUp(engine, log, ['hot'])
   const process = createShopProcess(prefixLog(log), clock)
-  const deps = { pool, clock: laterClock, logger: silent, intervalMs: 3_600_000 / 20 }
+  const deps = {
+    scheduler: testScheduler(),
+    pool,
+    clock: laterClock,
+    logger: silent,
+    intervalMs: 3_600_000 / 20,
+  }
   const pollers = [
     startCompletionReactor({ ...deps, complete: process.complete }),
     startMovementReactor({ ...deps, wallets: process.wallets }),

@@ -14,6 +14,7 @@ import fc from '../../support/fast-check.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../../support/prefix-log.ts'
 import { createShopProcess, type Goods, mortal, type ShopProcess } from '../../support/prefix-process.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 
 const runs = process.env.FAREBOX_SOAK === '1' ? 300 : 25
@@ -159,7 +160,13 @@ test('two processes whose log stops at random charge once, refund once, rent no 
 
       // Another process completes what is left; then every client asks again, twice.
       const after = createShopProcess(prefixLog(log), Date.now)
-      const deps = { pool, clock: () => Date.now() + 600_000, logger: silent, intervalMs: 180_000 }
+      const deps = {
+        scheduler: testScheduler(),
+        pool,
+        clock: () => Date.now() + 600_000,
+        logger: silent,
+        intervalMs: 180_000,
+      }
       const pollers = [
         startCompletionReactor({ ...deps, complete: after.complete }),
         startMovementReactor({ ...deps, wallets: after.wallets }),

@@ -5,9 +5,11 @@ import { startCallbackReactor } from '../../../src/features/deposits/take-callba
 import { createInbox } from '../../../src/features/payments/callbacks.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 
 const logger = pino({ level: 'silent' })
+const scheduler = testScheduler()
 
 test('callbacks that were done a month ago are forgotten, what waits is kept for ever', async (t) => {
   const { pool } = await testDatabase(t)
@@ -21,8 +23,14 @@ test('callbacks that were done a month ago are forgotten, what waits is kept for
   await age('waits', `received_at = ${ago(365)}, due_at = ${ago(-1)}`)
   const kept = async () =>
     (await pool.query('select event_id from work.gateway_inbox order by 1')).rows.map((row) => row.event_id)
-  const workers = createWorkers({ pool, clock: Date.now, monotonicMs: () => performance.now(), logger })
-  const reactor = startCallbackReactor({ workers, inbox, logger, sweepMs: 10 } as never)
+  const workers = createWorkers({
+    scheduler,
+    pool,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger,
+  })
+  const reactor = startCallbackReactor({ scheduler, workers, inbox, logger, sweepMs: 10 } as never)
   t.after(async () => {
     await reactor.stop()
     await workers.stop()
@@ -34,10 +42,17 @@ test('callbacks that were done a month ago are forgotten, what waits is kept for
 test('a gateway that hangs keeps its places and no more, and what others have does not count', async (t) => {
   const { pool } = await testDatabase(t)
   const inbox = createInbox(pool, Date.now)
-  const workers = createWorkers({ pool, clock: Date.now, monotonicMs: () => performance.now(), logger })
+  const workers = createWorkers({
+    scheduler,
+    pool,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger,
+  })
   const answer = Promise.withResolvers<null>()
   const asked = new Map<string, number>()
   const reactor = startCallbackReactor({
+    scheduler,
     workers,
     inbox,
     logger,

@@ -9,6 +9,7 @@ import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { planOrder } from '../../support/world.ts'
 
@@ -25,7 +26,13 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
     (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
   let nextMs = nowMs
   const clock = () => nextMs
-  const workers = createWorkers({ pool, clock, monotonicMs: () => performance.now(), logger: silent })
+  const workers = createWorkers({
+    scheduler: testScheduler(),
+    pool,
+    clock,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
   const worker = startMessageWorker({
     workers,
     pool,

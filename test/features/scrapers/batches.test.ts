@@ -8,6 +8,7 @@ import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port
 import type { KeyId } from '../../../src/kernel/ids.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { type Answers, bodyOf, failed, found, priceMicros, scrapeWorld, subreddit } from './world.ts'
 
@@ -40,6 +41,7 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
       pollMs: 20,
     })
   const workers = createWorkers({
+    scheduler: testScheduler(),
     pool: world.pool,
     clock: world.now,
     monotonicMs: () => performance.now(),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import pino from 'pino'
 import { failure } from '../../../src/features/scrapers/call-provider.ts'
 import { startScraperHealth } from '../../../src/features/scrapers/provider-health.ts'
 import type { ScrapeOutcome, ScrapeResult } from '../../../src/features/scrapers/provider-port.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { row } from './provider-world.ts'
 
 const ended = (outcome: ScrapeOutcome, tookMs = 1): ScrapeResult => ({
@@ -19,10 +19,10 @@ test('scrapers show how they did in 24 hours, as all processes saw it together',
   let nowMs = Date.parse('2026-11-21T10:30:00Z')
   const open = () => {
     const health = startScraperHealth({
+      scheduler: testScheduler(),
       pool,
       clock: () => nowMs,
       monotonicMs: () => nowMs,
-      logger: pino({ level: 'silent' }),
     })
     t.after(health.stop)
     return health

@@ -9,9 +9,9 @@ import { newEventId, type ProxyId, proxyIdOf } from '../../../src/kernel/ids.ts'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import { stockStream } from '../../../src/kernel/streams.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
-import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { addressesStocked, addressOrder } from '../../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -63,7 +63,7 @@ test('rentals of a stock that cannot be decided on hold up no others, however ma
      union all select $3::text, 'isp-static', 'USA', $4::timestamptz`,
     [overdue, isoTime(rentedMs + dayMs), due, isoTime(rentedMs + 30 * dayMs)],
   )
-  const expiry = startRentalExpiry({ pool, runner, clock: Date.now, logger: silent })
+  const expiry = startRentalExpiry({ scheduler: testScheduler(), pool, runner, clock: Date.now })
   t.after(() => expiry.stop())
   await assert.rejects(expiry.runNow(), /unknown stock event/)
   const released = (await log.readAll(0, 10)).filter(({ type }) => type === 'AddressesReleased')

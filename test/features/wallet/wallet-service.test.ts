@@ -9,6 +9,7 @@ import { createPostgresSnapshots } from '../../../src/platform/commands/snapshot
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { buyer, cause, projectedWorld, serviceWorld } from '../accounts/world.ts'
 
@@ -141,7 +142,7 @@ test('a movement that nobody tries again is finished by the reactor, and one tha
   await cutOff(-80, 'first')
   await cutOff(-70, 'second')
   await world.projections.caughtUp()
-  const soon = { pool, wallets, logger, intervalMs: 50 }
+  const soon = { scheduler: testScheduler(), pool, wallets, logger, intervalMs: 50 }
   const young = startMovementReactor({ ...soon, clock: () => beforeMs })
   t.after(() => young.stop())
   await young.runNow()
@@ -174,7 +175,13 @@ test('a movement of a wallet that cannot be read holds up no other', async (t) =
   await log.append(ledgerStream(buyers[0].accountId), 'noStream', [event])
   await world.projections.caughtUp()
   await until(async () => (await pool.query('select from read.open_movements')).rowCount === 2)
-  const reactor = startMovementReactor({ pool, wallets, logger, clock: () => Date.now() + 6_000 })
+  const reactor = startMovementReactor({
+    scheduler: testScheduler(),
+    pool,
+    wallets,
+    logger,
+    clock: () => Date.now() + 6_000,
+  })
   t.after(() => reactor.stop())
   await assert.rejects(reactor.runNow(), /unknown ledger event/)
   assert.equal((await wallets.read(buyers[1].accountId, cause)).availableMicros, 1_000_000)

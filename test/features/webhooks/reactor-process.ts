@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { startEnqueuer } from '../../../src/features/webhooks/enqueue-worker.ts'
 import { openPostgresLog } from '../../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 
 /**
  * What enqueues webhooks, alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells when it has
@@ -11,6 +12,7 @@ const [url = '', answerTimeoutMs] = process.argv.slice(2)
 const settings = { url, applicationName: 'farebox-test-process' }
 const pool = createPool(settings)
 startEnqueuer({
+  scheduler: testScheduler({ pool }),
   pool,
   log: await openPostgresLog({ pool, connection: clientConfig(settings) }),
   clock: Date.now,

@@ -19,6 +19,7 @@ import type { QueueLimits } from '../../../src/platform/work/queue.ts'
 import type { WorkMetrics } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import type { ServiceParts } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -52,6 +53,7 @@ export const valuesOf = (stage: Stage) => {
 export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
   const { core, projecting } = stage.farebox
   const reactor = startEnqueuer({
+    scheduler: testScheduler({ pool: core.pool }),
     pool: core.pool,
     log: sending.log ?? core.log,
     clock: sending.clock ?? core.clock,
@@ -75,6 +77,7 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
   })
   const clock = sending.clock ?? core.clock
   const workers = createWorkers({
+    scheduler: testScheduler(),
     pool: core.pool,
     clock,
     monotonicMs: () => performance.now(),

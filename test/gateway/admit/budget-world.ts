@@ -5,6 +5,7 @@ import { type Budgets, startBudgets } from '../../../src/gateway/admit/budgets.t
 import { createLeases } from '../../../src/gateway/admit/leases.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import type { Service } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -46,6 +47,7 @@ export const startWorker = (
   })
   const leases = createLeases(pool, name)
   const budgets = startBudgets({
+    scheduler: testScheduler(),
     reports: { begin: alive(reports.begin), report: alive(reports.report) },
     leases: { renew: alive(leases.renew) },
     worker: name,

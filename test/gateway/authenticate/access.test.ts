@@ -10,6 +10,7 @@ import { planStream } from '../../../src/kernel/streams.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { machineMs } from '../../support/machine-time.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { buyTraffic, usedBytesOf } from '../admit/budget-world.ts'
@@ -30,6 +31,7 @@ describe('who may use the gateway', () => {
     const { core } = service.farebox
     plan = await buyTraffic(service, 2)
     gateway = openAccess({
+      scheduler: testScheduler(),
       pool: core.pool,
       keys: core.keys,
       worker: 'access-test',

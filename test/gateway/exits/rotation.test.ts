@@ -10,6 +10,7 @@ import { rentalExit } from '../../../src/gateway/exits/rental-exit.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { type Service, startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
@@ -42,7 +43,8 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
     if (!parsed.ok) return assert.fail(JSON.stringify(parsed.problems))
     const exits = createExitService({ runner, logins: createExitLogins({ pool, vault }) })
     await exits.import(parsed.exits as readonly ImportedExit[], cause)
-    const common = { pool, vault, sandbox: false, allowLoopback: false, workers: 1, clock, logger }
+    const scheduler = testScheduler({ pool })
+    const common = { scheduler, pool, vault, sandbox: false, allowLoopback: false, workers: 1, clock, logger }
     opened = await openExits({ ...common, random: Math.random })
     ends.unshift(opened.stop)
     await until(() => opened.exits.ofCarrier('att-us').length === 3, { what: 'the exits' })

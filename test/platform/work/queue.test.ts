@@ -6,12 +6,21 @@ import { depthOf, listDead, retryDead } from '../../../src/platform/work/queue-o
 import type { QueueTable } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../../src/platform/work/standard-queue.ts'
+import { worker } from '../../../src/platform/work/worker.ts'
 import { testDatabase } from '../../support/postgres.ts'
+import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { silent } from '../projections/engine.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00.000Z')
 const jobs: QueueTable = { name: 'jobs', table: 'work.jobs', key: ['job_id'], owner: 'site', columns: [] }
+const jobWorker = worker({
+  name: jobs.name,
+  about: 'Does jobs',
+  trigger: { everyMs: 3_600_000 },
+  per: 'process',
+  process: 'server',
+})
 type Job = { readonly job_id: string; readonly site: string; readonly attempts: number }
 
 const openJobs = async (t: TestContext) => {
@@ -41,6 +50,7 @@ const openProcess = (
   clock: { nowMs: number } = { nowMs },
 ) => {
   const workers = createWorkers({
+    scheduler: testScheduler(),
     pool,
     clock: () => clock.nowMs,
     monotonicMs: () => performance.now(),
@@ -48,12 +58,12 @@ const openProcess = (
   })
   t.after(() => workers.stop())
   return workers.start<Job>({
+    worker: jobWorker,
     queue: jobs,
     atOnce: { total: 8, each: 2 },
     longestMs: 5_000,
     schedule: exponentialBackoff(1_000, 60_000),
     maxAttempts: 3,
-    pollMs: 3_600_000,
     work,
   })
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
-import { createPages, startWorklists, worklist, workOnEach } from '../../../src/platform/work/worklist.ts'
+import { createPages, worklist, worklistRound, workOnEach } from '../../../src/platform/work/worklist.ts'
 import { testDatabase } from '../../support/postgres.ts'
-import { silent } from '../projections/engine.ts'
 
 /** Works on 1, 2, 3, 4, of which some fail; what had its turn, and what was thrown in the end. */
 const workOn = async (failing: Readonly<Record<number, Error>>) => {
@@ -92,18 +91,11 @@ test('a worklist works on its rows side by side, prepares only where there are a
       if (id === 't1') throw new Error('t1 cannot be decided')
     },
   })
-  const poller = startWorklists({
-    name: 'things',
-    intervalMs: 3_600_000,
-    pool,
-    logger: silent,
-    lists: [things],
-  })
-  t.after(poller.stop)
-  await assert.rejects(poller.runNow(), /t1 cannot be decided/)
+  const round = worklistRound(pool, [things])
+  await assert.rejects(round(), /t1 cannot be decided/)
   assert.deepEqual([...worked].sort(), ['t1', 't2', 't3'])
   assert.deepEqual([most, prepared], [2, 1])
   await pool.query('delete from read.things')
-  await poller.runNow()
+  await round()
   assert.equal(prepared, 1)
 })

@@ -1,0 +1,54 @@
+import { sealDelivery } from '../audit/external-seals/deliver-seals.ts'
+import { lawGuard } from '../audit/invariant-monitor.ts'
+import { sealer } from '../audit/seals/sealer.ts'
+import { signatureWatch } from '../audit/signatures/signature-watch.ts'
+import { keyUses } from '../features/accounts/feature.ts'
+import { callbackWorker, depositWorker, disputeWorker, oldCallbacks } from '../features/deposits/feature.ts'
+import { periodCheck } from '../features/finance/feature.ts'
+import { freeListWorkers } from '../features/free-list/process.ts'
+import { awaitingOrders, completion } from '../features/orders/feature.ts'
+import { trafficSweep } from '../features/plans/feature.ts'
+import { messageWorker } from '../features/resellers/feature.ts'
+import { batchWorker, scraperHealth, scrapeSweeper } from '../features/scrapers/feature.ts'
+import { rentalExpiry } from '../features/stock/feature.ts'
+import { renewalWorker } from '../features/subscriptions/feature.ts'
+import { openMovements } from '../features/wallet/feature.ts'
+import { webhookDelivery, webhookEnqueue, webhookRetention } from '../features/webhooks/feature.ts'
+import { gatewayWorkers } from '../gateway/workers.ts'
+import { queueLeases } from '../platform/work/queue-workers.ts'
+import type { Worker } from '../platform/work/worker.ts'
+import { clockComparison } from './clock-guard.ts'
+import { followProjections } from './projections.ts'
+
+/** All that a server does by itself. */
+export const serverWorkers: readonly Worker[] = [
+  clockComparison,
+  periodCheck,
+  followProjections,
+  queueLeases,
+  keyUses,
+  completion,
+  awaitingOrders,
+  openMovements,
+  callbackWorker,
+  oldCallbacks,
+  depositWorker,
+  disputeWorker,
+  messageWorker,
+  rentalExpiry,
+  trafficSweep,
+  renewalWorker,
+  scrapeSweeper,
+  batchWorker,
+  scraperHealth,
+  webhookEnqueue,
+  webhookDelivery,
+  webhookRetention,
+  lawGuard,
+  signatureWatch,
+  sealer,
+  sealDelivery,
+]
+
+/** All workers of all processes, in the order in which `farebox workers` lists them. */
+export const allWorkers: readonly Worker[] = [...serverWorkers, ...gatewayWorkers, ...freeListWorkers]

@@ -1,0 +1,60 @@
+import { lockKeys } from '../platform/postgres/locks.ts'
+import { worker } from '../platform/work/worker.ts'
+
+const gateway = { process: 'gateway', per: 'process' } as const
+
+export const followExits = worker({
+  ...gateway,
+  name: 'exits',
+  about: 'Follows the exits and what other gateways know of them',
+  // Released sessions and dead exits are known to every gateway within this time.
+  trigger: { everyMs: 500 },
+})
+
+export const exitProbes = worker({
+  ...gateway,
+  name: 'exit-probes',
+  about: 'Finds out which exits work',
+  trigger: { everyMs: 2_000 },
+  per: 'cluster',
+  lock: lockKeys.probing,
+  session: 'farebox-exit-probes',
+})
+
+export const machineExitProbes = worker({
+  ...gateway,
+  name: 'machine-exit-probes',
+  about: 'Finds out which exits on its own machine work',
+  trigger: { everyMs: 2_000 },
+})
+
+export const refreshAccess = worker({
+  ...gateway,
+  name: 'gateway-access',
+  about: 'Follows the plans and rentals of open tunnels and writes statistics',
+  trigger: { everyMs: 500 },
+})
+
+export const countTraffic = worker({
+  ...gateway,
+  name: 'traffic-leases',
+  about: 'Counts the traffic of plans and leases more of it',
+  trigger: { everyMs: 500, or: 'a tunnel needs traffic' },
+})
+
+export const rentalListeners = worker({
+  ...gateway,
+  name: 'rental-listeners',
+  about: 'Listens on the rented addresses of its machine',
+  trigger: { everyMs: 500 },
+})
+
+/** All that a gateway process does by itself. */
+export const gatewayWorkers = [
+  followExits,
+  exitProbes,
+  machineExitProbes,
+  refreshAccess,
+  countTraffic,
+  rentalListeners,
+] as const

@@ -1,0 +1,230 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../../kernel/clock.ts'
+import { runAsLeader } from '../postgres/leader.ts'
+import { type Session, sessionAnswerMs } from '../postgres/postgres-session.ts'
+import type { ClusterWorker, RepeatedWorker, Worker } from './worker.ts'
+import { createRunLog, type ProcessPlace, type Recorder } from './worker-runs.ts'
+
+/**
+ * Told of a failure in place of the log line and the pause of every other worker: an error in the log, and the interval
+ * times one more than the failures in a row, ten times at most.
+ * @returns the pause before the next round, milliseconds
+ */
+export type OnError = (error: unknown, failures: number) => number
+
+export type RunningWorker = {
+  /** Runs a round now, after one that is under way; rejects with what it throws. */
+  runNow(): Promise<void>
+  /** Ends the pause: the next round begins at once. */
+  wake(): void
+  /** Ends after the round that is under way. */
+  stop(): Promise<void>
+}
+
+/** What the process has that does the work of a cluster. */
+export type Leadership = {
+  readonly session: Session
+  /** Aborted when the process stops, or its session is lost and with it the lock. */
+  readonly signal: AbortSignal
+  /** Times a round of work. What it throws is to end the work: the lock is given up, and taken again after a pause. */
+  round<Value>(round: () => Promise<Value>): Promise<Value>
+  /**
+   * Rounds with pauses between, until the signal. A wake-up ends a pause; one that comes during a round is not lost.
+   * @param round gives the pause after it, milliseconds
+   */
+  repeat(round: () => Promise<number>, signal?: AbortSignal): Promise<void>
+}
+
+/**
+ * Runs the workers of one process. Several processes may run a worker: one of `per: 'process'` does nothing the second
+ * time, one of `per: 'cluster'` runs where its lock is held.
+ */
+export type Scheduler = {
+  /** A round again and again with a pause between, never twice at once. The first one comes after a pause. */
+  start(
+    worker: RepeatedWorker,
+    round: () => Promise<void>,
+    options?: {
+      /** In place of the declared interval. */
+      readonly everyMs?: number | undefined
+      readonly onError?: OnError
+    },
+  ): RunningWorker
+  /** The work of the one process that holds the worker's lock; another one takes over when that ends or is lost. */
+  lead(
+    worker: ClusterWorker,
+    work: (leadership: Leadership) => Promise<void>,
+    options?: {
+      readonly onError?: OnError
+      /** How long the session may be without a word from Postgres, or from this process; default 30,000 milliseconds. */
+      readonly answerTimeoutMs?: number | undefined
+      /** How often a process that stands by asks for the lock, milliseconds. */
+      readonly standbyMs?: number
+    },
+  ): Pick<RunningWorker, 'wake' | 'stop'>
+  /** For a worker that something else runs, such as a queue. */
+  record(worker: Worker): Recorder
+  /** Stops every worker that still runs and reports a last time. */
+  stop(): Promise<void>
+}
+
+/** Rounds and pauses of one worker, which may have several loops. */
+const createPace = () => {
+  let wakeUps = 0
+  const pauses = new Set<() => void>()
+  const wake = (): void => {
+    wakeUps += 1
+    for (const end of pauses) end()
+  }
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer)
+        pauses.delete(end)
+        resolve()
+      }
+      const timer = setTimeout(end, ms)
+      pauses.add(end)
+    })
+  const repeat = async (round: () => Promise<number>, signal: AbortSignal, firstMs = 0): Promise<void> => {
+    // Of its own, for another loop may wait for the same signal.
+    const end = (): void => wake()
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      for (let pauseMs = firstMs; !signal.aborted; ) {
+        // Rounds that wait for nothing must not keep everything else of the process from its turn.
+        await (pauseMs > 0 ? pause(pauseMs) : nextTurn())
+        if (signal.aborted) return
+        const before = wakeUps
+        pauseMs = await round()
+        if (wakeUps !== before) pauseMs = 0
+      }
+    } finally {
+      signal.removeEventListener('abort', end)
+    }
+  }
+  return { wake, repeat }
+}
+
+const defaultRetryMs = 1_000
+
+/** @throws Error from its methods for a worker that is not on the list, so that the list is whole */
+export const createScheduler = (deps: {
+  /** All workers that this process may start. */
+  readonly workers: readonly Worker[]
+  readonly pool: pg.Pool
+  /** Named in `work.worker_runs`; null: a command, which leaves nothing there. */
+  readonly place: ProcessPlace | null
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'error' | 'debug'>
+}): Scheduler => {
+  const { pool, logger } = deps
+  const declared = new Map(deps.workers.map((worker) => [worker.name, worker]))
+  if (declared.size < deps.workers.length) throw new Error('two workers have one name')
+  const runLog = createRunLog(deps)
+  const running = new Set<Pick<RunningWorker, 'stop'>>()
+
+  const record = (worker: Worker): Recorder => {
+    if (declared.get(worker.name) !== worker)
+      throw new Error(`the worker ${worker.name} is not on the list of this process (src/app/worker-list.ts)`)
+    return runLog.recorderOf(worker)
+  }
+  const logAndBackOff =
+    ({ name }: Worker, everyMs: number): OnError =>
+    (error, failures) => {
+      logger.error({ err: error, reactor: name, failures }, 'a reactor failed and will try again')
+      return everyMs * Math.min(10, 1 + failures)
+    }
+
+  const start: Scheduler['start'] = (worker, round, options = {}) => {
+    const { everyMs = worker.trigger.everyMs } = options
+    const { onError = logAndBackOff(worker, everyMs) } = options
+    const runs = record(worker)
+    const stopping = new AbortController()
+    const { wake, repeat } = createPace()
+    let pauseMs = everyMs
+    let last: Promise<void> = Promise.resolve()
+    const runNow = (): Promise<void> => {
+      const next = last.then(() => runs.run(round))
+      last = next.then(
+        () => {
+          pauseMs = everyMs
+        },
+        (error) => {
+          pauseMs = onError(error, runs.failures())
+        },
+      )
+      return next
+    }
+    const paced = async (): Promise<number> => {
+      await runNow().catch(() => undefined) // told of above; the next round is its answer
+      return pauseMs
+    }
+    void repeat(paced, stopping.signal, everyMs)
+    const handle = {
+      runNow,
+      wake,
+      stop: async () => {
+        stopping.abort()
+        running.delete(handle)
+        await last
+      },
+    }
+    running.add(handle)
+    return handle
+  }
+
+  const lead: Scheduler['lead'] = (worker, work, options = {}) => {
+    const retryMs = 'everyMs' in worker.trigger ? worker.trigger.everyMs : defaultRetryMs
+    const { onError = logAndBackOff(worker, retryMs), answerTimeoutMs = sessionAnswerMs, standbyMs } = options
+    const runs = record(worker)
+    const stopping = new AbortController()
+    const { wake, repeat } = createPace()
+    const round: Leadership['round'] = async (run) => {
+      const value = await runs.timed(run)
+      runs.succeeded()
+      return value
+    }
+    const leading = runAsLeader(
+      {
+        pool,
+        applicationName: worker.session,
+        lock: worker.lock,
+        answerTimeoutMs,
+        ...(standbyMs !== undefined && { standbyMs }),
+        stop: stopping.signal,
+        onError: (error) => {
+          runs.failed(error)
+          return onError(error, runs.failures())
+        },
+      },
+      async (session, signal) => {
+        runs.began()
+        const rounds: Leadership['repeat'] = (run, until = signal) => repeat(() => round(run), until)
+        await work({ session, signal, round, repeat: rounds })
+      },
+    )
+    const handle = {
+      wake,
+      stop: async () => {
+        stopping.abort(new Error(`the worker ${worker.name} stops`))
+        running.delete(handle)
+        await leading
+      },
+    }
+    running.add(handle)
+    return handle
+  }
+
+  return {
+    start,
+    lead,
+    record,
+    stop: async () => {
+      await Promise.all([...running].map((each) => each.stop()))
+      await runLog.stop()
+    },
+  }
+}

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type pg from 'pg'
+import { pino } from 'pino'
+import { createScheduler, type Leadership } from '../../../src/platform/work/scheduler.ts'
+import { worker } from '../../../src/platform/work/worker.ts'
+import { readWorkerRuns } from '../../../src/platform/work/worker-runs.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+
+const tidy = worker({
+  name: 'tidy',
+  about: 'Tidies up',
+  trigger: { everyMs: 10 },
+  per: 'process',
+  process: 'server',
+})
+const lonely = worker({
+  name: 'lonely',
+  about: 'Works alone',
+  trigger: { everyMs: 10, or: 'it is woken' },
+  per: 'cluster',
+  lock: 'lonely test',
+  session: 'farebox lonely',
+  process: 'server',
+})
+
+/** The scheduler of a process of its own, as far as Postgres knows. */
+const openProcess = (t: TestContext, pool: pg.Pool, pid: number, lines: string[] = []) => {
+  const scheduler = createScheduler({
+    workers: [tidy, lonely],
+    pool,
+    place: { host: 'here', pid },
+    clock: Date.now,
+    logger: pino({ level: 'error' }, { write: (line) => void lines.push(line) }),
+  })
+  atEnd(t, scheduler.stop)
+  return scheduler
+}
+
+const longMs = 3_600_000
+
+test('rounds of a worker never overlap, whoever asks for them', async (t) => {
+  const { pool } = await testDatabase(t)
+  let [under, most, rounds] = [0, 0, 0]
+  const running = openProcess(t, pool, 1).start(tidy, async () => {
+    under += 1
+    most = Math.max(most, under)
+    await pool.query('select pg_sleep(0.002)')
+    under -= 1
+    rounds += 1
+  })
+  await Promise.all([running.runNow(), running.runNow(), running.runNow()])
+  running.wake()
+  await until(() => rounds >= 6, { what: 'rounds by themselves' })
+  assert.equal(most, 1)
+  await running.stop()
+  const after = rounds
+  assert.equal(under, 0, 'a stop waits for the round that is under way')
+  running.wake()
+  let others = 0
+  openProcess(t, pool, 2).start(tidy, async () => {
+    others += 1
+  })
+  await until(() => others === 5, { what: 'rounds of another process meanwhile' })
+  assert.equal(rounds, after)
+})
+
+test('a wake-up ends the pause, and one that comes during a round is not lost', async (t) => {
+  const { pool } = await testDatabase(t)
+  let rounds = 0
+  const gates = [1, 2, 3].map(() => Promise.withResolvers<void>())
+  const running = openProcess(t, pool, 1).start(
+    tidy,
+    async () => {
+      rounds += 1
+      await gates[rounds - 1]!.promise
+    },
+    { everyMs: longMs },
+  )
+  running.wake()
+  await until(() => rounds === 1, { what: 'the first round' })
+  running.wake()
+  gates[0]!.resolve()
+  await until(() => rounds === 2, { what: 'the round of the second wake-up' })
+  gates[1]!.resolve()
+  gates[2]!.resolve()
+})
+
+test('a worker that fails pauses longer each time, ten intervals at most, and says so', async (t) => {
+  const { pool } = await testDatabase(t)
+  const lines: string[] = []
+  const startsMs: number[] = []
+  const running = openProcess(t, pool, 1, lines).start(tidy, async () => {
+    startsMs.push(performance.now())
+    throw new Error('the disk is full')
+  })
+  await until(() => startsMs.length === 13, { what: 'thirteen failures' })
+  await running.stop()
+  const pauses = startsMs.slice(1).map((ms, at) => ms - startsMs[at]!)
+  // A timer is late at times, and early by less than a millisecond.
+  for (const [at, ms] of pauses.entries()) assert.ok(ms >= 10 * Math.min(10, at + 2) - 1, `${at}: ${ms}`)
+  const { reactor, failures, msg } = JSON.parse(lines[2]!)
+  assert.deepEqual([reactor, failures, msg], ['tidy', 3, 'a reactor failed and will try again'])
+})
+
+test('a worker may say itself what a failure means', async (t) => {
+  const { pool } = await testDatabase(t)
+  const lines: string[] = []
+  const told: number[] = []
+  openProcess(t, pool, 1, lines).start(
+    tidy,
+    async () => {
+      throw new Error('as ever')
+    },
+    {
+      onError: (_, failures) => {
+        told.push(failures)
+        return 0
+      },
+    },
+  )
+  await until(() => told.length >= 3, { what: 'three failures' })
+  assert.deepEqual(told.slice(0, 3), [1, 2, 3])
+  assert.deepEqual(lines, [])
+})
+
+test('a failure is stored at once, its recovery too, and the error stays with its time', async (t) => {
+  const { pool } = await testDatabase(t)
+  let broken = true
+  const work = async (): Promise<void> => {
+    if (broken) throw new AggregateError([new Error('one\n is\0 bad')], '2 of them failed')
+  }
+  const scheduler = openProcess(t, pool, 1)
+  const running = scheduler.start(tidy, work, { everyMs: longMs })
+  await assert.rejects(running.runNow(), AggregateError)
+  const stored = async () => (await readWorkerRuns(pool)).get('tidy')
+  const failed = await until(stored, { timeoutMs: 4_000, what: 'the failure' })
+  assert.equal(failed.failures, 1)
+  assert.equal(failed.lastError?.message, '2 of them failed: one is bad')
+  broken = false
+  await running.runNow()
+  const recovered = await until(async () => ((await stored())?.failures === 0 ? stored() : null), {
+    timeoutMs: 4_000,
+    what: 'the recovery',
+  })
+  assert.deepEqual(recovered.lastError, failed.lastError)
+  assert.ok(recovered.startedAt! >= failed.lastError!.at)
+  assert.equal(recovered.processes, 1)
+  await scheduler.stop()
+  assert.equal((await stored())?.processes, 0, 'a process that stopped runs nothing')
+})
+
+test('of all processes one reports for all its workers in one statement, and forgets those that are long gone', async (t) => {
+  const { pool } = await testDatabase(t)
+  const names: string[] = []
+  const counting = {
+    options: pool.options,
+    query: (query: pg.QueryConfig) => {
+      names.push(query.name ?? '')
+      return pool.query(query)
+    },
+  } as unknown as pg.Pool
+  await pool.query(`insert into work.worker_runs (name, host, pid, process, failures, ended, reported_at)
+    select 'tidy', 'there', n, 'server', 0, false, now() - n * interval '1 hour' from generate_series(20, 30) n`)
+  const scheduler = openProcess(t, counting, 1)
+  const tidying = scheduler.start(tidy, async () => undefined, { everyMs: longMs })
+  const led = Promise.withResolvers<void>()
+  scheduler.lead(lonely, async ({ round }) => round(async () => led.resolve()))
+  await Promise.all([tidying.runNow(), led.promise])
+  await scheduler.stop()
+  assert.deepEqual(names, ['report-worker-runs'])
+  const { rows } = await pool.query('select name, pid from work.worker_runs order by pid, name')
+  assert.deepEqual(
+    rows.map(({ name, pid }) => `${name} ${pid}`),
+    ['lonely 1', 'tidy 1', 'tidy 20', 'tidy 21', 'tidy 22', 'tidy 23'],
+  )
+})
+
+test('a database that takes no report keeps no worker from its rounds, nor a process from its end', async (t) => {
+  const { pool } = await testDatabase(t)
+  const lines: string[] = []
+  const scheduler = openProcess(t, { query: () => new Promise(() => undefined) } as never, 1, lines)
+  let rounds = 0
+  scheduler.start(tidy, async () => {
+    rounds += 1
+    if (rounds < 3) throw new Error('as ever')
+  })
+  await until(() => rounds >= 5, { what: 'rounds' })
+  await scheduler.stop()
+  assert.equal(lines.length, 2, lines.join(''))
+  assert.equal((await readWorkerRuns(pool)).size, 0)
+})
+
+test('of two processes one does the work of a cluster, and the other takes over when it stops', async (t) => {
+  const { pool } = await testDatabase(t)
+  const rounds = [0, 0]
+  const process = (at: 0 | 1) => {
+    const scheduler = openProcess(t, pool, at)
+    const work = ({ repeat }: Leadership) =>
+      repeat(async () => {
+        rounds[at]! += 1
+        return 10
+      })
+    scheduler.lead(lonely, work)
+    return scheduler
+  }
+  const first = process(0)
+  await until(() => rounds[0]! > 2, { what: 'the first process to work' })
+  const second = process(1)
+  await until(
+    async () => {
+      const { rows } = await pool.query(
+        `select from pg_stat_activity where application_name = 'farebox lonely' and datname = current_database()
+          and query like '%pg_try_advisory_lock%'`,
+      )
+      return rows.length > 0
+    },
+    { what: 'the second process to ask for the lock' },
+  )
+  const before = rounds[0]!
+  await until(() => rounds[0]! > before + 5, { what: 'more rounds of the first' })
+  assert.equal(rounds[1], 0)
+  await first.stop()
+  await until(() => rounds[1]! > 0, { what: 'the second process to take over' })
+  assert.equal((await readWorkerRuns(pool)).get('lonely')?.pid, 0)
+  await second.stop()
+  assert.equal((await readWorkerRuns(pool)).get('lonely')?.pid, 1, 'the newest run is shown')
+})
+
+test('what fails gives the lock up, and takes it again', async (t) => {
+  const { pool } = await testDatabase(t)
+  const scheduler = openProcess(t, pool, 1)
+  let tenures = 0
+  scheduler.lead(lonely, async ({ round, repeat }) => {
+    tenures += 1
+    await round(async () => {
+      if (tenures < 3) throw new Error(`tenure ${tenures} fails`)
+    })
+    await repeat(async () => longMs)
+  })
+  await until(() => tenures === 3, { what: 'the third tenure' })
+  await scheduler.stop()
+  const runs = (await readWorkerRuns(pool)).get('lonely')
+  assert.deepEqual([runs?.failures, runs?.lastError?.message], [0, 'tenure 2 fails'])
+})
+
+test('a worker that is not on the list of its process is not started', async (t) => {
+  const { pool } = await testDatabase(t)
+  const scheduler = openProcess(t, pool, 1)
+  const unlisted = worker({ ...tidy, name: 'unlisted' })
+  const message = /the worker unlisted is not on the list of this process/
+  assert.throws(() => scheduler.start(unlisted, async () => undefined), message)
+  assert.throws(() => scheduler.lead({ ...lonely, name: 'unlisted' }, async () => undefined), message)
+  assert.throws(() => scheduler.record(unlisted), message)
+})
