@@ -20,6 +20,17 @@ test('every link from a page to a file of the project leads to one', () => {
         assert.ok(existsSync(join(root, dirname(page), target)), `${page}: ${target}`)
 })
 
+test('every file that a page names exists, and has the function that is named behind it', () => {
+  const pages = ['README.md', ...globSync('docs/*.md', { cwd: root })]
+  // `x` stands for any name, as in `src/features/x/routes.ts`.
+  const named = /`(?![^`]*\/x[/.])((?:src|projections|test|tools|bench|bin)\/[\w./-]+)`(?:\s`(\w+)`)?/g
+  for (const page of pages)
+    for (const [, file = '', name = ''] of read(page).matchAll(named)) {
+      assert.ok(existsSync(join(root, file)), `${page}: ${file}`)
+      if (name !== '') assert.match(read(file), new RegExp(`\\b${name}\\b`), `${page}: ${file}, ${name}`)
+    }
+})
+
 test('the index of the decisions names each once, by the title that it has', () => {
   const records = globSync('docs/decisions/0*.md', { cwd: root }).sort()
   const titles = records.map((record) => {
