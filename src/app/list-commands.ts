@@ -25,7 +25,9 @@ export const registerLists = (program: Command, cli: Cli<Config>): void => {
     .action(
       cli.bareAction(async (config, { api }: { readonly api?: boolean }) => {
         const { listRoutes } = await import('./list-routes.ts')
-        const routes = (await listRoutes(config)).filter(({ operation }) => !api || operation !== null)
+        const routes = (await listRoutes(config, cli.clock)).filter(
+          ({ operation }) => !api || operation !== null,
+        )
         return {
           json: { routes, total: routes.length },
           text: table(routes, [

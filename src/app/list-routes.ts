@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client'
+import type { Clock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { closeAfter } from '../kernel/resource-scope.ts'
 import { operatorTokenAccess } from '../platform/http/auth.ts'
@@ -20,13 +21,13 @@ export type ListedRoute = Pick<Route, 'method' | 'path' | 'summary'> & {
 }
 
 /** The routes of a server with these settings: its features are opened and nothing is started. */
-export const listRoutes = (config: Config): Promise<readonly ListedRoute[]> =>
+export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly ListedRoute[]> =>
   closeAfter(async (closing) => {
     const hooks = crashHooks(null, () => undefined)
     const opened = await openCore({
       config,
       role: 'command',
-      systemClock: Date.now,
+      systemClock,
       logger: createLogger('error', process.stderr),
       hooks,
     })

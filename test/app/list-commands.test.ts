@@ -12,6 +12,7 @@ const run = async (args: readonly string[], environment: NodeJS.ProcessEnv) => {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     environment,
+    clock: Date.now,
     open: async () => {
       throw new Error('these commands need no context')
     },

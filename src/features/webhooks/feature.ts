@@ -5,8 +5,8 @@ import { checkTarget, createResolve, type TargetRules } from '../../platform/out
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import { createWebhooks } from './endpoint-service.ts'
-import { startWebhooks } from './open.ts'
 import { webhookRoutes } from './routes.ts'
+import { startWebhooks } from './start-webhooks.ts'
 import { webhookPages } from './webhook-pages.ts'
 import { createWebhookService } from './webhook-service.ts'
 import { createWebhookValues } from './webhook-vault.ts'
@@ -14,7 +14,7 @@ import { createWebhookValues } from './webhook-vault.ts'
 // For the list of workers (src/app/worker-list.ts).
 export { webhookDelivery } from './delivery-worker.ts'
 export { webhookEnqueue } from './enqueue-worker.ts'
-export { webhookRetention } from './open.ts'
+export { webhookRetention } from './start-webhooks.ts'
 
 export const open = (
   core: ServerCore,

@@ -65,6 +65,9 @@ export const outdatedModels = async (
 /**
  * Keeps a group going for as long as the process runs: makes its tables where they are not of this program, waits for
  * ownership, folds, and starts over after each lost connection. Ends only by its signal.
+ *
+ * It is no `runAsLeader`, for a group gives its lock up while another version of the program has the tables, hears hints of
+ * the owner over the session with which it stands by, and its owner's fence check keeps the session from being idle.
  */
 export const runGroup = async (
   context: GroupContext,
