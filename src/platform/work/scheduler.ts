@@ -38,8 +38,8 @@ export type Leadership = {
 }
 
 /**
- * Runs the workers of one process. Several processes may run a worker: one of `per: 'process'` does nothing the second
- * time, one of `per: 'cluster'` runs where its lock is held.
+ * Runs the workers of one process. Others may run the same ones beside it: rounds of `per: 'process'` do no harm to each
+ * other, and work of `per: 'cluster'` runs in one process at a time.
  */
 export type Scheduler = {
   /** A round again and again with a pause between, never twice at once. The first one comes after a pause. */

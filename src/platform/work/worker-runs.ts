@@ -99,16 +99,16 @@ export type ProcessPlace = { readonly host: string; readonly pid: number }
  * All workers of a process in one statement, which also forgets processes that have been gone for a day. The process's own
  * rows are left out of that: one that stood still for a day finds them again.
  */
-const report = (
+const report = async (
   pool: Pick<pg.Pool, 'query'>,
   { host, pid }: ProcessPlace,
   runs: readonly (readonly [Worker, Runs])[],
   ended: boolean,
-): Promise<unknown> => {
+): Promise<void> => {
   const of = <Value>(pick: (runs: Runs, worker: Worker) => Value): readonly Value[] =>
     runs.map(([worker, run]) => pick(run, worker))
   const time = (ms: number | null): string | null => (ms === null ? null : isoTime(ms))
-  return pool.query({
+  await pool.query({
     name: 'report-worker-runs',
     text: `with gone as (
              delete from work.worker_runs
