@@ -1,4 +1,4 @@
-import { paidPageRoute } from '../features/deposits/index.ts'
+import { paidPageRoute } from '../features/deposits/feature.ts'
 import { webhookDeclarations } from '../features/webhooks/index.ts'
 import { documentationRoutes } from '../platform/api-docs/routes.ts'
 import type { Feature } from '../platform/feature/feature.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { isSandboxed } from '../features/free-list/process.ts'
+import { isSandboxed } from '../features/free-list/settings.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 

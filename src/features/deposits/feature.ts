@@ -16,6 +16,7 @@ import { startCallbackReactor } from './take-callbacks.ts'
 // For the list of workers (src/app/worker-list.ts).
 export { disputeWorker } from './disputes.ts'
 export { depositWorker } from './poll-invoices.ts'
+export { paidPageRoute } from './routes.ts'
 export { callbackWorker, oldCallbacks } from './take-callbacks.ts'
 
 type DepositsFeature = Feature & {

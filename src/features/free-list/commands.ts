@@ -6,8 +6,8 @@ import { CliMisuse, fields, table } from '../../platform/cli/output.ts'
 import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
 import { readStats } from './endpoint-reads.ts'
 import { countEndpoints } from './fetch-sources.ts'
-import { type CheckingConfig, isSandboxed } from './open-checking.ts'
 import { parseFeed } from './parse-source.ts'
+import { type CheckingConfig, isSandboxed } from './settings.ts'
 import {
   createSourceStore,
   type FeedFormat,

@@ -8,7 +8,8 @@ import { createIpData, type IpData } from './ip-data.ts'
 import { installedFolders } from './ip-tables.ts'
 import { proxyListRoutes } from './list-routes.ts'
 import { createLiveList, type LiveList } from './live-list.ts'
-import { type CheckingConfig, isSandboxed, type OneOffChecks, openOneOffChecks } from './open-checking.ts'
+import { type OneOffChecks, openOneOffChecks } from './open-checking.ts'
+import { type CheckingConfig, isSandboxed } from './settings.ts'
 
 type FreeListFeature = Feature & {
   readonly list: LiveList

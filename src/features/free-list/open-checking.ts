@@ -6,13 +6,12 @@ import { onDemand } from '../../platform/http/json-schema.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
-import type { PaymentConfig } from '../payments/index.ts'
 import type { CandidateRules } from './endpoint-candidates.ts'
 import { judgeKeys } from './judge.ts'
 import { type JudgeAccess, openJudge } from './judge-access.ts'
 import { type Check, CheckUnavailable } from './probe-port.ts'
 import { createProber, oneOffCheck, type Prober } from './prober.ts'
-import type { FreelistConfig } from './settings.ts'
+import { type CheckingConfig, isSandboxed } from './settings.ts'
 
 export type Checking = {
   readonly judge: JudgeAccess
@@ -21,10 +20,6 @@ export type Checking = {
   readonly rules: CandidateRules
 }
 
-export type CheckingConfig = {
-  readonly freelist: FreelistConfig
-  readonly payments: Pick<PaymentConfig, 'sandbox'>
-}
 type Parts = {
   readonly config: CheckingConfig
   readonly keys: Keys
@@ -32,10 +27,6 @@ type Parts = {
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
 }
-
-/** Whether only proxies of the sandbox are checked here, through a judge on loopback. */
-export const isSandboxed = ({ freelist, payments }: Parts['config']): boolean =>
-  freelist.judge === null && payments.sandbox !== null
 
 const draw = (): string => randomBytes(12).toString('base64url')
 

@@ -123,3 +123,12 @@ export const freeToolConfigOf = (values: ToolValues): FreeToolConfig => ({
   lookup: values.FAREBOX_RATE_LOOKUP,
   check: values.FAREBOX_RATE_CHECK,
 })
+
+export type CheckingConfig = {
+  readonly freelist: FreelistConfig
+  readonly payments: { readonly sandbox: object | null }
+}
+
+/** Whether only proxies of the sandbox are checked here, through a judge on loopback. */
+export const isSandboxed = ({ freelist, payments }: CheckingConfig): boolean =>
+  freelist.judge === null && payments.sandbox !== null
