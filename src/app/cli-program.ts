@@ -106,7 +106,7 @@ const printFailure = (deps: CliDeps, json: boolean, error: unknown): void => {
  */
 export const runCli = async (
   args: readonly string[],
-  rooms: readonly Register[],
+  registrations: readonly Register[],
   deps: CliDeps,
 ): Promise<number> => {
   const { environment = {} } = deps
@@ -168,7 +168,7 @@ export const runCli = async (
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
   program.version(version)
-  for (const register of rooms) register(program, cli)
+  for (const register of registrations) register(program, cli)
   registerSettings(program, deps)
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
   const required = checkRequiredLast(program, leaves(program))

@@ -21,7 +21,6 @@ export const registerLists = (program: Command, cli: Cli<Config>): void => {
     .command('routes')
     .description('list every route of the server: method, path, who may call it, and what it does')
     .option('--api', 'only the operations of the interface description')
-    .addHelpText('after', '\nExamples:\n  npx farebox routes --api\n  npx farebox routes --json')
     .action(
       cli.bareAction(async (config, { api }: { readonly api?: boolean }) => {
         const { listRoutes } = await import('./list-routes.ts')
@@ -46,10 +45,7 @@ export const registerLists = (program: Command, cli: Cli<Config>): void => {
   program
     .command('events')
     .description('list every type of event that the log can hold, with its stream and its meaning')
-    .addHelpText(
-      'after',
-      '\nExample:\n  npx farebox events\n\n"ledger events" prints their fields, as a page or as JSON Schema.',
-    )
+    .addHelpText('after', '\n"ledger events" prints their fields, as a page or as JSON Schema.')
     .action(
       cli.bareAction(async () => {
         const events = eventDefinitions.map(({ type, stream, means }) => ({ type, stream, means }))

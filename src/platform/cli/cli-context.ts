@@ -56,7 +56,7 @@ export type OpenOptions = {
 }
 
 /**
- * How features add commands. A feature exports `registerX(program, cli)` from a `*-commands.ts`; `src/app/commands.ts` lists it.
+ * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which `src/app/commands.ts` lists.
  *
  * @example
  * ```ts
