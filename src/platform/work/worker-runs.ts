@@ -33,15 +33,19 @@ export type Recorder = {
 
 const maxErrorChars = 500
 
+/** The message of an error; of several errors, also that of the first. */
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const first = error instanceof AggregateError && error.errors.length > 0 ? messageOf(error.errors[0]) : ''
+  return [error.message, first].filter(Boolean).join(': ') || error.name
+}
+
 /** One line that Postgres can store. */
 const errorText = (error: unknown): string => {
-  const { name, message, errors } = error as Partial<AggregateError>
-  const first = Array.isArray(errors) && errors.length > 0 ? errorText(errors[0]) : ''
-  const text = error instanceof Error ? [message, first].filter(Boolean).join(': ') || name : String(error)
-  return `${text}`
-    .replaceAll(/\s*[\0\n\r]\s*/g, ' ')
-    .toWellFormed()
+  const words = messageOf(error)
     .slice(0, maxErrorChars)
+    .split(/[\0\s]+/)
+  return words.join(' ').trim().toWellFormed()
 }
 
 const createRecorder = (runs: Runs, clock: Clock, onTurn: () => void): Recorder => {
@@ -117,7 +121,7 @@ const report = async (
            )
            insert into work.worker_runs as known
              (host, pid, name, process, started_at, finished_at, error, error_at, failures, ended, reported_at)
-           select $1::text, $2::integer, r.*, $3::boolean, clock_timestamp()
+           select $1::text, $2::integer, r.*, $3::boolean, statement_timestamp()
              from unnest($4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[],
                     $9::timestamptz[], $10::integer[]) r
            on conflict (name, host, pid) do update
