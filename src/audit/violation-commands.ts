@@ -35,7 +35,7 @@ export const refuseUnresolvedViolations = async (context: CliContext): Promise<v
     throw new CliRefusal(
       'law_broken',
       `the log is not sealed: "ledger decide" says why an event stands that breaks a law\n${violationTable(violations)}`,
-      { violations },
+      { breaches: violations },
     )
 }
 
@@ -74,8 +74,8 @@ const registerList = (ledger: Command, cli: Cli): void => {
         const violations = await currentViolations(context, open)
         const text = violationTable(violations)
         if (violations.some(({ decision }) => decision === null))
-          throw new CliRefusal('law_broken', `an event breaks a law\n${text}`, { violations })
-        return { json: { violations }, text }
+          throw new CliRefusal('law_broken', `an event breaks a law\n${text}`, { breaches: violations })
+        return { json: { breaches: violations }, text }
       }),
     )
 }
