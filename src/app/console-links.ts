@@ -18,8 +18,8 @@ export const consoleOriginOf = (config: { readonly console: ConsoleConfig }, bas
   config.console.url ?? `http://localhost:${new URL(baseUrl).port || '80'}`
 
 /**
- * Keeps the console's address for commands, and makes links that sign in to the demo's accounts: whoever reads what a
- * start prints has its keys as well. A start writes no event for them; who uses one is in the log.
+ * Stores the console's address for commands, and makes links that sign in to the demo's accounts. The output of a start shows
+ * the keys of these accounts as well. A start writes no event for a link; its use is an event.
  */
 export const startConsole = async (
   core: Core,

@@ -5,7 +5,6 @@ import { closeAfter } from '../kernel/resource-scope.ts'
 import { operatorTokenAccess } from '../platform/http/auth.ts'
 import { createLogger } from '../platform/http/logging.ts'
 import type { Access, Route } from '../platform/http/route.ts'
-import { createAssets } from '../platform/ui/assets.ts'
 import type { Config } from './config.ts'
 import { openFeatures } from './features.ts'
 import { openCore } from './open-core.ts'
@@ -49,7 +48,7 @@ export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly
       groups,
       settings: () => [],
     })
-    const console = { assets: createAssets(), clock: core.clock, origin, site: publicUrl, name: 'Farebox' }
+    const console = { assets: core.assets, clock: core.clock, origin, site: publicUrl, name: 'Farebox' }
     const health = { registry, mayRead: operatorTokenAccess(config.metricsToken) }
     return serverRoutes(features, { console, health }).map(
       ({ method, path, access, summary, operationId, hidden }) => ({

@@ -44,6 +44,6 @@ export const openServerCore = (
     caughtUp: async () => {
       await progress.reached(hot.name, await log.head(), caughtUpMs)
     },
-    island: createAssets().island,
+    assets: createAssets(),
   }
 }

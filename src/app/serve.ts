@@ -9,7 +9,6 @@ import { createHttpMetrics } from '../platform/http/http-metrics.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import { createHttpServer } from '../platform/http/server.ts'
 import { frameContext, refusalPage } from '../platform/ui/answer-page.ts'
-import { createAssets } from '../platform/ui/assets.ts'
 import { publicRoots } from '../platform/ui/cookies.ts'
 import type { Config } from './config.ts'
 import type { OpenedFeatures } from './features.ts'
@@ -52,10 +51,9 @@ export const createApi = (
   },
 ): Api => {
   const { features, prices, probes } = opened
-  const { log, clock, logger, monotonicMs, registry } = core
+  const { log, clock, logger, monotonicMs, registry, assets } = core
   const { progress } = core.projecting
   const name = config.payments.merchantName
-  const assets = createAssets()
   const { directory, stop: stopDirectory } = features.accounts.openDirectory()
   const common = { customerIdOf: features.accounts.customers.idOf, directory, logger, monotonicMs }
   const server = createHttpServer({

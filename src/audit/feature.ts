@@ -141,7 +141,14 @@ export const open = (
   core: ServerCore,
   { laws, sealTarget }: Pick<AuditSettings, 'laws' | 'sealTarget'>,
 ): Feature & { readonly probes: readonly Probe[] } => {
-  const { pool, log, clock, keys, island, isLogInPostgres } = core
+  const {
+    pool,
+    log,
+    clock,
+    keys,
+    assets: { island },
+    isLogInPostgres,
+  } = core
   const verifications = createVerificationRuns(async (asked) => {
     const { publicKey } = sealKeyOf(keys.seal)
     const wholeLog = yieldingLog(core)

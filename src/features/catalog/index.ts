@@ -3,7 +3,6 @@ export { createCatalogService } from './import-catalog.ts'
 export { createLiveCatalog, type LiveCatalog } from './live-catalog.ts'
 export {
   createOrderable,
-  createQuotes,
   createRequireOrderable,
   type Orderable,
   type Quotes,

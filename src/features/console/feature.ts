@@ -61,7 +61,16 @@ export type ConsoleNeeds = {
 }
 
 export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
-  const { pool, log, clock, reads, codec, projecting, caughtUp, island } = core
+  const {
+    pool,
+    log,
+    clock,
+    reads,
+    codec,
+    projecting,
+    caughtUp,
+    assets: { island },
+  } = core
   const { name, accounts, findAccount, catalog, stock, wallets, liveScrapers, people, queues } = needs
   const db = createKysely<ReadDatabase & DepositPagesDatabase & ReadMarkDatabase>(pool)
   const modelsOf = (group: string): readonly string[] =>

@@ -34,7 +34,14 @@ type FinanceFeature = Feature & {
 }
 
 export const open = (core: ServerCore): FinanceFeature => {
-  const { pool, log, clock, runner, codec, island } = core
+  const {
+    pool,
+    log,
+    clock,
+    runner,
+    codec,
+    assets: { island },
+  } = core
   const { progress } = core.projecting
   const { decode } = codec
   const bookHead = createJournalHead({ log, progress })

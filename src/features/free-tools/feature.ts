@@ -83,7 +83,7 @@ export const open = (
   return {
     pages: [
       ...networkPages({ networks, note: data.note }),
-      ...proxyCheckerPages({ checkProxies, island: core.island }),
+      ...proxyCheckerPages({ checkProxies, island: core.assets.island }),
       ...ipLookupPages({ lookUp, lookupLimit: limits.lookup }),
     ],
     routes: [

@@ -34,7 +34,13 @@ export const open = (
     }
   },
 ): Feature => {
-  const { pool, clock, runner, reads, island } = core
+  const {
+    pool,
+    clock,
+    runner,
+    reads,
+    assets: { island },
+  } = core
   const { gateway, allowLoopback, tryUrl, catalog, planFinder, exits } = needs
   const locations = async (family: Family | null) => {
     await exits.recent()

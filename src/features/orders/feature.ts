@@ -45,7 +45,14 @@ export const open = (
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
 ): Feature & { readonly orders: OrderService; readonly placeOrder: PlaceOrder } => {
-  const { pool, log, clock, reads, runner, island } = core
+  const {
+    pool,
+    log,
+    clock,
+    reads,
+    runner,
+    assets: { island },
+  } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = needs
   const complete = createCompletion(core)
   const orders = createOrderService({

@@ -33,7 +33,13 @@ export const open = (
     readonly readBalance: ReadBalance
   },
 ): Feature & { readonly meter: Meter; readonly planFinder: PlanFinder } => {
-  const { scheduler, pool, clock, reads, island } = core
+  const {
+    scheduler,
+    pool,
+    clock,
+    reads,
+    assets: { island },
+  } = core
   const { gateway, catalog, quotes, placeOrder, readBalance } = needs
   const meter = createMeter(core)
   const db: PlanQueries = createKysely(pool)

@@ -1,9 +1,3 @@
-export {
-  createResellerCredentials,
-  createResellerGateways,
-  type ResellerCredentials,
-  readTerms,
-} from './gateway-credentials.ts'
 export { invoiceRefusal, providerForms } from './gateway-form.ts'
 export type { LivePrices } from './live-prices.ts'
 export { messageQueue } from './message-queue.ts'

@@ -44,7 +44,16 @@ export const open = (
     readonly sandboxUrl: string | null
   },
 ): ScrapersFeature => {
-  const { pool, log, clock, runner, bookReads, monotonicMs, isLogInPostgres, island } = core
+  const {
+    pool,
+    log,
+    clock,
+    runner,
+    bookReads,
+    monotonicMs,
+    isLogInPostgres,
+    assets: { island },
+  } = core
   const { settings, callRate } = needs
   const { scraping, health } = openProviders(core, core.closing, needs)
   const results = createResults({ pool, clock, isLogHere: isLogInPostgres })

@@ -48,7 +48,14 @@ export const open = (
     readonly findAccount: FindAccount
   },
 ): SignInFeature => {
-  const { pool, clock, keys, logger, monotonicMs, island } = core
+  const {
+    pool,
+    clock,
+    keys,
+    logger,
+    monotonicMs,
+    assets: { island },
+  } = core
   const { mail, limited, name, origin, accounts, findAccount } = needs
   const mailer = mail && createMailer({ ...mail, logger })
   if (mailer) core.closing.add(mailer.close)

@@ -120,7 +120,3 @@ export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
     refresh: prices.refresh,
   }
 }
-
-/** The renewals. */
-export const startSubscriptions = (core: Core, prices: LivePrices): RunningWorker =>
-  startRenewals({ ...renewalsOf(core, prices), scheduler: core.scheduler, pool: core.pool })

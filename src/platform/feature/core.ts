@@ -87,8 +87,8 @@ export type ServerCore = Core & {
   readonly hooks: CrashHooks
   /** Resolves once the read models hold what is in the log now, or a bound has passed. */
   readonly caughtUp: CaughtUp
-  /** The path of a script of the console. */
-  readonly island: Assets['island']
+  /** Scripts and styles of the console, by path. */
+  readonly assets: Assets
   /** Closed with the server, last first. */
   readonly closing: CloseStack
 }
