@@ -79,7 +79,8 @@ const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly s
 }
 
 /**
- * Deliveries that are due at once. A redelivery starts its row anew. Queues are locked in the order of their ids, as the
+ * Deliveries that are due at once. A redelivery starts its row anew, save that a stream which goes on at a time that lies
+ * ahead (`continuesAt`) was queued then: what comes next in it is recorded no earlier. Queues are locked in the order of their ids, as the
  * worker does, so that the two never wait for each other.
  */
 const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
@@ -90,15 +91,16 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
     name: 'webhooks-queue',
     text: `with given as materialized (
              select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-               $7::integer[], $8::bigint[], $9::bigint[], $10::timestamptz[])
-               as g (delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position, at)
+               $7::integer[], $8::bigint[], $9::bigint[], $10::timestamptz[], $11::timestamptz[])
+               as g (delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position, at, continues)
            )
            insert into work.webhook_deliveries as d (delivery_id, endpoint_id, account_id, event, resource, data,
                round, revision, position, status, attempts, due_at, queued_at)
              select delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position,
-               'pending', 0, at, at from given
+               'pending', 0, at, coalesce(continues, at) from given
              on conflict (delivery_id) do update set round = excluded.round, revision = excluded.revision,
                position = excluded.position, status = 'pending', attempts = 0, due_at = excluded.due_at,
+               queued_at = case when excluded.queued_at > excluded.due_at then excluded.queued_at else d.queued_at end,
                finished_at = null
               where d.round < excluded.round`,
     values: [
@@ -112,6 +114,7 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
       int8Array(of(({ revision }) => revision)),
       int8Array(of(({ position }) => position)),
       timestamptzArray(of(({ metadata }) => metadata.recordedAt)),
+      timestamptzArray(of(({ metadata }) => metadata.continuesAt ?? null)),
     ],
   })
 }

@@ -1,37 +1,25 @@
-import type pg from 'pg'
-import { type Clock, type MonotonicClock, maxSkewMs } from '../kernel/clock.ts'
+import type { Logger } from 'pino'
+import { type Clock, maxSkewMs } from '../kernel/clock.ts'
 import type { Scheduler } from '../platform/work/scheduler.ts'
-import { worker } from '../platform/work/worker.ts'
+import { type RepeatedWorker, worker } from '../platform/work/worker.ts'
+import type { PostgresClock } from './postgres-clock.ts'
 
 export type ClockGuard = {
   /** Null while the clock is right, else what is wrong with it: then nothing is decided here. */
   problem(): string | null
-  /** Looks now; keeps the last finding when Postgres does not answer. */
+  /** Compares now; keeps the last finding when Postgres does not answer. */
   check(): Promise<void>
   stop(): Promise<void>
 }
 
-export const clockComparison = worker({
-  name: 'clock-guard',
-  about: "Compares the clock with Postgres's",
-  trigger: { everyMs: 5_000, or: 'the clock leaps' },
-  per: 'process',
-  process: 'server',
-})
+const comparison = { about: "Compares the clock with Postgres's", per: 'process' } as const
+const trigger = { everyMs: 5_000, or: 'the clock leaps' } as const
 
-/**
- * How far a clock is ahead of Postgres's, in milliseconds; below zero behind. The time that the question takes is counted in
- * the clock's favour.
- */
-export const aheadOfPostgres = async (pool: pg.Pool, systemClock: Clock): Promise<number> => {
-  const before = systemClock()
-  const { rows } = await pool.query<{ now: number }>(
-    'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
-  )
-  const after = systemClock()
-  const now = rows[0]?.now ?? 0
-  return now < before ? before - now : now > after ? after - now : 0
-}
+export const clockComparison = worker({ ...comparison, name: 'clock-guard', trigger, process: 'server' })
+
+/** Of the processes that decide nothing and only need the time. */
+export const gatewayClock = worker({ ...comparison, name: 'gateway-clock', trigger, process: 'gateway' })
+export const freeListClock = worker({ ...comparison, name: 'free-list-clock', trigger, process: 'free-list' })
 
 /** What is wrong with a clock that is so far ahead, or null. */
 export const skewProblem = (aheadMs: number): string | null =>
@@ -40,40 +28,52 @@ export const skewProblem = (aheadMs: number): string | null =>
     : null
 
 /**
- * Compares this process's clock (before any development offset) with Postgres's: now, every 5 seconds, and as soon as it is
+ * Compares this process's clock (before any development offset) with Postgres's: every 5 seconds, and as soon as it is
  * seen to have leapt. After a leap it counts as wrong until it was compared: an order decided a day ahead would stay in the
  * log, with caps forgotten and rentals over.
  */
-export const startClockGuard = async (deps: {
+export const startClockGuard = (deps: {
   readonly scheduler: Scheduler
-  readonly pool: pg.Pool
-  readonly systemClock: Clock
-  readonly monotonicMs: MonotonicClock
+  readonly time: PostgresClock
+  readonly as?: RepeatedWorker
   readonly onChange: (problem: string | null) => void
-}): Promise<ClockGuard> => {
-  const { scheduler, pool, systemClock, monotonicMs, onChange } = deps
+}): ClockGuard => {
+  const { scheduler, time, as = clockComparison, onChange } = deps
   let problem: string | null = null
-  /** The clock less the one that does not leap, when it was compared. */
-  let comparedMs = 0
 
-  const compare = async (): Promise<void> => {
-    const standsMs = systemClock() - monotonicMs()
-    const found = skewProblem(await aheadOfPostgres(pool, systemClock))
+  const tell = (): void => {
+    const found = skewProblem(time.aheadMs())
     if ((found === null) !== (problem === null)) onChange(found)
     problem = found
-    comparedMs = standsMs
+  }
+  const compare = async (): Promise<void> => {
+    await time.compare()
+    tell()
   }
   const leap = (): string | null => {
-    const leaptMs = Math.round(systemClock() - monotonicMs() - comparedMs)
+    const leaptMs = time.leaptMs()
     if (Math.abs(leaptMs) <= maxSkewMs) return null
     comparing.wake()
     return `the clock leapt by ${leaptMs} ms, and was not compared with Postgres's since`
   }
 
-  await compare()
+  tell()
   // Without Postgres nothing is decided anyway; the log itself tells of the outage.
-  const comparing = scheduler.start(clockComparison, compare, {
-    onError: () => clockComparison.trigger.everyMs,
-  })
+  const comparing = scheduler.start(as, compare, { onError: () => as.trigger.everyMs })
   return { problem: () => leap() ?? problem, check: compare, stop: comparing.stop }
 }
+
+/** For a process that decides nothing, and goes on by Postgres's time. */
+export const warnOfClock =
+  (logger: Pick<Logger, 'warn'>) =>
+  (problem: string | null): void =>
+    logger.warn(
+      { problem },
+      problem === null ? 'the clock is right again' : "the time is Postgres's: the clock is wrong",
+    )
+
+/** The service's clock: Postgres's time and the development offset. */
+export const serviceClock =
+  (time: PostgresClock, config: { readonly clockOffsetMs: number }): Clock =>
+  () =>
+    time.now() + config.clockOffsetMs

@@ -31,8 +31,10 @@ import { StartRefused } from '../platform/postgres/errors.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import { readFeeds } from '../sandbox/free-list/feeds.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
+import { freeListClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { openWorkerDatabase } from './open-pool.ts'
+import { openPostgresClock } from './postgres-clock.ts'
 import type { Worker } from './run-worker.ts'
 
 type Options = {
@@ -121,15 +123,19 @@ const openInto = async (closing: CloseStack, options: Options): Promise<Worker> 
     needed,
     logger,
   })
-  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const time = await openPostgresClock({ pool, systemClock, monotonicMs })
+  const clock = serviceClock(time, config)
   const scheduler = createScheduler({
-    workers: freeListWorkers,
+    workers: [freeListClock, ...freeListWorkers],
     pool,
     place: { host: hostname(), pid: process.pid },
     clock,
     logger,
   })
   closing.add(scheduler.stop)
+  const as = freeListClock
+  const comparing = startClockGuard({ scheduler, time, as, onChange: warnOfClock(logger) })
+  closing.add(comparing.stop)
   const checking = await openChecking({ config, keys, clock, monotonicMs, logger }, closing, { serves: true })
   if (checking === null)
     throw new StartRefused(

@@ -19,9 +19,11 @@ import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
+import { gatewayClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openWorkerDatabase } from './open-pool.ts'
+import { openPostgresClock } from './postgres-clock.ts'
 
 export type GatewayWorker = {
   /** Names this process once and for all. */
@@ -98,15 +100,19 @@ const openInto = async (
     logger,
   })
 
-  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const time = await openPostgresClock({ pool, systemClock, monotonicMs })
+  const clock = serviceClock(time, config)
   const scheduler = createScheduler({
-    workers: gatewayWorkers,
+    workers: [gatewayClock, ...gatewayWorkers],
     pool,
     place: { host: hostname(), pid: process.pid },
     clock,
     logger,
   })
   closing.add(scheduler.stop)
+  const as = gatewayClock
+  const comparing = startClockGuard({ scheduler, time, as, onChange: warnOfClock(logger) })
+  closing.add(comparing.stop)
   const registry = new Registry()
   closing.add(registerRuntimeMetrics(registry))
   const sandbox = config.payments.sandbox !== null

@@ -15,6 +15,7 @@ import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { createPostgresStreamLocks } from '../platform/commands/stream-locks.ts'
 import { monitorAppends } from '../platform/eventstore/append-health.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
+import { guardAppends } from '../platform/eventstore/event-times.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
@@ -23,11 +24,12 @@ import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { type ClockGuard, clockComparison, startClockGuard } from './clock-guard.ts'
+import { type ClockGuard, clockComparison, serviceClock, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { migrateDatabase } from './migrate-database.ts'
 import { logWaitFor, openLog } from './open-log.ts'
 import { openPool } from './open-pool.ts'
+import { openPostgresClock } from './postgres-clock.ts'
 
 export type CoreOptions = {
   readonly config: Config
@@ -100,7 +102,8 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   const keys = await withStartFiles(config.dataDir, () => loadKeys(config, inUse))
   await checkKeys(pool, keys)
 
-  const clock: Clock = options.clock ?? (() => systemClock() + config.clockOffsetMs)
+  const time = await openPostgresClock({ pool, systemClock, monotonicMs: () => performance.now() })
+  const clock: Clock = options.clock ?? serviceClock(time, config)
   const tellClock = (problem: string | null): void =>
     problem === null
       ? logger.warn('the clock is right again')
@@ -113,13 +116,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     logger,
   })
   closing.add(scheduler.stop)
-  const clockGuard = await startClockGuard({
-    scheduler,
-    pool,
-    systemClock,
-    monotonicMs: () => performance.now(),
-    onChange: tellClock,
-  })
+  const clockGuard = startClockGuard({ scheduler, time, onChange: tellClock })
   closing.add(clockGuard.stop)
 
   const setBack = Promise.withResolvers<Error>()
@@ -129,9 +126,16 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     connection,
     sealKey: keys.seal,
     clock,
+    // A history that is told at a clock of its own is of no future.
+    clockOffsetMs: options.clock === undefined ? () => config.clockOffsetMs : undefined,
     onSetBack: setBack.resolve,
   })
-  const { log, health: appends } = monitorAppends(logWait?.log(opened) ?? opened, {
+  const awaited = logWait?.log(opened) ?? opened
+  const timed =
+    options.clock === undefined
+      ? guardAppends(awaited, { clock, problem: options.signs === false ? () => null : clockGuard.problem })
+      : awaited
+  const { log, health: appends } = monitorAppends(timed, {
     onChange: (problem) =>
       problem === null
         ? logger.warn('the log takes appends again')
@@ -146,6 +150,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   const periodGuard = await startPeriodGuard({ scheduler, log: opened, clock, onChange: tellClock })
   closing.add(periodGuard.stop)
   const timeGuard: Core['clockGuard'] = {
+    aheadMs: time.aheadMs,
     problem: () => clockGuard.problem() ?? periodGuard.problem(),
     check: async () => {
       await Promise.all([clockGuard.check(), periodGuard.check()])

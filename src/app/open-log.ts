@@ -44,12 +44,15 @@ export const openLog = async (
     connection,
     sealKey,
     clock,
+    clockOffsetMs,
     onSetBack,
   }: {
     readonly pool: pg.Pool
     readonly connection: PoolOptions
     readonly sealKey: Uint8Array
     readonly clock: Clock
+    /** As of the log in Postgres. */
+    readonly clockOffsetMs: (() => number) | undefined
     readonly onSetBack: (error: Error) => void
   },
 ): Promise<EventLog> => {
@@ -65,6 +68,7 @@ export const openLog = async (
     connection: clientConfig(connection),
     onTrouble,
     onSetBack,
+    clockOffsetMs,
     signer: signerFor(options, { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }),
   })
 }

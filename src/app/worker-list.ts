@@ -17,7 +17,7 @@ import { webhookDelivery, webhookEnqueue, webhookRetention } from '../features/w
 import { gatewayWorkers } from '../gateway/workers.ts'
 import { queueLeases } from '../platform/work/queue-workers.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { clockComparison } from './clock-guard.ts'
+import { clockComparison, freeListClock, gatewayClock } from './clock-guard.ts'
 import { followProjections } from './projections.ts'
 
 /** All that a server does by itself. */
@@ -51,4 +51,10 @@ export const serverWorkers: readonly Worker[] = [
 ]
 
 /** All workers of all processes, in the order in which `farebox workers` lists them. */
-export const allWorkers: readonly Worker[] = [...serverWorkers, ...gatewayWorkers, ...freeListWorkers]
+export const allWorkers: readonly Worker[] = [
+  ...serverWorkers,
+  gatewayClock,
+  ...gatewayWorkers,
+  freeListClock,
+  ...freeListWorkers,
+]

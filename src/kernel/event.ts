@@ -25,8 +25,13 @@ export type EventMetadata = {
   /** The event that a reactor answered, else null. */
   readonly causationId: string | null
   readonly actor: Actor
-  /** When it was decided, ISO 8601 UTC; never less than the stream's last one. */
+  /** When it was decided, ISO 8601 UTC; never less than the stream's last one, save where `continuesAt` says so. */
   readonly recordedAt: string
+  /**
+   * The time at which the stream goes on, where it had come to one that lies ahead (docs/decisions/0087). Such an event is
+   * stored with this time as `recordedAt`, and its own as `decidedAt`.
+   */
+  readonly continuesAt?: string
 }
 
 /** Who caused an event, in one word: `key:key_…`, `session:acc_…:ses_…:passkey`, `operator:alice`, `system:completion`. */

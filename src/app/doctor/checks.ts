@@ -11,7 +11,7 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
-import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
+import { skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
 import { enabledGroups } from '../projections.ts'
@@ -46,8 +46,9 @@ export const wrong = (check: string, found: string, todo: string): Finding => ({
 export type DoctorContext = CliContext & { readonly config: Config }
 
 /** The clock of this machine, without a development offset, against Postgres's. */
-export const checkClock = async ({ pool, clock, config }: DoctorContext): Promise<Finding> => {
-  const aheadMs = await aheadOfPostgres(pool, () => clock() - config.clockOffsetMs)
+export const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
+  await clockGuard.check()
+  const aheadMs = clockGuard.aheadMs()
   const problem = skewProblem(aheadMs)
   return problem === null
     ? ok('clock', `within ${Math.abs(aheadMs)} ms of Postgres's`)

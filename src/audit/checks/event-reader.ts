@@ -83,19 +83,19 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 /** Metadata that every event has; null when it does. */
 const metadataProblem = (metadata: unknown): string | null => {
   if (!isObject(metadata)) return 'its metadata is no JSON object'
-  const { correlationId, causationId, actor, recordedAt } = metadata
+  const { correlationId, causationId, actor, recordedAt, continuesAt = recordedAt } = metadata
   if (typeof correlationId !== 'string') return 'its metadata has no correlation id'
   if (causationId !== null && typeof causationId !== 'string') return 'its causation id is no text'
   if (!isObject(actor) || !['key', 'session', 'operator', 'system'].includes(actor.kind as string))
     return 'its metadata names no actor'
-  if (typeof recordedAt !== 'string' || Number.isNaN(Date.parse(recordedAt)))
+  if ([recordedAt, continuesAt].some((at) => typeof at !== 'string' || Number.isNaN(Date.parse(at))))
     return 'its metadata has no time of recording'
   return null
 }
 
 /** What an event says has happened, and was to come when it was recorded; null when nothing is. */
 const futureIn = (event: RecordedEvent): string | null => {
-  const { recordedAt } = event.metadata
+  const recordedAt = event.metadata.continuesAt ?? event.metadata.recordedAt
   const later = laterThan(event, new Date(Date.parse(recordedAt) + maxAheadMs).toISOString())
   return later && `its ${later.field} is ${later.at}, and it was recorded at ${recordedAt}, before that`
 }

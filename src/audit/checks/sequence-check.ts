@@ -1,7 +1,6 @@
 import type pg from 'pg'
 import type { LogSealed } from '../../domain/seals/events.ts'
 import { type Clock, isoTime, isTime, maxAheadMs } from '../../kernel/clock.ts'
-import type { EventMetadata } from '../../kernel/event.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
@@ -11,7 +10,9 @@ import { type EventLocationRow, eventLocationOf, type Findings, toEventLocation 
 /**
  * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
  * count from 0; no event of a stream was recorded before the one before it, none after the clock of the verification, and
- * none after the seal over it was made: the sealer's clock was right (docs/decisions/0072).
+ * none after the seal over it was made: the sealer's clock was right (docs/decisions/0072). An event that says that its
+ * stream goes on at a time that lies ahead (docs/decisions/0087) was decided by these clocks, and has the time of the event
+ * before it.
  */
 export type SequenceCheck = {
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
@@ -21,13 +22,26 @@ export type SequenceCheck = {
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 
-/** Milliseconds, or -1 for metadata that has no such time: `content` tells of that. */
-const recordedMs = (metadata: string): number => {
+type Times = {
+  /** Milliseconds, or -1 for metadata that has no such time: `content` tells of that. */
+  readonly recordedMs: number
+  /** Null where the event does not say that its stream goes on at a time that lies ahead. */
+  readonly decidedMs: number | null
+}
+
+const timesIn = (metadata: string): Times => {
   const [, at] = recordedAtForm.exec(metadata) ?? []
   // The form of ours first: nothing is parsed for it.
-  const ms = Date.parse(at ?? String(parseUntrustedObject<EventMetadata>(metadata)?.recordedAt))
-  return Number.isNaN(ms) ? -1 : ms
+  if (at !== undefined && !metadata.includes('"decidedAt"'))
+    return { recordedMs: Date.parse(at), decidedMs: null }
+  const { recordedAt, decidedAt } = parseUntrustedObject<StoredTimes>(metadata) ?? {}
+  const [recordedMs, decidedMs] = [recordedAt, decidedAt].map((time) => {
+    const ms = Date.parse(String(time))
+    return Number.isNaN(ms) ? -1 : ms
+  }) as [number, number]
+  return { recordedMs, decidedMs: decidedAt === undefined ? null : decidedMs }
 }
+type StoredTimes = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
 
 /** What a seal says of itself; null for any other event, and for one that is no seal of ours: `seals` tells of that. */
 const sealIn = ({ type, stream, data }: StoredEvent): Seal | null => {
@@ -44,6 +58,9 @@ type Suspect = Seal & { readonly fromOrdinal: number; readonly ordinal: number }
 
 type Row = EventLocationRow & {
   recorded_ms: number
+  decided_ms: number | null
+  /** Of its decision. */
+  own_ms: number
   expected: number
   before_ms: number | null
   first: number
@@ -63,7 +80,8 @@ export const createSequenceCheck = async (options: {
   const table = `${schema}.event_places`
   await client.query(
     `create unlogged table ${table} (ordinal bigint not null, position bigint not null, id uuid not null,
-       stream text collate "C" not null, revision bigint not null, type text not null, recorded_ms bigint not null)`,
+       stream text collate "C" not null, revision bigint not null, type text not null, recorded_ms bigint not null,
+       decided_ms bigint)`,
   )
   let position = 0
   /** The latest time of recording since a seal was looked at. */
@@ -72,8 +90,8 @@ export const createSequenceCheck = async (options: {
   let suspects: Suspect[] = []
   let written: Promise<unknown> = Promise.resolve()
 
-  /** @returns when it was recorded, or -1 where that is told of as wrong */
-  const checkOne = (event: StoredEvent, ordinal: number): number => {
+  /** @returns when it was recorded, with -1 where that is told of as wrong */
+  const checkOne = (event: StoredEvent, ordinal: number): Times => {
     const say = (check: 'positions' | 'ids' | 'times', problem: string): void =>
       findings.add({ where: 'event', check, event: eventLocationOf(event, ordinal), problem })
     if (event.position <= position) say('positions', `it follows position ${position}`)
@@ -84,14 +102,15 @@ export const createSequenceCheck = async (options: {
       )
     position = event.position
     if (!uuid.test(event.id)) say('ids', 'its id is no UUID')
-    const atMs = recordedMs(event.metadata)
+    const times = timesIn(event.metadata)
+    const atMs = times.decidedMs ?? times.recordedMs
     const nowMs = clock?.() ?? Number.POSITIVE_INFINITY
     const isFuture = atMs > nowMs + maxAheadMs
     if (isFuture) say('times', `it was recorded at ${isoTime(atMs)}, and it is ${isoTime(nowMs)} now`)
     else latestMs = Math.max(latestMs, atMs)
     const seal = sealIn(event)
     if (seal !== null) takeSeal(seal, ordinal)
-    return isFuture ? -1 : atMs
+    return isFuture ? { recordedMs: -1, decidedMs: null } : times
   }
   const takeSeal = (seal: Seal, ordinal: number): void => {
     // Nothing that was recorded so far is later than this seal, or than a later one: looked at once, for all.
@@ -107,8 +126,9 @@ export const createSequenceCheck = async (options: {
     await written
     for (const { fromOrdinal, throughOrdinal, atMs, ordinal } of suspects) {
       const { rows } = await client.query<Row>(
-        `select * from ${table} where ordinal between $1 and $2 and recorded_ms > $3
-           order by ordinal limit ${limit}`,
+        `select *, coalesce(decided_ms, recorded_ms) as own_ms from ${table}
+          where ordinal between $1 and $2 and coalesce(decided_ms, recorded_ms) > $3
+          order by ordinal limit ${limit}`,
         [fromOrdinal, throughOrdinal, atMs + maxAheadMs],
       )
       for (const row of rows)
@@ -116,11 +136,11 @@ export const createSequenceCheck = async (options: {
           where: 'event',
           check: 'times',
           event: toEventLocation(row),
-          problem: `it was recorded at ${isoTime(row.recorded_ms)}, and event ${ordinal} sealed it at ${isoTime(atMs)}, before that`,
+          problem: `it was recorded at ${isoTime(row.own_ms)}, and event ${ordinal} sealed it at ${isoTime(atMs)}, before that`,
         })
     }
     const { rows } = await client.query<{ latest: number | null }>(
-      `select max(recorded_ms) as latest from ${table} where ordinal > $1`,
+      `select max(coalesce(decided_ms, recorded_ms)) as latest from ${table} where ordinal > $1`,
       [last.throughOrdinal],
     )
     latestMs = rows[0]?.latest ?? Number.NEGATIVE_INFINITY
@@ -130,15 +150,15 @@ export const createSequenceCheck = async (options: {
   const write = async (
     events: readonly StoredEvent[],
     firstOrdinal: number,
-    recorded: readonly number[],
+    recorded: readonly Times[],
   ): Promise<void> => {
     const good = events
-      .map((event, at) => ({ event, ordinal: firstOrdinal + at, atMs: recorded[at] ?? -1 }))
+      .map((event, at) => ({ event, ordinal: firstOrdinal + at, times: recorded[at]! }))
       .filter(({ event }) => uuid.test(event.id))
     await client.query({
       name: 'farebox-verify-places',
       text: `insert into ${table} select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::bigint[],
-               $6::text[], $7::bigint[])`,
+               $6::text[], $7::bigint[], $8::bigint[])`,
       values: [
         int8Array(good.map(({ ordinal }) => ordinal)),
         int8Array(good.map(({ event }) => event.position)),
@@ -146,7 +166,8 @@ export const createSequenceCheck = async (options: {
         textArray(good.map(({ event }) => event.stream)),
         int8Array(good.map(({ event }) => event.revision)),
         textArray(good.map(({ event }) => event.type)),
-        int8Array(good.map(({ atMs }) => atMs)),
+        int8Array(good.map(({ times }) => times.recordedMs)),
+        good.map(({ times }) => times.decidedMs),
       ],
     })
   }
@@ -173,6 +194,9 @@ export const createSequenceCheck = async (options: {
          select *, row_number() over w - 1 as expected, lag(recorded_ms) over w as before_ms from ${table}
          window w as (partition by stream order by ordinal)) e
         where revision <> expected or (recorded_ms >= 0 and recorded_ms < before_ms)
+           -- Of an event of the future before it (-1) it is told already.
+           or (decided_ms is not null and (decided_ms >= recorded_ms or before_ms is null
+             or (before_ms >= 0 and before_ms <> recorded_ms)))
         order by ordinal limit ${limit}`,
     )
     for (const row of rows) {
@@ -189,7 +213,10 @@ export const createSequenceCheck = async (options: {
           where: 'event',
           check: 'times',
           event,
-          problem: 'it was recorded before the event before it in its stream',
+          problem:
+            row.decided_ms === null
+              ? 'it was recorded before the event before it in its stream'
+              : `it says that its stream goes on at ${isoTime(row.recorded_ms)}, and the event before it was recorded at ${row.before_ms === null ? 'no time: there is none' : isoTime(row.before_ms)}`,
         })
     }
   }

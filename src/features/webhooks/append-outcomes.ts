@@ -4,11 +4,12 @@ import {
   finishedStatus,
   outcomeTypes,
 } from '../../domain/webhooks/events.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { maxAheadMs } from '../../kernel/clock.ts'
 import type { Actor, DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { newEventId } from '../../kernel/ids.ts'
 import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
 import { encode } from '../../platform/eventstore/codec.ts'
+import { timesAfter } from '../../platform/eventstore/event-times.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
 
 export type DeliveryRef = {
@@ -57,9 +58,14 @@ export type EventAppend = {
   readonly causationId: string | null
   /** Left out: the service itself. */
   readonly actor?: Actor
-  /** Not before what it follows in its stream. */
-  readonly atMs: number
+  readonly nowMs: number
+  /** Of what it follows in its stream; in a new stream, of its cause. */
+  readonly afterMs: number
 }
+
+/** A new stream goes on from nothing: it does not carry on the time of a cause of the future. */
+const timesOf = ({ expected, nowMs, afterMs }: EventAppend): ReturnType<typeof timesAfter> =>
+  timesAfter(expected === 'noStream' ? Math.min(afterMs, nowMs + maxAheadMs) : afterMs, nowMs)
 
 /**
  * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
@@ -76,7 +82,7 @@ export const appendEvents = async (
         correlationId: write.correlationId,
         causationId: write.causationId,
         actor: write.actor ?? { kind: 'system', name: 'webhooks' },
-        recordedAt: isoTime(write.atMs),
+        ...timesOf(write),
       }
       const events = write.events.map((fact) => encode(fact, metadata, newEventId()))
       return { appends: [{ stream: write.stream, expected: write.expected, events }] }

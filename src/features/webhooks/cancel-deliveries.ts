@@ -56,7 +56,8 @@ export const noticeOfDisabling = (
       events: decision.events,
       correlationId: correlation_id,
       causationId: cause_id,
-      atMs: Math.max(nowMs, disabledMs),
+      nowMs,
+      afterMs: disabledMs,
     },
   ]
 }
@@ -86,7 +87,8 @@ const cancelWrite = (
   ],
   correlationId: cause.correlation_id,
   causationId: cause.cause_id,
-  atMs: Math.max(nowMs, Date.parse(row.queued_at)),
+  nowMs,
+  afterMs: Date.parse(row.queued_at),
 })
 
 type Deps = { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock }

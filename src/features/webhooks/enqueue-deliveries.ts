@@ -106,7 +106,8 @@ export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: nu
         events: stale === null ? [enqueued] : [enqueued, canceled(stale)],
         correlationId: each.correlation_id,
         causationId: each.cause_id,
-        atMs: Math.max(nowMs, Date.parse(each.caused_at)),
+        nowMs,
+        afterMs: Date.parse(each.caused_at),
       }
     }),
   )

@@ -7,6 +7,7 @@ import type { Cause, RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
+import { streamTimeMs } from '../../platform/eventstore/event-times.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import type { Webhooks } from './endpoint-service.ts'
@@ -114,9 +115,17 @@ export const createRedeliverSince = (deps: {
       const last = stored.at(-1)
       const [fact] = last ? decideRedelivery(stateOf(stored)) : []
       if (!last || !fact) return []
-      const atMs = Math.max(nowMs, Date.parse(decode(last).metadata.recordedAt))
       return [
-        { stream, expected: last.revision, events: [fact], actor, correlationId, causationId: null, atMs },
+        {
+          stream,
+          expected: last.revision,
+          events: [fact],
+          actor,
+          correlationId,
+          causationId: null,
+          nowMs,
+          afterMs: streamTimeMs(decode(last)),
+        },
       ]
     })
     const outcomes = await appendEvents(log, writes)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type DeliveryOutcome, type FinishedStatus, finishedStatus } from '../../domain/webhooks/events.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { deliveryStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { int4Array, textArray, timestamptzArray } from '../../platform/postgres/array-parameters.ts'
@@ -22,23 +22,34 @@ export type DeliveryResult = {
  * Puts results on record: outcomes into the log, then rows and attempts into the work tables, each batch in one write.
  * Killed in between, the delivery is sent once more, and its second outcome finds the first one in the log.
  */
-export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly log: EventLog }) => {
+export const createSettle = ({
+  pool,
+  log,
+  clock,
+}: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+}) => {
   const writeOutcomes = async (
     results: readonly DeliveryResult[],
   ): Promise<ReadonlyMap<string, FinishedStatus>> => {
-    const finished = results.flatMap(({ delivery, next, atMs }) =>
-      'outcome' in next ? [{ delivery, outcome: next.outcome, atMs }] : [],
+    const finished = results.flatMap(({ delivery, next }) =>
+      'outcome' in next ? [{ delivery, outcome: next.outcome }] : [],
     )
+    // Recorded now: a result may have waited for the log, or for a clock that was ahead.
+    const nowMs = clock()
     if (finished.length === 0) return new Map()
     const written = await appendEvents(
       log,
-      finished.map(({ delivery, outcome, atMs }) => ({
+      finished.map(({ delivery, outcome }) => ({
         stream: deliveryStream(delivery.endpoint_id, delivery.event, delivery.resource),
         expected: delivery.revision,
         events: [outcome],
         correlationId: delivery.delivery_id,
         causationId: null,
-        atMs: Math.max(atMs, Date.parse(delivery.queued_at)),
+        nowMs,
+        afterMs: Date.parse(delivery.queued_at),
       })),
     )
     const others = finished.filter((_, index) => written[index]?.status === 'conflict')

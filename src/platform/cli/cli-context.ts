@@ -37,7 +37,14 @@ export type CliContext = {
   readonly log: EventLog
   readonly codec: EventCodec
   readonly runner: CommandRunner
+  /** The service's clock: Postgres's time and the development offset. */
   readonly clock: Clock
+  readonly clockGuard: {
+    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; below zero behind. */
+    aheadMs(): number
+    /** Compares the clocks now. */
+    check(): Promise<void>
+  }
   /** Writes to standard error, from `warn` up unless LOG_LEVEL says otherwise. */
   readonly logger: Logger
   readonly scheduler: Scheduler

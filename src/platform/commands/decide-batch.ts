@@ -5,7 +5,6 @@ import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-checks.ts'
 import { AppendRejected } from '../eventstore/errors.ts'
 import { type Append, maxAppendBytes, type NewEvent } from '../eventstore/port.ts'
-import { CommandOverload } from './command.ts'
 import { advance, type FoldPoint, type Slot } from './fold-cache.ts'
 import { asError, type PendingCommand, pointOf } from './pending-command.ts'
 import type { CommandRunnerDeps, RunnerLimits } from './runner-ports.ts'
@@ -35,10 +34,10 @@ const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) =>
   }
 }
 
-let latest = { nowMs: Number.NaN, time: '' }
-/** What a decision of this moment may say of the past at most; the last one is kept, as a batch decides at one instant. */
-const latestAt = (nowMs: number): string => {
-  if (nowMs !== latest.nowMs) latest = { nowMs, time: new Date(nowMs + maxAheadMs).toISOString() }
+let latest = { atMs: Number.NaN, time: '' }
+/** What an event of a time may say of the past at most; the last one is kept, as a batch decides at one instant. */
+const latestAt = (atMs: number): string => {
+  if (atMs !== latest.atMs) latest = { atMs, time: new Date(atMs + maxAheadMs).toISOString() }
   return latest.time
 }
 
@@ -49,13 +48,16 @@ const write = (
   slot: Slot,
   from: FoldPoint,
   events: readonly DomainEvent[],
-  metadata: EventMetadata,
+  decision: EventMetadata,
   nowMs: number,
 ): Writing => {
   let point = from
   const written: NewEvent[] = []
+  // A stream that ends with an event of the future goes on at the time of that event.
+  const metadata =
+    from.recordedAtMs > nowMs ? { ...decision, continuesAt: isoTime(from.recordedAtMs) } : decision
   for (const event of events) {
-    const later = laterThan?.(event, latestAt(nowMs))
+    const later = laterThan?.(event, latestAt(Math.max(nowMs, from.recordedAtMs)))
     if (later)
       throw new AppendRejected(
         `${event.type} for ${slot.stream} says in ${later.field} what is to happen at ${later.at}: it is ${metadata.recordedAt} now`,
@@ -84,41 +86,23 @@ const write = (
   return { append, point, bytes }
 }
 
-/** Until the clock has come there: who reads the answer may wait, or an operator looks at the event. */
-const futureRetryS = 30
-
-/**
- * Nothing is written behind an event of the future: what is decided there would carry its time on.
- * @throws CommandOverload
- */
-const refuseFuture = (clockMs: number, { uses }: PendingCommand, overlay: Overlay): void => {
-  for (const { slot } of uses) {
-    const { recordedAtMs } = overlay.get(slot) ?? pointOf(slot)
-    if (recordedAtMs > clockMs + maxAheadMs)
-      throw new CommandOverload(
-        `${slot.stream} ends with an event of the future, recorded at ${isoTime(recordedAtMs)}; the clock reads ${isoTime(clockMs)}`,
-        futureRetryS,
-      )
-  }
-}
-
 /**
  * Decides one command on the overlay and encodes what it appends. The overlay stays as it is.
  * @throws what `decide` throws; Error when it breaks its contract; AppendRejected above 1 MiB in one
- * append, for a text that no read table takes, or a time that is to come where one has come;
- * CommandOverload behind an event of the future
+ * append, for a text that no read table takes, or a time that is to come where one has come
  */
 export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay: Overlay): Decided => {
   const { command, uses } = pending
   const states: Record<string, unknown> = {}
-  let nowMs = deps.clock()
+  const clockMs = deps.clock()
+  let nowMs = clockMs
   for (const { key, slot } of uses) {
     const point = overlay.get(slot) ?? pointOf(slot)
     states[key] = point.state
-    if (point.recordedAtMs > nowMs) nowMs = point.recordedAtMs
+    // Another process's clock may be a little ahead. What is later is of the future, and its time is not carried on.
+    if (point.recordedAtMs > nowMs && point.recordedAtMs <= clockMs + maxAheadMs) nowMs = point.recordedAtMs
   }
   const decision = command.decide(states as never, { nowMs })
-  if (decision.appends.length > 0) refuseFuture(deps.clock(), pending, overlay)
   const metadata: EventMetadata = {
     correlationId: command.correlationId,
     causationId: command.causationId ?? null,

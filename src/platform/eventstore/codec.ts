@@ -1,4 +1,5 @@
 import type { DomainEvent, EventMetadata, RecordedEvent } from '../../kernel/event.ts'
+import { readMetadata, storedMetadata } from './event-times.ts'
 import type { EventLog, NewEvent, StoredEvent } from './port.ts'
 
 /**
@@ -27,7 +28,7 @@ export const encode = (event: DomainEvent, metadata: EventMetadata, id: string):
   id,
   type: event.type,
   data: JSON.stringify(event.data),
-  metadata: JSON.stringify(metadata),
+  metadata: JSON.stringify(storedMetadata(metadata)),
 })
 
 /**
@@ -35,7 +36,7 @@ export const encode = (event: DomainEvent, metadata: EventMetadata, id: string):
  * @throws SyntaxError when its texts are not JSON: no event of ours
  */
 export const decode = (stored: StoredEvent, upcasters: Upcasters = {}): RecordedEvent =>
-  recorded(stored, JSON.parse(stored.metadata), upcasters)
+  recorded(stored, readMetadata(JSON.parse(stored.metadata)), upcasters)
 
 /**
  * `encode` and `decode` for a reader or writer of many events. Events of one decision carry equal metadata and come
@@ -47,12 +48,13 @@ export const createCodec = (upcasters: Upcasters = {}): EventCodec => {
   let read: { readonly text: string; readonly metadata: EventMetadata } | null = null
   return {
     encode: ({ type, data }, metadata) => {
-      if (written?.metadata !== metadata) written = { metadata, text: JSON.stringify(metadata) }
+      if (written?.metadata !== metadata)
+        written = { metadata, text: JSON.stringify(storedMetadata(metadata)) }
       return { type, data: JSON.stringify(data), metadata: written.text }
     },
     decode: (stored) => {
       if (read?.text !== stored.metadata)
-        read = { text: stored.metadata, metadata: JSON.parse(stored.metadata) }
+        read = { text: stored.metadata, metadata: readMetadata(JSON.parse(stored.metadata)) }
       return recorded(stored, read.metadata, upcasters)
     },
   }

@@ -33,12 +33,14 @@ export type Core = {
   readonly appends: AppendHealth
   readonly codec: EventCodec
   readonly runner: CommandRunner & RunnerHealth & RunnerWarmup
-  /** The service's clock: the system's and the development offset. */
+  /** The service's clock: Postgres's time and the development offset, whatever the machine's clock reads. */
   readonly clock: Clock
   /** When the commands of this process leave it time for other work. */
   readonly backgroundScheduler: BackgroundScheduler
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
   readonly clockGuard: {
+    /** How far the machine's clock was ahead of Postgres's at the last comparison, milliseconds; below zero behind. */
+    aheadMs(): number
     /** Why this process may decide nothing now; null: nothing is wrong. */
     problem(): string | null
     /** Compares the clocks and reads the closed months now. */

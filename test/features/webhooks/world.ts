@@ -19,8 +19,9 @@ import type { QueueLimits } from '../../../src/platform/work/queue.ts'
 import type { WorkMetrics } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
+import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
-import type { ServiceParts } from '../../support/service.ts'
+import { logInPostgres, type ServiceParts } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
 export const path = '/api/v1/webhooks'
@@ -49,13 +50,22 @@ export const valuesOf = (stage: Stage) => {
   return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
 }
 
+/** The service's log refuses what is of its future: who sends at a clock of its own has a log of its own. */
+const logOf = (t: TestContext, stage: Stage, { log, clock }: Sending): EventLog => {
+  const { core } = stage.farebox
+  if (log !== undefined || clock === undefined || !logInPostgres) return log ?? core.log
+  const own = openLog(core.postgresUrl)
+  t.after(async () => (await own).close())
+  return { ...core.log, appendAll: async (items) => (await own).appendAll(items) }
+}
+
 /** What enqueues, alone: what is to be sent stays in the queue. */
 export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
   const { core, projecting } = stage.farebox
   const reactor = startEnqueuer({
     scheduler: testScheduler({ pool: core.pool }),
     pool: core.pool,
-    log: sending.log ?? core.log,
+    log: logOf(t, stage, sending),
     clock: sending.clock ?? core.clock,
     logger: sending.logger ?? core.logger,
     onPoint: sending.onPoint,
@@ -87,7 +97,7 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
   const worker = startDeliveryWorker({
     workers,
     pool: core.pool,
-    log: sending.log ?? core.log,
+    log: logOf(t, stage, sending),
     values,
     sender,
     clock,

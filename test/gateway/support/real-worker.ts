@@ -19,16 +19,22 @@ export const startRealWorker = async (
   settings: Readonly<Record<string, string>> = {},
   { clock = Date.now, monotonicMs = () => performance.now() }: Clocks = {},
 ): Promise<GatewayWorker> => {
+  const config = readConfig({
+    ...env,
+    FAREBOX_GATEWAY_PORT: '0',
+    FAREBOX_GATEWAY_WORKERS: '1',
+    FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
+    ...settings,
+  })
   const worker = await openGatewayWorker({
-    config: readConfig({
-      ...env,
-      FAREBOX_GATEWAY_PORT: '0',
-      FAREBOX_GATEWAY_WORKERS: '1',
-      FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
-      ...settings,
-    }),
+    config: {
+      ...config,
+      get clockOffsetMs() {
+        return clock() - Date.now()
+      },
+    },
     index: 0,
-    systemClock: clock,
+    systemClock: Date.now,
     monotonicMs,
     random: Math.random,
     logger: createLogger('fatal'),

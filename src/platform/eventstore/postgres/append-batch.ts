@@ -3,6 +3,7 @@ import type { StreamName } from '../../../kernel/streams.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from '../../postgres/array-parameters.ts'
 import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import { expectedFrom, revisionBefore } from '../append-checks.ts'
+import { latestDecision } from '../event-times.ts'
 import type { Appended, AppendItem, ItemOutcome } from '../port.ts'
 import { copyOf, type EventRow, eventColumns } from './event-rows.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'
@@ -27,6 +28,20 @@ const copyEvents: Prepared = {
 
 /** Refuses the batch when its events did not get the positions up to the head. */
 const close: Prepared = { name: 'farebox-close-batch', text: 'select log.close_batch()' }
+
+/** Refuses a batch that was decided later than Postgres's clock reads, with what the service's is ahead of it. */
+const refuseFuture: Prepared = {
+  name: 'farebox-refuse-future',
+  text: 'select log.refuse_future($1::timestamptz, $2::interval)',
+}
+
+/** The check of when items were decided; null where they do not say. @param aheadMs of the service's clock, by intention */
+export const futureCheck = (items: readonly AppendItem[], aheadMs: number) => {
+  const decidedMs = latestDecision(items)
+  return Number.isFinite(decidedMs)
+    ? { statement: refuseFuture, values: [new Date(decidedMs).toISOString(), `${aheadMs} milliseconds`] }
+    : null
+}
 
 /** What an append expects: the last revision of its stream, -1 for none. A chained one follows another of its stream. */
 type Expectation = {
@@ -64,16 +79,19 @@ const revisionsOf = (expectations: readonly Expectation[]): Buffer =>
 /**
  * The steps that write items whose every expectation holds; the first one answers the position before them, or null.
  * @param rows those of the items
+ * @param future null: nobody asks when they were decided
  */
 export const batchSteps = (
   items: readonly AppendItem[],
   rows: readonly EventRow[],
   signature: BatchSignature | null,
   tails: StreamRevisionCache,
+  future: ReturnType<typeof futureCheck>,
 ): readonly Step[] => {
   const looked = expectationsToRead(items, tails)
   return [
     { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(rows.length)] },
+    ...(future === null ? [] : [future]),
     { statement: copyEvents, copied: copyOf(rows) },
     { statement: close, values: [] },
     ...signatureSteps(rows.length, signature),

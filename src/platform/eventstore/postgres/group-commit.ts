@@ -10,6 +10,7 @@ import {
   classifyFailure,
   conditionalAppendParameters,
   conditionalAppendSql,
+  futureCheck,
   isDuplicate,
   type QueuedItem,
   takeBatch,
@@ -123,6 +124,8 @@ export type SenderOptions = {
   readonly onSetBack: (error: Error) => void
   /** Told of connections that broke. */
   readonly onTrouble: (what: string, error: Error) => void
+  /** How far the service's clock is ahead of Postgres's by intention, milliseconds. Left out: times are not checked. */
+  readonly clockOffsetMs?: (() => number) | undefined
   /** Left out: nothing is signed. */
   readonly signer?: BatchSigner | undefined
 }
@@ -159,8 +162,8 @@ class LogSetBack extends Error {
 
 /** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onCommitted, onTrouble, signer } =
-    options
+  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onCommitted, onTrouble } = options
+  const { clockOffsetMs, signer } = options
   let session: Session | null = null
   let setBack: LogSetBack | null = null
 
@@ -200,6 +203,9 @@ export const createSender = (options: SenderOptions): Sender => {
     return session
   }
 
+  const futureOf = (items: readonly AppendItem[]): ReturnType<typeof futureCheck> =>
+    clockOffsetMs === undefined ? null : futureCheck(items, clockOffsetMs())
+
   /** Gives the position before the batch, or null when an expectation does not hold: then nothing was written. */
   const writeAsExpected = async (
     { connection, tails }: Session,
@@ -208,7 +214,8 @@ export const createSender = (options: SenderOptions): Sender => {
     const rows = rowsOf(items)
     const signature = signer?.sign(rows) ?? null
     try {
-      const [opened] = await runPipeline(connection.client, batchSteps(items, rows, signature, tails))
+      const steps = batchSteps(items, rows, signature, tails, futureOf(items))
+      const [opened] = await runPipeline(connection.client, steps)
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
@@ -221,6 +228,8 @@ export const createSender = (options: SenderOptions): Sender => {
   /** Signed once it is known what lands, in the same transaction. */
   const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
     transact(client, async () => {
+      const future = futureOf(items)
+      if (future !== null) await client.query({ ...future.statement, values: future.values })
       const query = {
         name: 'farebox-append-judged',
         text: conditionalAppendSql,

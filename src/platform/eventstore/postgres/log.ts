@@ -18,6 +18,8 @@ export type PostgresLogOptions = {
   readonly answerTimeoutMs?: number
   /** How often the head is looked at when nothing wakes a subscription, milliseconds; default 250. */
   readonly pollMs?: number
+  /** As of the sender (group-commit.ts). */
+  readonly clockOffsetMs?: (() => number) | undefined
   /** Signs what this process appends. Left out: nothing is signed. */
   readonly signer?: BatchSigner | undefined
   /** Told of every batch written, for metrics. */
@@ -79,6 +81,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     seen,
     onSetBack: options.onSetBack ?? (() => undefined),
     onTrouble,
+    clockOffsetMs: options.clockOffsetMs,
     signer: options.signer,
   })
   const send: typeof sender.send = (items) => {

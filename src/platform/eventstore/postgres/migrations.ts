@@ -338,4 +338,18 @@ export const migrations: Migrations = {
     $$;
     revoke execute on function log.sign_batch from public;
   `,
+  // The last check of a batch's time, by the one clock that all processes share (event-times.ts). A process calls it in
+  // the transaction of each batch. The class of the error code is that of a batch that was undone and may be sent again.
+  '1731_no_event_of_the_future': `
+    create function log.refuse_future(decided timestamptz, ahead interval) returns void
+    language plpgsql set search_path = pg_catalog, pg_temp as $$
+    begin
+      if decided > clock_timestamp() + ahead + interval '5 seconds' then
+        raise exception 'an event of % is of the future: it is % now', decided, clock_timestamp() + ahead
+          using errcode = '55F01';
+      end if;
+    end
+    $$;
+    revoke execute on function log.refuse_future from public;
+  `,
 }
