@@ -1,4 +1,5 @@
 import { hot } from '../../projections/groups.ts'
+import { readFutureTime } from '../features/finance/index.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import type { Probe } from '../platform/http/health.ts'
@@ -16,6 +17,7 @@ export const readinessProbes = (
 ): readonly Probe[] => [
   { name: 'start', check: async () => starting() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
+  { name: 'time', note: true, check: () => readFutureTime(core.pool, core.clock()) },
   {
     name: 'log',
     check: async () => {

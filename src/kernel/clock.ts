@@ -9,6 +9,13 @@ export const maxSkewMs = 2_000
 /** Two processes may be twice that apart, and a decision takes a while. What is later than a clock by more is of its future. */
 export const maxAheadMs = 5_000
 
+/**
+ * Whether an interval that began at `sinceMs` is over; also when the clock has gone back behind its beginning, which lay in a
+ * wrong future. So nothing pauses until that future has come.
+ */
+export const hasElapsed = (sinceMs: number, nowMs: number, intervalMs: number): boolean =>
+  nowMs < sinceMs || nowMs - sinceMs >= intervalMs
+
 type Written = { readonly ms: number; readonly time: string }
 
 let last: Written = { ms: Number.NaN, time: '' }

@@ -6,6 +6,8 @@ import { sealKeyOf } from '../../src/audit/seals/seal-key.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { newId } from '../../src/kernel/ids.ts'
 import { openStage } from '../contract/stage.ts'
+import { asOperator } from '../support/demo-env.ts'
+import { operate } from '../support/operator.ts'
 import { skipWithoutPostgresLog } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -14,48 +16,102 @@ const dayMs = 86_400_000
 describe('when the clocks of server and Postgres were ahead for a while', {
   skip: skipWithoutPostgresLog,
 }, () => {
-  test('accounts that bought meanwhile buy on, at the time that it is', async (t) => {
+  test('accounts that bought meanwhile buy on, at the time that it is, and operators are told', async (t) => {
     let offsetMs = 0
     // An offset moves the time of the service as two clocks that are both ahead do.
     const stage = await openStage(t, { FAREBOX_SEAL_SECONDS: '1' }, { clockOffsetMs: () => offsetMs })
     const { core } = stage.farebox
-    const { key } = await stage.customer({ cents: 50_000 })
+    const { key, accountId } = await stage.customer({ cents: 50_000 })
     const order = () =>
       stage.client.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key })
     const sealed = async () => {
       const head = await core.log.head()
-      await until(
-        async () =>
-          (
-            await core.pool.query('select 1 from log.events where type = $1 and position > $2', [
-              'LogSealed',
-              head,
-            ])
-          ).rowCount === 1,
-        { what: 'a seal' },
+      const seals = "select from log.events where type = 'LogSealed' and position > $1"
+      await until(async () => (await core.pool.query(seals, [head])).rowCount === 1, { what: 'a seal' })
+    }
+    const told = async (): Promise<string> => {
+      const answer = await fetch(`${stage.baseUrl}/readyz`, asOperator)
+      return ((await answer.json()) as { notes: { time: string } }).notes.time
+    }
+    const verified = async (nowMs?: number) => {
+      await core.caughtUp()
+      const { findings } = await verifyLog(
+        {
+          pool: core.pool,
+          log: core.log,
+          groups,
+          logInPostgres: true,
+        },
+        {
+          runId: newId('vrf'),
+          publicKey: sealKeyOf(core.keys.seal).publicKey,
+          exported: null,
+          ...(nowMs !== undefined && { clock: () => nowMs }),
+        },
       )
+      return findings.map(findingText)
     }
 
     assert.equal((await order()).status, 201)
+    assert.equal(await told(), 'ok')
     offsetMs = dayMs
     assert.equal((await order()).status, 201)
     await sealed()
     offsetMs = 0
     const head = await core.log.head()
+
     const placed = await order()
     assert.equal(placed.status, 201)
     assert.ok(Math.abs(Date.parse(placed.body.createdAt) - Date.now()) < 60_000)
+    await stage.credit(accountId, 100)
+    assert.equal(await stage.balance(key), 50_000 - 3 * placed.body.amountCents + 100)
     await sealed()
-
-    const ready = await (await fetch(`${stage.baseUrl}/readyz`)).json()
-    const { rows } = await core.pool.query(
-      'select type, stream, metadata from log.events where position > $1 order by position',
+    const { rows } = await core.pool.query<{ stream: string; recorded: string; decided: string | null }>(
+      `select stream, metadata::json->>'recordedAt' as recorded, metadata::json->>'decidedAt' as decided
+         from log.events where position > $1 order by position`,
       [head],
     )
-    await core.caughtUp()
-    const { findings } = await verifyLog(
-      { pool: core.pool, log: core.log, groups, logInPostgres: true },
-      { runId: newId('vrf'), publicKey: sealKeyOf(core.keys.seal).publicKey, exported: null },
+    const continued = rows.filter(({ decided }) => decided !== null)
+    assert.ok(continued.some(({ stream }) => stream === `ledger-${accountId}`))
+    assert.ok(continued.some(({ stream }) => stream === 'seal'))
+    for (const { recorded, decided } of rows) {
+      const times = [Date.parse(recorded) - dayMs, Date.parse(decided ?? recorded)]
+      const near = times.map((atMs) => Math.abs(atMs - Date.now()) < 120_000)
+      assert.deepEqual(near, [decided !== null, true])
+    }
+
+    await until(async () => /events of the future, recorded up to/.test(await told()), { what: 'the note' })
+    const doctor = await operate(['doctor', '--json'], stage.env)
+    const { findings } = JSON.parse(doctor.out) as {
+      findings: { check: string; state: string; found: string }[]
+    }
+    const time = findings.find(({ check }) => check === 'time of the log')
+    assert.equal(time?.state, 'note')
+    assert.match(time.found, /events of the future/)
+
+    // Once the time has come, nothing is left to tell of.
+    assert.deepEqual(await verified(Date.now() + 2 * dayMs), [])
+    const now = await verified(Date.now())
+    assert.ok(now.length > 0)
+    assert.ok(
+      now.every((text) => /^times: .*, and it is .* now$/.test(text)),
+      now.join('\n'),
+    )
+
+    const { rows: forged } = await core.pool.query<{ position: number }>(
+      `select max(position) as position from log.events where stream = $1`,
+      [`ledger-${accountId}`],
+    )
+    await core.pool.query(
+      `alter table log.events disable trigger append_only;
+       update log.events set metadata = (metadata::jsonb || '{"recordedAt":"2030-01-01T00:00:00.000Z"}')::text
+        where position = ${forged[0]!.position};
+       alter table log.events enable trigger append_only`,
+    )
+    const found = await verified(Date.now() + 2 * dayMs)
+    assert.ok(
+      found.some((text) => /says that its stream goes on at 2030-01-01T00:00:00.000Z/.test(text)),
+      found.join('\n'),
     )
   })
 })

@@ -5,16 +5,19 @@ import { lagText, readDeliveryLag } from '../../audit/external-seals/deliver-sea
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
+import { readFutureTime } from '../../features/finance/index.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
+import { countTooLate } from '../../platform/work/queue-operations.ts'
 import { skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
 import { enabledGroups } from '../projections.ts'
+import { queues } from '../queues.ts'
 
 /** `note`: worth knowing, and nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
@@ -53,6 +56,32 @@ export const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding
   return problem === null
     ? ok('clock', `within ${Math.abs(aheadMs)} ms of Postgres's`)
     : wrong('clock', problem, 'let both machines keep the time, e.g. by NTP')
+}
+
+/** Events that were recorded while the clocks of server and Postgres were ahead. */
+export const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
+  const check = 'time of the log'
+  const found = await readFutureTime(pool, clock())
+  return found === null
+    ? ok(check, 'no event is of the future')
+    : note(check, found, 'see to it that the clocks keep the time: docs/operations.md says what follows')
+}
+
+/** Items that were due at a clock which was wrong. */
+export const checkQueues = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
+  const check = 'queues'
+  const late: string[] = []
+  for (const queue of queues) {
+    const items = await countTooLate(pool, queue, clock())
+    if (items > 0) late.push(`${items} of ${queue.name}`)
+  }
+  return late.length === 0
+    ? ok(check, 'nothing is due later than its queue ever waits')
+    : wrong(
+        check,
+        `due later than their queue ever waits: ${late.join(', ')}`,
+        'a running server brings them forward within a minute',
+      )
 }
 
 export const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {

@@ -6,11 +6,13 @@ import {
   checkClock,
   checkData,
   checkHead,
+  checkQueues,
   checkReadModels,
   checkScrapers,
   checkSeals,
   checkSealTarget,
   checkServer,
+  checkTime,
   checkVerification,
   type DoctorContext,
   type Finding,
@@ -45,6 +47,8 @@ const guarded = async (
 const inside = async (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> => [
   ...(await guarded('clock', () => checkClock(context))),
   ...(await guarded('log', () => checkHead(context))),
+  ...(await guarded('time of the log', () => checkTime(context))),
+  ...(await guarded('queues', () => checkQueues(context))),
   ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
   ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
   ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
@@ -77,7 +81,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, clock, log, queues, read models, seals and where they go, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

@@ -14,8 +14,9 @@ import {
 } from '../../platform/ui/page.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { countText, stateText, timeText } from '../../platform/ui/text.ts'
-import { type DeadItem, depthOf, listDead } from '../../platform/work/queue-operations.ts'
+import { countTooLate, type DeadItem, depthOf, listDead } from '../../platform/work/queue-operations.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
+import { readFutureTime } from '../finance/index.ts'
 import type { People } from '../sign-in/index.ts'
 
 const pathOf = (name: string): string => `/console/operator/queues/${name}`
@@ -24,25 +25,33 @@ type QueueReads = { readonly pool: pg.Pool; readonly queues: readonly QueueTable
 
 const list = async ({ pool, queues }: QueueReads, { nowMs }: PersonVisit) => {
   const depths = []
-  for (const queue of queues) depths.push(await depthOf(pool, queue, nowMs))
+  for (const queue of queues)
+    depths.push({ ...(await depthOf(pool, queue, nowMs)), late: await countTooLate(pool, queue, nowMs) })
+  const future = await readFutureTime(pool, nowMs)
   return show({
     title: 'Queues',
-    body: tableOf({
-      caption: 'What waits to be done, and what was given up',
-      rows: depths,
-      empty: html`<p>There is no queue.</p>`,
-      columns: [
-        { title: 'Queue', head: true, cell: ({ queue }) => html`<a href="${pathOf(queue)}">${queue}</a>` },
-        { title: 'Waiting', number: true, cell: ({ waiting }) => String(waiting) },
-        { title: 'Due', number: true, cell: ({ due }) => String(due) },
-        { title: 'Oldest due', cell: ({ oldestDueAt }) => timeText(oldestDueAt, 'none') },
-        { title: 'Owners at work', number: true, cell: ({ owners }) => String(owners) },
-        {
-          title: 'Given up',
-          cell: ({ dead }) => (dead === 0 ? stateText('none', 'good') : stateText(String(dead), 'bad')),
-        },
-      ],
-    }),
+    body: html`${future === null ? nothing : html`<p>${stateText('time', 'warn')} ${future}.</p>`}
+${tableOf({
+  caption: 'What waits to be done, and what was given up',
+  rows: depths,
+  empty: html`<p>There is no queue.</p>`,
+  columns: [
+    { title: 'Queue', head: true, cell: ({ queue }) => html`<a href="${pathOf(queue)}">${queue}</a>` },
+    { title: 'Waiting', number: true, cell: ({ waiting }) => String(waiting) },
+    { title: 'Due', number: true, cell: ({ due }) => String(due) },
+    { title: 'Oldest due', cell: ({ oldestDueAt }) => timeText(oldestDueAt, 'none') },
+    {
+      title: 'Due too late',
+      number: true,
+      cell: ({ late }) => (late === 0 ? '0' : stateText(String(late), 'bad')),
+    },
+    { title: 'Owners at work', number: true, cell: ({ owners }) => String(owners) },
+    {
+      title: 'Given up',
+      cell: ({ dead }) => (dead === 0 ? stateText('none', 'good') : stateText(String(dead), 'bad')),
+    },
+  ],
+})}`,
     same: ['npx farebox work queues'],
   })
 }

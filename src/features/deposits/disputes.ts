@@ -67,6 +67,7 @@ export const disputeQueue: QueueTable = {
   table: 'work.dispute_looks',
   key: ['gateway_id'],
   owner: 'gateway_id',
+  longestWaitMs: pauseMs,
   columns: [],
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { pollUntilMs } from '../../domain/deposits/fold.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
@@ -59,12 +59,12 @@ export const startDepositReactor = (deps: {
       return { kind: 'again', why: 'no answer' }
     }
   }
-  let findAtMs = Number.NEGATIVE_INFINITY
+  let foundAtMs = Number.NEGATIVE_INFINITY
   const find = async (): Promise<void> => {
     const nowMs = clock()
-    if (nowMs < findAtMs) return
+    if (!hasElapsed(foundAtMs, nowMs, findUnwatchedEveryMs)) return
     const found = await scheduleMissingPolls(pool, nowMs)
-    findAtMs = nowMs + findUnwatchedEveryMs
+    foundAtMs = nowMs
     if (found > 0) logger.info({ deposits: found }, 'deposits that nobody watched are watched from now on')
   }
   return workers.start<PollItem>({

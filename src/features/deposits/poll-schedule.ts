@@ -22,6 +22,7 @@ export const pollTable: QueueTable = {
   table: 'work.deposit_looks',
   key: ['deposit_id'],
   owner: 'gateway_id',
+  longestWaitMs: maxPauseMs,
   columns: [],
 }
 

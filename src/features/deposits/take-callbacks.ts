@@ -2,7 +2,6 @@ import type { Logger } from 'pino'
 import type { DisputeReport, InvoiceReport } from '../../domain/payments/payments.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
-import { CommandOverload } from '../../platform/commands/command.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
@@ -118,8 +117,7 @@ export const startCallbackReactor = (
       logger.info({ gatewayId, reference, outcome: result }, 'a payment callback was taken')
       return { kind: 'done', result }
     } catch (error) {
-      if (error instanceof GatewayUnavailable || error instanceof CommandOverload)
-        return { kind: 'again', why: error.message }
+      if (error instanceof GatewayUnavailable) return { kind: 'again', why: error.message }
       throw error
     }
   }

@@ -1,6 +1,7 @@
 export { bookForms } from './book-accounts.ts'
 export { catchUpBooks, momentAction, momentOption, openReader } from './command-input.ts'
 export { explainResource } from './explain.ts'
+export { readFutureTime } from './future-time.ts'
 export { createGatewayNames, type GatewayName, readGatewayNames } from './gateway-names.ts'
 export type { JournalHead } from './journal-sums.ts'
 export { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'

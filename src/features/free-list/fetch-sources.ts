@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
@@ -159,7 +159,12 @@ export const createFeeds = (parts: {
       const known = await store.read()
       for (const { source, send } of await parts.sources()) {
         const before = known.get(source.id)
-        if (before === undefined || Date.parse(before.nextAt) <= clock()) await readOne(source, send, before)
+        const nowMs = clock()
+        // One that was read in the future was read at a clock that was wrong.
+        const isDue =
+          before === undefined ||
+          hasElapsed(Date.parse(before.readAt), nowMs, Date.parse(before.nextAt) - Date.parse(before.readAt))
+        if (isDue) await readOne(source, send, before)
       }
     },
   }

@@ -22,6 +22,7 @@ export const inboxQueue: QueueTable = {
   table: 'work.gateway_inbox',
   key: ['gateway_id', 'event_id'],
   owner: 'gateway_id',
+  longestWaitMs: 300_000,
   columns: ['reference'],
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import {
   type CallbackVerdict,
@@ -113,13 +113,13 @@ export const createNowpaymentsGateway = (
   const { apiKey, ipnSecret, email, password } = credentials
   const { baseUrl = 'https://api.nowpayments.io/v1', clock } = parts
   const api = jsonApi('nowpayments', send, baseUrl, { 'x-api-key': apiKey }, maxValues)
-  let login: { readonly token: string; readonly untilMs: number } | null = null
+  let login: { readonly token: string; readonly sinceMs: number } | null = null
 
   const token = async (): Promise<string> => {
-    if (login && clock() < login.untilMs) return login.token
+    if (login && !hasElapsed(login.sinceMs, clock(), tokenMs)) return login.token
     const answer = await api('POST', '/auth', z.object({ token: z.string() }), { body: { email, password } })
     if (!answer) throw new GatewayUnavailable('nowpayments: no login')
-    login = { token: answer.token, untilMs: clock() + tokenMs }
+    login = { token: answer.token, sinceMs: clock() }
     return answer.token
   }
 

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from '../../domain/plans/decide.ts'
 import type { PlanEvent } from '../../domain/plans/events.ts'
 import { type PlanState, planFold } from '../../domain/plans/fold.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import { applyDecided, decided } from '../../kernel/decider.ts'
 import type { Actor } from '../../kernel/event.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
@@ -242,7 +242,7 @@ export const startTrafficSweep = (deps: {
   let forgotAtMs = Number.NEGATIVE_INFINITY
   return scheduler.start(trafficSweep, async () => {
     await meter.sweep()
-    if (clock() - forgotAtMs < cleanupIntervalMs) return
+    if (!hasElapsed(forgotAtMs, clock(), cleanupIntervalMs)) return
     forgotAtMs = clock()
     await meter.forget()
   })

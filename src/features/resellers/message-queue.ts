@@ -19,6 +19,7 @@ export const messageQueue: QueueTable = {
   table: 'work.messages',
   key: ['order_id'],
   owner: 'account_id',
+  longestWaitMs: 24 * 3_600_000,
   columns: ['customer_id', 'outcome'],
 }
 

@@ -12,6 +12,7 @@ export const batchQueue: QueueTable = {
   table: 'work.scrape_batch_items',
   key: ['batch_id', 'n'],
   owner: 'account_id',
+  longestWaitMs: 3_600_000,
   columns: ['input'],
 }
 

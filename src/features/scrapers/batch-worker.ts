@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, newId, type ScrapeBatchId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -155,7 +155,7 @@ export const startBatchWorker = (deps: Deps): RunningQueue => {
     pollMs: deps.pollMs,
     fill: async () => {
       await finishBatches(deps)
-      if (clock() < forgottenMs + cleanupIntervalMs) return
+      if (!hasElapsed(forgottenMs, clock(), cleanupIntervalMs)) return
       await items.forget()
       forgottenMs = clock()
     },

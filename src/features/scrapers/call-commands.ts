@@ -10,7 +10,7 @@ import {
   type ScrapeDraft,
   type StartAnswer,
 } from '../../domain/scrapers/decide-call.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, newId, type ScrapeId } from '../../kernel/ids.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
@@ -132,7 +132,7 @@ export const startScrapeSweeper = (deps: {
     },
   })
   const forget = () => async (): Promise<void> => {
-    if (clock() < forgottenMs + cleanupIntervalMs) return
+    if (!hasElapsed(forgottenMs, clock(), cleanupIntervalMs)) return
     await results.forget()
     forgottenMs = clock()
   }

@@ -16,7 +16,7 @@ import {
 import { createCompletion, createOrderService, readOrder } from '../orders/index.ts'
 import { createMeter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
-import { createRenewals, type Renewals } from './renew.ts'
+import { createRenewals, type Renewals, retryMs } from './renew.ts'
 import { createSubscriptions, type Subscriptions } from './subscription-service.ts'
 
 const maxARun = 200
@@ -60,6 +60,7 @@ export const renewalLists = (deps: RenewalDeps): readonly WorklistFactory[] => {
           left join read.balances b on b.account_id = s.account_id
          where s.ended_as is null and s.due_at <= $1::timestamptz
            and (s.cancel_at_period_end or r.subscription_id is null or r.retry_at <= $1::timestamptz
+                or r.retry_at > $1::timestamptz + make_interval(secs => ${retryMs / 1000}::float8)
                 or b.available_micros >= r.needed_micros)`,
     values: () => [isoTime(clock())],
     key: { due_at: 'timestamptz', subscription_id: 'text' },

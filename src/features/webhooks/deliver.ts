@@ -1,6 +1,6 @@
 import type { DeliveryOutcome } from '../../domain/webhooks/events.ts'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
-import type { Destination, DueDelivery } from './delivery-queue.ts'
+import { type Destination, type DueDelivery, maxDelayMs } from './delivery-queue.ts'
 import type { DeliveryResult } from './settle-delivery.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
 import { signedRequest } from './webhook-signature.ts'
@@ -9,7 +9,6 @@ import { signedRequest } from './webhook-signature.ts'
 export const maxAttempts = 10
 
 const firstDelayMs = 30_000
-const maxDelayMs = 6 * 60 * 60 * 1000
 const jitter = 0.1
 
 /**

@@ -19,6 +19,9 @@ export type DueDelivery = {
   readonly queued_at: string
 }
 
+/** The longest wait between two attempts (docs/http-api.md, "Webhooks and notices"). */
+export const maxDelayMs = 6 * 60 * 60 * 1000
+
 /**
  * An owner is an endpoint. A delivery is sent once the read models have passed its event, so that a receiver that asks sees
  * what it was told of. What is due at the same instant, as after a redelivery of many, leaves in the order of its events.
@@ -28,6 +31,7 @@ export const deliveryQueue: QueueTable = {
   table: 'work.webhook_deliveries',
   key: ['delivery_id'],
   owner: 'endpoint_id',
+  longestWaitMs: maxDelayMs,
   columns: ['account_id', 'event', 'resource', 'data', 'round', 'revision', 'queued_at'],
   ready: () => `d.position <= (select position from engine.checkpoints where name = '${hot.name}')`,
   order: () => 'd.due_at, d.queued_at, d.position',

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import { minPrefixLength } from '../../features/lines/index.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 
 /** How long an address may still connect that was taken off, and how soon one may that was put on. */
@@ -41,7 +41,7 @@ export const createWhitelistLookup = (deps: {
   const noted = new LRUCache<string, number>({ max: maxAddresses })
 
   const note = (entryId: string): void => {
-    if (clock() - (noted.get(entryId) ?? Number.NEGATIVE_INFINITY) < noteEveryMs) return
+    if (!hasElapsed(noted.get(entryId) ?? Number.NEGATIVE_INFINITY, clock(), noteEveryMs)) return
     noted.set(entryId, clock())
     pool
       .query('update vault.whitelist set last_used_at = $2::timestamptz where entry_id = $1::text', [
@@ -72,15 +72,15 @@ export const createWhitelistLookup = (deps: {
   return {
     find: async (source) => {
       const known = held.get(source)
-      const ageMs = known ? clock() - known.atMs : Number.POSITIVE_INFINITY
-      if (known && ageMs < heldMs) return known.found
+      const nowMs = clock()
+      if (known && !hasElapsed(known.atMs, nowMs, heldMs)) return known.found
       if (!ipaddr.isValid(source)) return null
       try {
         const found = await read(source)
         held.set(source, { found, atMs: clock() })
         return found
       } catch (error) {
-        if (known && ageMs < staleMs) return known.found
+        if (known && nowMs - known.atMs < staleMs) return known.found
         throw error
       }
     },

@@ -12,7 +12,7 @@ import {
   type probe,
   probeKey,
 } from '../../features/exits/index.ts'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { exitProbes, machineExitProbes } from '../workers.ts'
 
@@ -90,7 +90,7 @@ export const startProbes = (deps: {
     ({ repeat }) =>
       repeat(async () => {
         await table.probed(await found(exitsOf(false)))
-        if (clock() - forgotAtMs >= cleanupIntervalMs) {
+        if (hasElapsed(forgotAtMs, clock(), cleanupIntervalMs)) {
           forgotAtMs = clock()
           await deleteExpiredSessions(pool, clock())
         }

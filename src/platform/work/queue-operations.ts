@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
+import type { Db } from './queue-leases.ts'
 import { deadCondition, keyOf, type QueueTable } from './queue-table.ts'
 
 /** How a queue stands. */
@@ -42,6 +43,38 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
   })
   const { waiting, due, oldest_due_at: oldestDueAt, owners, dead } = rows[0]!
   return { queue: name, waiting, due, oldestDueAt, owners, dead }
+}
+
+/** Items that are due later than the queue ever waits: a clock that was wrong set that. An item `d`, the instant `$1`. */
+const tooLate = ({ longestWaitMs }: QueueTable): string =>
+  `d.status = 'pending' and d.due_at > $1::timestamptz + make_interval(secs => ${longestWaitMs / 1000 + lateGraceS}::float8)`
+/** Clocks of processes differ by less. */
+const lateGraceS = 60
+
+export const countTooLate = async (
+  pool: Pick<pg.Pool, 'query'>,
+  queue: QueueTable,
+  nowMs: number,
+): Promise<number> => {
+  const { rows } = await pool.query<{ items: number }>(
+    `select count(*)::integer as items from ${queue.table} d where ${tooLate(queue)}`,
+    [isoTime(nowMs)],
+  )
+  return rows[0]?.items ?? 0
+}
+
+/** Has such items due now. @returns how many */
+export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Promise<number> => {
+  const { rowCount } = await db.query({
+    name: `${queue.name}-bring-forward`,
+    text: `with owners as (
+             update work.queue_owners d set hold_until = null
+              where d.queue = '${queue.name}' and d.hold_until > $1::timestamptz + make_interval(secs => ${queue.longestWaitMs / 1000}::float8)
+           )
+           update ${queue.table} d set due_at = $1::timestamptz where ${tooLate(queue)}`,
+    values: [isoTime(nowMs)],
+  })
+  return rowCount ?? 0
 }
 
 /** `apiKeyOf` as a term over the item `d`. */

@@ -22,6 +22,8 @@ export type QueueTable = {
   readonly key: readonly string[]
   /** The column whose values take turns: nobody's items wait for those of another. Text. */
   readonly owner: string
+  /** No item waits longer than this for its next try, milliseconds. What is due later was set by a clock that was wrong. */
+  readonly longestWaitMs: number
   /** Further columns that the handler needs. */
   readonly columns: readonly string[]
   /** What an item that is due waits for besides: a condition over the item `d` and the instant `now`. Default: nothing. */

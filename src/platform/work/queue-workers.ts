@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import { type QueueWork, type RunningQueue, runQueue } from './queue.ts'
+import { type ProcessGuard, type QueueWork, type RunningQueue, runQueue } from './queue.ts'
 import { joinWorkers, type Membership, sweepLeases } from './queue-leases.ts'
-import type { QueueItem, WorkMetrics } from './queue-table.ts'
+import { bringForward } from './queue-operations.ts'
+import type { QueueItem, QueueTable, WorkMetrics } from './queue-table.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
 import { worker } from './worker.ts'
@@ -29,20 +30,23 @@ export const queueLeases = worker({
   process: 'server',
 })
 const backoffMs = 1_000
+const bringForwardEveryMs = 60_000
 
 export const createWorkers = (deps: {
   readonly scheduler: Pick<Scheduler, 'record'>
   readonly pool: pg.Pool
   readonly clock: Clock
+  readonly clockGuard?: ProcessGuard
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
   readonly metrics?: WorkMetrics
 }): Workers => {
-  const { scheduler, pool, clock, logger, metrics } = deps
+  const { scheduler, pool, clock, monotonicMs, logger, metrics } = deps
   const sweeps = scheduler.record(queueLeases)
   const stopping = new AbortController()
-  const queues = new Map<string, RunningQueue>()
+  const queues = new Map<string, { readonly running: RunningQueue; readonly table: QueueTable }>()
   let current: Membership | null = null
+  let broughtMs = Number.NEGATIVE_INFINITY
   let joined = Promise.withResolvers<Membership>()
 
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
@@ -50,7 +54,19 @@ export const createWorkers = (deps: {
   const sweep = async ({ db, session }: Membership): Promise<void> => {
     const signal = AbortSignal.any([stopping.signal, session.ended])
     while (!signal.aborted) {
-      for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.wake()
+      for (const name of await sweeps.timed(() => sweepLeases(db))) queues.get(name)?.running.wake()
+      if (monotonicMs() - broughtMs >= bringForwardEveryMs && deps.clockGuard?.problem() == null) {
+        broughtMs = monotonicMs()
+        for (const { table, running } of queues.values()) {
+          const items = await bringForward(db, table, clock())
+          if (items === 0) continue
+          logger.warn(
+            { queue: table.name, items },
+            'items were due later than they ever wait, and are due now',
+          )
+          running.wake()
+        }
+      }
       sweeps.succeeded()
       await pause(queueLeases.trigger.everyMs, signal)
     }
@@ -86,7 +102,7 @@ export const createWorkers = (deps: {
     const { name } = work.queue
     const runs = scheduler.record(work.worker)
     const running = runQueue({ ...deps, runs, member: () => current, membership }, work)
-    queues.set(name, running)
+    queues.set(name, { running, table: work.queue })
     metrics?.running(name, running.inFlight)
     return running
   }
@@ -95,7 +111,7 @@ export const createWorkers = (deps: {
     start: (work) =>
       startBatched(standardWork({ pool, clock, logger, runs: scheduler.record(work.worker) }, work)),
     stop: async () => {
-      await Promise.all([...queues.values()].map((queue) => queue.stop()))
+      await Promise.all([...queues.values()].map(({ running }) => running.stop()))
       stopping.abort(new Error('the queues stop'))
       await joining
     },

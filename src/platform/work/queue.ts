@@ -92,6 +92,9 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
   readonly over: PromiseWithResolvers<void>
 }
 
+/** Says why this process may decide nothing now; null: it may. Its queues start nothing meanwhile. */
+export type ProcessGuard = { problem(): string | null }
+
 /** Works a queue off in this process, beside any number of others. `membership` resolves once this process may claim. */
 export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   deps: {
@@ -99,6 +102,8 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     readonly member: () => Membership | null
     readonly membership: () => Promise<Membership>
     readonly clock: Clock
+    /** Left out: nothing keeps this process from deciding. */
+    readonly clockGuard?: ProcessGuard
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly metrics?: WorkMetrics
@@ -108,7 +113,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type Held = Lease<Item, Memory, Context>
-  const { membership, clock, monotonicMs, logger, metrics, runs } = deps
+  const { membership, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
   const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
@@ -150,10 +155,12 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     }
   }, 'owners cannot be given back yet')
 
+  const mayDecide = (): boolean => clockGuard === undefined || clockGuard.problem() === null
   const mayStart = (lease: Held): boolean =>
     !stopping.signal.aborted &&
     !lease.member.session.ended.aborted &&
     monotonicMs() <= lease.startUntilMs &&
+    mayDecide() &&
     (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
   const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
 
@@ -279,6 +286,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     deps.member() ?? (await Promise.race([membership(), stopped.promise]))
 
   const round = async (): Promise<void> => {
+    if (!mayDecide()) return
     const nowMs = monotonicMs()
     if (options.fill && nowMs - filledAtMs >= pollMs) {
       filledAtMs = nowMs

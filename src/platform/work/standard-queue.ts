@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { CommandOverload } from '../commands/command.ts'
+import { LogUnavailable } from '../eventstore/errors.ts'
 import type { QueueLimits, QueueWork, Settled } from './queue.ts'
 import { keyOf, type QueueItem, type QueueTable } from './queue-table.ts'
 import type { RepeatedWorker } from './worker.ts'
@@ -11,6 +13,8 @@ export type Outcome =
   | { readonly kind: 'done'; readonly result: string }
   /** Tried again as the schedule says; `afterMs` may ask for later. */
   | { readonly kind: 'again'; readonly why: string; readonly afterMs?: number }
+  /** Nothing could be tried, such as while the log is away: it counts as no attempt. */
+  | { readonly kind: 'later'; readonly why: string; readonly afterMs: number }
   /** Given up: an operator may look at it and try it again. */
   | { readonly kind: 'dead'; readonly why: string }
 
@@ -40,7 +44,7 @@ export const exponentialBackoff =
  * }
  * // queue.ts; its line in src/app/queues.ts shows it to operators
  * export const scrapes: QueueTable =
- *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', columns: [] }
+ *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', longestWaitMs: 3_600_000, columns: [] }
  * // start.ts
  * export const scrapeWorker = worker({
  *   name: scrapes.name, about: 'Scrapes what was asked for', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
@@ -75,10 +79,12 @@ export type StandardQueue<Item extends QueueItem> = {
 }
 
 type Ended =
-  | Exclude<Outcome, { readonly kind: 'again' }>
-  | { readonly kind: 'again'; readonly why: string; readonly dueMs: number }
+  | Extract<Outcome, { readonly kind: 'done' | 'dead' }>
+  | { readonly kind: 'again'; readonly why: string; readonly afterMs: number; readonly counts: boolean }
 
 const perLease = 32
+/** The log that cannot be read says nothing of when it can. */
+const laterS = 5
 const maxResultChars = 200
 
 /** Writes outcomes of many items in one statement. An item that was tried meanwhile by somebody else stays as it is. */
@@ -88,25 +94,35 @@ const createSettle =
     const of = <Value>(pick: (each: Settled<Item, Ended>) => Value): Value[] => settled.map(pick)
     const keys = key.map((column) => of(({ item }) => (item as unknown as Record<string, string>)[column]))
     const at = (n: number): string => `$${key.length + n}`
+    const nowMs = clock()
     await pool.query({
       name: `${name}-settle`,
       text: `update ${table} d
-                set status = r.status, attempts = r.attempts + 1, due_at = coalesce(r.due_at, d.due_at),
-                    finished_at = case when r.status <> 'pending' then ${at(5)}::timestamptz end, result = r.result
+                set status = r.status, attempts = r.attempts + r.counted, due_at = coalesce(r.due_at, d.due_at),
+                    finished_at = case when r.status <> 'pending' then ${at(6)}::timestamptz end, result = r.result
                from unnest(${key.map((_, n) => `$${n + 1}::text[]`).join(', ')}, ${at(1)}::integer[], ${at(2)}::text[],
-                      ${at(3)}::timestamptz[], ${at(4)}::text[]) as r (${key.join(', ')}, attempts, status, due_at, result)
+                      ${at(3)}::timestamptz[], ${at(4)}::text[], ${at(5)}::integer[])
+                      as r (${key.join(', ')}, attempts, status, due_at, result, counted)
               where ${key.map((column) => `d.${column} = r.${column}`).join(' and ')}
                 and d.status = 'pending' and d.attempts = r.attempts`,
       values: [
         ...keys,
         of(({ item }) => item.attempts),
         of(({ result: { kind } }) => (kind === 'again' ? 'pending' : kind)),
-        of(({ result }) => (result.kind === 'again' ? isoTime(result.dueMs) : null)),
+        of(({ result }) => (result.kind === 'again' ? isoTime(nowMs + result.afterMs) : null)),
         of(({ result }) => (result.kind === 'done' ? result.result : result.why).slice(0, maxResultChars)),
-        isoTime(clock()),
+        of(({ result }) => (result.kind === 'again' && !result.counts ? 0 : 1)),
+        isoTime(nowMs),
       ],
     })
   }
+
+/** What to do with an item whose command was not decided. */
+export const laterAfter = (error: CommandOverload | LogUnavailable): Outcome => ({
+  kind: 'later',
+  why: error.message,
+  afterMs: 1_000 * (error instanceof CommandOverload ? error.retryAfterS : laterS),
+})
 
 export const standardWork = <Item extends QueueItem>(
   deps: {
@@ -130,6 +146,7 @@ export const standardWork = <Item extends QueueItem>(
     try {
       return await work(item)
     } catch (error) {
+      if (error instanceof CommandOverload || error instanceof LogUnavailable) return laterAfter(error)
       runs.noted(error)
       logger.error(
         { err: error, queue: queue.name, item: keyOf(queue, item) },
@@ -149,10 +166,11 @@ export const standardWork = <Item extends QueueItem>(
     work: async (item) => {
       const outcome = await tried(item)
       const attempt = item.attempts + 1
+      if (outcome.kind === 'later') return { ...outcome, kind: 'again', counts: false }
       if (outcome.kind !== 'again') return outcome
       if (attempt >= maxAttempts) return { kind: 'dead', why: `given up: ${outcome.why}` }
-      const waitMs = Math.max(schedule(attempt), outcome.afterMs ?? 0)
-      return { kind: 'again', why: outcome.why, dueMs: clock() + waitMs }
+      const afterMs = Math.max(schedule(attempt), outcome.afterMs ?? 0)
+      return { kind: 'again', why: outcome.why, afterMs, counts: true }
     },
     settle: createSettle(pool, queue, clock),
     outcomeOf: ({ kind }) => kind,

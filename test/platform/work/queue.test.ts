@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { isoTime } from '../../../src/kernel/clock.ts'
-import { depthOf, listDead, retryDead } from '../../../src/platform/work/queue-operations.ts'
+import { CommandOverload } from '../../../src/platform/commands/command.ts'
+import type { ProcessGuard } from '../../../src/platform/work/queue.ts'
+import { countTooLate, depthOf, listDead, retryDead } from '../../../src/platform/work/queue-operations.ts'
 import type { QueueTable } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../../src/platform/work/standard-queue.ts'
@@ -13,7 +15,14 @@ import { until } from '../../support/until.ts'
 import { silent } from '../projections/engine.ts'
 
 const nowMs = Date.parse('2026-11-21T12:00:00.000Z')
-const jobs: QueueTable = { name: 'jobs', table: 'work.jobs', key: ['job_id'], owner: 'site', columns: [] }
+const jobs: QueueTable = {
+  name: 'jobs',
+  table: 'work.jobs',
+  key: ['job_id'],
+  owner: 'site',
+  longestWaitMs: 60_000,
+  columns: [],
+}
 const jobWorker = worker({
   name: jobs.name,
   about: 'Does jobs',
@@ -48,11 +57,13 @@ const openProcess = (
   pool: pg.Pool,
   work: (job: Job) => Promise<Outcome>,
   clock: { nowMs: number } = { nowMs },
+  clockGuard?: ProcessGuard,
 ) => {
   const workers = createWorkers({
     scheduler: testScheduler(),
     pool,
     clock: () => clock.nowMs,
+    ...(clockGuard && { clockGuard }),
     monotonicMs: () => performance.now(),
     logger: silent,
   })
@@ -239,4 +250,60 @@ test('a lease that is over frees its owner, though the process that has it lives
   await hangs.drain()
   const { rows } = await pool.query('select attempts, status from work.jobs')
   assert.deepEqual(rows, [{ attempts: 1, status: 'done' }], 'the late one changes nothing')
+})
+
+test('a command that could not be decided counts as no attempt, and its item is tried again when the log said', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  const clock = { nowMs }
+  let wrong = true
+  const process = openProcess(
+    t,
+    pool,
+    async () => {
+      if (wrong) throw new CommandOverload('the clock is wrong', 5)
+      return done()
+    },
+    clock,
+  )
+  // More often than the queue would try at all.
+  for (let round = 1; round <= 5; round += 1) {
+    await process.drain()
+    const { rows } = await pool.query('select status, attempts, due_at, result from work.jobs')
+    assert.deepEqual(rows, [
+      { status: 'pending', attempts: 0, due_at: isoTime(clock.nowMs + 5_000), result: 'the clock is wrong' },
+    ])
+    clock.nowMs += 5_000
+  }
+  wrong = false
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { done: 1 })
+})
+
+test('a process that may decide nothing starts nothing', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 3)
+  let problem: string | null = 'the clock is wrong'
+  const process = openProcess(t, pool, done, { nowMs }, { problem: () => problem })
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { pending: 3 })
+  problem = null
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { done: 3 })
+})
+
+test('what is due later than its queue ever waits is counted, and brought forward', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1, 0, nowMs + 60_000)
+  await put(pool, 'a', 2, 1, nowMs + 30 * 86_400_000)
+  assert.equal(await countTooLate(pool, jobs, nowMs), 2)
+  const process = openProcess(t, pool, done)
+  await process.runNow()
+  await until(async () => (await countTooLate(pool, jobs, nowMs)) === 0)
+  await process.drain()
+  await until(async () => {
+    await process.drain()
+    return (await statuses(pool)).done === 2
+  })
+  assert.deepEqual(await statuses(pool), { done: 2, pending: 1 })
 })
