@@ -17,8 +17,8 @@ export type PostgresClock = {
 }
 
 /**
- * How far the monotonic clock is trusted without a comparison. One is tried every few seconds, so more than this is a leap
- * of the monotonic clock too, or a process that was stopped.
+ * How far the monotonic clock is trusted between two looks at it. A process looks every few seconds, so more than this is a
+ * leap of that clock too, or a process that was stopped: only Postgres can tell.
  */
 const maxCarriedMs = 30_000
 
@@ -37,25 +37,26 @@ export const openPostgresClock = async (deps: {
 }): Promise<PostgresClock> => {
   const { pool, systemClock, monotonicMs } = deps
   /** Postgres's time when the monotonic clock read `sinceMs`. */
-  let baseMs = systemClock()
+  let postgresMs = systemClock()
   let sinceMs = monotonicMs()
   let aheadMs = 0
 
-  const carriedMs = (): number => baseMs + Math.min(monotonicMs() - sinceMs, maxCarriedMs)
-  const setBack = (byMs: number): void => {
-    baseMs = carriedMs() - byMs
-    sinceMs = monotonicMs()
+  const carriedMs = (): number => {
+    const nowMs = monotonicMs()
+    postgresMs += Math.min(nowMs - sinceMs, maxCarriedMs)
+    sinceMs = nowMs
+    return postgresMs
   }
 
   const compare = async (): Promise<number> => {
-    setBack(0)
     const before = [systemClock(), carriedMs()] as const
     const { rows } = await pool.query<{ now: number }>(
       'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
     )
+    const after = [systemClock(), carriedMs()] as const
     const nowMs = rows[0]?.now ?? 0
-    aheadMs = ahead(nowMs, before[0], systemClock())
-    setBack(ahead(nowMs, before[1], carriedMs()))
+    aheadMs = ahead(nowMs, before[0], after[0])
+    postgresMs -= ahead(nowMs, before[1], after[1])
     return aheadMs
   }
 
@@ -63,8 +64,8 @@ export const openPostgresClock = async (deps: {
   return {
     now: () => {
       const machineMs = systemClock()
-      const postgresMs = carriedMs()
-      return Math.abs(machineMs - postgresMs) <= maxSkewMs ? machineMs : Math.round(postgresMs)
+      const carried = carriedMs()
+      return Math.abs(machineMs - carried) <= maxSkewMs ? machineMs : Math.round(carried)
     },
     aheadMs: () => aheadMs,
     leaptMs: () => Math.round(systemClock() - carriedMs() - aheadMs),
