@@ -97,7 +97,7 @@ const imported = (made: Imported): CliOutput => {
   }
 }
 
-const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOutput> => {
+const runImport = async ({ log, pool, clock }: CliContext, path: string): Promise<CliOutput> => {
   const file = await openExport(path)
   const bar = createProgressBar(process.stderr)
   const client = await pool.connect()
@@ -109,7 +109,9 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
     })
     const { size } = await file.stat()
     const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
-    return imported(await importLog(log, file, ({ phase, bytes, events }) => steps[phase](bytes, events)))
+    return imported(
+      await importLog(log, file, clock, ({ phase, bytes, events }) => steps[phase](bytes, events)),
+    )
   } catch (error) {
     throw importMisuse(error, path)
   } finally {

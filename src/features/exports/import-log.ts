@@ -1,7 +1,9 @@
 import type { FileHandle } from 'node:fs/promises'
+import { type Clock, maxAheadMs } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes, expectedFrom } from '../../platform/eventstore/append-checks.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
+import { decisionMs } from '../../platform/eventstore/event-times.ts'
 import {
   type Append,
   type AppendItem,
@@ -37,7 +39,7 @@ export type ImportProgress = (step: {
 }) => void
 
 /** One pass that only reads: every line, and that each stream goes on where it ended. */
-const checkFile = async (file: FileHandle, onProgress?: ImportProgress) => {
+const checkFile = async (file: FileHandle, clock: Clock, onProgress?: ImportProgress) => {
   const ends = new Map<string, number>()
   const digests: string[] = []
   let events = 0
@@ -48,6 +50,8 @@ const checkFile = async (file: FileHandle, onProgress?: ImportProgress) => {
         throw new NoExport(
           `event ${event.ordinal} is revision ${event.revision} of ${event.stream}, which goes on at ${next}`,
         )
+      if (decisionMs(event.metadata) > clock() + maxAheadMs)
+        throw new NoExport(`event ${event.ordinal} is of the future, which no log takes`)
       ends.set(event.stream, next)
     }
     digests.push(batch.sha256)
@@ -166,9 +170,10 @@ const createWriter = async (log: EventLog) => {
 export const importLog = async (
   log: EventLog,
   file: FileHandle,
+  clock: Clock,
   onProgress?: ImportProgress,
 ): Promise<Imported> => {
-  const { events, digests } = await checkFile(file, onProgress)
+  const { events, digests } = await checkFile(file, clock, onProgress)
   const comparison = await createComparison(log)
   const writer = await createWriter(log)
   let done = 0

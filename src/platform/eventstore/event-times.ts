@@ -1,5 +1,6 @@
 import { type Clock, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
+import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { LogUnavailable } from './errors.ts'
 import type { AppendItem, EventLog, ItemOutcome } from './port.ts'
 
@@ -35,8 +36,13 @@ export const readMetadata = (
   return { ...metadata, recordedAt: decidedAt, continuesAt: stored.recordedAt }
 }
 
-const recordedForm = /"recordedAt":"([^"]*)"/
-const decidedForm = /"decidedAt":"([^"]*)"/
+type StoredTimes = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
+
+/** When an event was decided, milliseconds; NaN where its metadata do not tell. */
+export const decisionMs = (metadata: string): number => {
+  const { recordedAt, decidedAt = recordedAt } = parseUntrustedObject<StoredTimes>(metadata) ?? {}
+  return Date.parse(String(decidedAt))
+}
 
 /** When the latest of these events was decided, milliseconds; -Infinity where no metadata tell. */
 export const latestDecision = (items: readonly AppendItem[]): number => {
@@ -48,8 +54,7 @@ export const latestDecision = (items: readonly AppendItem[]): number => {
       for (const { metadata } of events) {
         if (metadata === read) continue
         read = metadata
-        const [, at] = decidedForm.exec(metadata) ?? recordedForm.exec(metadata) ?? []
-        const atMs = at === undefined ? Number.NaN : Date.parse(at)
+        const atMs = decisionMs(metadata)
         if (atMs > latestMs) latestMs = atMs
       }
   return latestMs

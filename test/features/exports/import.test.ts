@@ -15,10 +15,13 @@ import { exportTo, owners, scratch, writeBooks } from './books.ts'
 
 const [books = []] = fc.sample(owners, { numRuns: 1, seed: 7 })
 
+/** Behind every event of these files. */
+const clock = () => Date.parse('2099-01-01T00:00:00.000Z')
+
 const importFile = async (log: EventLog, path: string) => {
   const file = await open(path, 'r')
   try {
-    return await importLog(log, file)
+    return await importLog(log, file, clock)
   } finally {
     await file.close()
   }
@@ -143,6 +146,11 @@ test('a file that is no export, is cut off or was changed is refused, and nothin
   await refused(directory, withLast({ data: 'text' }), /data are no JSON/)
   await refused(directory, withLast({ data: `"${'x'.repeat(2 << 20)}"` }))
   await refused(directory, withLast({ metadata: '{}' }), /no recordedAt/)
+  await refused(
+    directory,
+    withLast({ metadata: '{ "recordedAt" : "2099-01-01T00:00:05.001Z" }' }),
+    /event \d+ is of the future/,
+  )
 })
 
 test('whatever byte is changed, and wherever the file ends, nothing is written', async (t) => {
@@ -179,7 +187,7 @@ test('a file that is changed between the passes is not written from there on', a
       return log.head()
     },
   }
-  await assert.rejects(importLog(changing, file), NoExport)
+  await assert.rejects(importLog(changing, file, clock), NoExport)
   assert.equal(await log.head(), 0)
   await file.close()
 })

@@ -77,8 +77,9 @@ test("Postgres refuses what is later than its own clock and the service's offset
   }
   await refused(later())
   assert.equal((await log.appendAll([itemAt(1_000, stream)]))[0]?.status, 'landed', 'as of an import')
-  // A stream that exists already: the expectation does not hold, and the batch is judged.
   await refused({ appends: [...itemAt(2_000, stream).appends, ...later().appends] })
+  for (const _ of ['one', 'and again'])
+    assert.equal((await log.appendAll([itemAt(2_000, stream)]))[0]?.status, 'conflict')
   clockOffsetMs = dayMs
   assert.equal((await log.appendAll([later()]))[0]?.status, 'landed')
   assert.equal((await allAfter(log, 0)).length, 2)

@@ -229,7 +229,13 @@ export const createSender = (options: SenderOptions): Sender => {
   const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
     transact(client, async () => {
       const future = futureOf(items)
-      if (future !== null) await client.query({ ...future.statement, values: future.values })
+      // Under a name of its own: `pg` does not know of what the pipeline has prepared.
+      if (future !== null)
+        await client.query({
+          name: 'farebox-refuse-future-judged',
+          text: future.statement.text,
+          values: future.values,
+        })
       const query = {
         name: 'farebox-append-judged',
         text: conditionalAppendSql,
