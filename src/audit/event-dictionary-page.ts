@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { eventDefinitions } from '../domain/events.ts'
 import { type BookedLeg, bookedLegs } from '../domain/ledger/booked-legs.ts'
 import { type EventDefinition, signInMethods } from '../kernel/event.ts'
-import { anyId, either, exactly, group, id, oneOf, orNull, text, time } from '../kernel/event-fields.ts'
+import { anyId, either, exactly, group, id, oneOf, orAbsent, orNull, text, time } from '../kernel/event-fields.ts'
 import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 
 /** What stands beside the data of every event. */
@@ -41,6 +41,11 @@ const metadata = group(
       'who caused it',
     ),
     recordedAt: time("when it was decided; never less than that of the stream's event before it"),
+    decidedAt: orAbsent(
+      time(
+        'when it was decided, where its stream has an event of the future before it and `recordedAt` is the time of that event; absent elsewhere',
+      ),
+    ),
   },
   'what stands beside the data of every event',
 )
