@@ -2,7 +2,18 @@ import type { z } from 'zod'
 import { eventDefinitions } from '../domain/events.ts'
 import { type BookedLeg, bookedLegs } from '../domain/ledger/booked-legs.ts'
 import { type EventDefinition, signInMethods } from '../kernel/event.ts'
-import { anyId, either, exactly, group, id, oneOf, orAbsent, orNull, text, time } from '../kernel/event-fields.ts'
+import {
+  anyId,
+  either,
+  exactly,
+  group,
+  id,
+  oneOf,
+  orAbsent,
+  orNull,
+  text,
+  time,
+} from '../kernel/event-fields.ts'
 import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 
 /** What stands beside the data of every event. */
