@@ -10,11 +10,11 @@ export const maxSkewMs = 2_000
 export const maxAheadMs = 5_000
 
 /**
- * Whether an interval that began at `sinceMs` is over; also when the clock has gone back behind its beginning, which lay in a
- * wrong future. So nothing pauses until that future has come.
+ * Whether an interval that began at `sinceMs` is over; also when the clock has gone back far behind its beginning, which lay in
+ * a wrong future. So nothing pauses until that future has come.
  */
 export const hasElapsed = (sinceMs: number, nowMs: number, intervalMs: number): boolean =>
-  nowMs < sinceMs || nowMs - sinceMs >= intervalMs
+  nowMs < sinceMs - maxAheadMs || nowMs - sinceMs >= intervalMs
 
 type Written = { readonly ms: number; readonly time: string }
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { BatchSigningStopped, ProcessKeyIntroduced } from '../../domain/seals/events.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { DomainEvent } from '../../kernel/event.ts'
 import { newEventId, newId } from '../../kernel/ids.ts'
 import { processKeyStream, type StreamName, signingStream } from '../../kernel/streams.ts'
@@ -67,7 +67,7 @@ type OwnKey = {
   readonly key: SealKey
   readonly publicKey: Buffer
   readonly introduction: AppendItem
-  readonly renewAtMs: number
+  readonly sinceMs: number
   /** Batches that landed. */
   batches: number
   /** Where the last of them begins. */
@@ -108,7 +108,7 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
         { type: 'ProcessKeyIntroduced', data },
         introducedAt,
       ),
-      renewAtMs: nowMs + renewMs,
+      sinceMs: nowMs,
       batches: 0,
       lastPosition: 0,
     }
@@ -118,7 +118,9 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
     async preamble() {
       logId ??= await readLogId(pool)
       statementOf ??= createBatchStatement(logId)
-      if (own === null || clock() >= own.renewAtMs) own = takeKey(logId, own?.batches === 0 ? null : own)
+      // Also where the clock was ahead when it was taken: its introduction would be of the future.
+      if (own === null || hasElapsed(own.sinceMs, clock(), renewMs))
+        own = takeKey(logId, own?.batches === 0 ? null : own)
       return own.batches === 0 ? own.introduction : null
     },
     sign(rows) {
@@ -146,6 +148,7 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
 export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
   /** Undefined: not looked at yet. */
   let stop: AppendItem | null | undefined
+  let readAtMs = 0
 
   const readStop = async (): Promise<AppendItem | null> => {
     const { rows } = await pool.query<{ log_id: string; stops: number; signed: boolean }>(
@@ -171,7 +174,10 @@ export const createSigningStop = ({ pool, sealKey, clock, role }: SignerOptions)
 
   return {
     async preamble() {
-      if (stop === undefined) stop = await readStop()
+      if (stop === undefined || (stop !== null && hasElapsed(readAtMs, clock(), hourMs))) {
+        readAtMs = clock()
+        stop = await readStop()
+      }
       return stop
     },
     sign: () => null,

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { DecidedInFuture } from '../eventstore/errors.ts'
 import type { ItemOutcome } from '../eventstore/port.ts'
 import type { BatchItem } from './decide-batch.ts'
 import type { Slots } from './fold-cache.ts'
@@ -47,6 +48,10 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
       await pause(waitMs, undefined, { signal: stopped.signal })
       const [outcome] = await deps.send([item])
       if (isKnown(outcome!)) return outcome!
+      // The log does not have it and will not take it: it is decided again, at the time that it is.
+      const { stream, expected } = item.appends[0]!
+      if (outcome!.status === 'unavailable' && outcome!.cause instanceof DecidedInFuture)
+        return { status: 'conflict', stream, actual: expected, landed: [] }
       logger.warn({ status: outcome!.status, streams, waitMs }, 'the outcome of an append is still unknown')
     }
   }

@@ -25,6 +25,13 @@ export class LogUnavailable extends Error {
   override readonly name: string = 'LogUnavailable'
 }
 
+/**
+ * What is to be appended was decided later than the clock reads; the log does not have it and never takes it as it is.
+ */
+export class DecidedInFuture extends LogUnavailable {
+  override readonly name: string = 'DecidedInFuture'
+}
+
 /** The answer of an append was lost; whether it was written is not known until the same bytes are sent again. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'

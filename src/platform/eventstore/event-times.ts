@@ -1,8 +1,9 @@
 import { type Clock, isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { EventMetadata } from '../../kernel/event.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
-import { LogUnavailable } from './errors.ts'
-import type { AppendItem, EventLog, ItemOutcome } from './port.ts'
+import { revisionBefore } from './append-checks.ts'
+import { DecidedInFuture, LogUnavailable } from './errors.ts'
+import type { Appended, AppendItem, EventLog, ItemOutcome } from './port.ts'
 
 /**
  * The times of an event that follows one of `lastMs` in its stream: now, or that time where another process's clock was a
@@ -60,39 +61,73 @@ export const latestDecision = (items: readonly AppendItem[]): number => {
   return latestMs
 }
 
+/** Where the events of an item stand; null unless all of them do. */
+const findStanding = async (
+  log: Pick<EventLog, 'readStream'>,
+  { appends }: AppendItem,
+): Promise<readonly Appended[] | null> => {
+  const appended: Appended[] = []
+  for (const { stream, expected, events } of appends) {
+    let at = 0
+    for await (const { id, revision, position } of log.readStream(stream, revisionBefore(expected) + 1)) {
+      if (id !== events[at]?.id) return null
+      at += 1
+      if (at < events.length) continue
+      appended.push({ revision, position })
+      break
+    }
+    if (at < events.length) return null
+  }
+  return appended
+}
+
 /**
  * The same log, which takes nothing while the clock is wrong, and nothing that was decided later than the clock reads. It
- * holds for whoever appends: the command runner, webhooks, seals, an import.
+ * holds for whoever appends: the command runner, webhooks, seals, an import. What was decided later and stands, since it was
+ * sent before the clocks were set back, gets its first outcome as always.
  */
 export const guardAppends = (
   log: EventLog,
   { clock, problem }: { readonly clock: Clock; readonly problem: () => string | null },
 ): EventLog => {
-  const refusalOf = (items: readonly AppendItem[]): LogUnavailable | null => {
-    const wrong = problem()
-    if (wrong !== null) return new LogUnavailable(`nothing is appended: ${wrong}`)
-    const latestMs = latestDecision(items)
+  const futureOutcome = async (item: AppendItem, decided: number, nowMs: number): Promise<ItemOutcome> => {
+    const why = `an event of ${isoTime(decided)} is of the future: it is ${isoTime(nowMs)} now`
+    try {
+      const appended = await findStanding(log, item)
+      if (appended !== null) return { status: 'landed', appended }
+      return { status: 'unavailable', cause: new DecidedInFuture(why), landed: [] }
+    } catch (error) {
+      return { status: 'unavailable', cause: new LogUnavailable(why, { cause: error }), landed: [] }
+    }
+  }
+  /** Null: the log is to be asked. */
+  const outcomeOf = (item: AppendItem): Promise<ItemOutcome> | null => {
     const nowMs = clock()
-    return latestMs > nowMs + maxAheadMs
-      ? new LogUnavailable(`an event of ${isoTime(latestMs)} is of the future: it is ${isoTime(nowMs)} now`)
-      : null
+    const decided = latestDecision([item])
+    return decided > nowMs + maxAheadMs ? futureOutcome(item, decided, nowMs) : null
+  }
+  const appendAll: EventLog['appendAll'] = async (items) => {
+    const wrong = problem()
+    if (wrong !== null) {
+      const cause = new LogUnavailable(`nothing is appended: ${wrong}`)
+      return items.map(() => ({ status: 'unavailable', cause, landed: [] }))
+    }
+    const outcomes = items.map(outcomeOf)
+    if (outcomes.every((outcome) => outcome === null)) return log.appendAll(items)
+    const taken = items.filter((_, at) => outcomes[at] === null)
+    const written = taken.length === 0 ? [] : [...(await log.appendAll(taken))]
+    return Promise.all(outcomes.map((outcome) => outcome ?? written.shift()!))
   }
   return {
     ...log,
     append: async (stream, expected, events) => {
-      const refusal = refusalOf([{ appends: [{ stream, expected, events }] }])
-      if (refusal !== null) throw refusal
-      return log.append(stream, expected, events)
+      const wrong = problem()
+      if (wrong !== null) throw new LogUnavailable(`nothing is appended: ${wrong}`)
+      const outcome = await outcomeOf({ appends: [{ stream, expected, events }] })
+      if (outcome === null) return log.append(stream, expected, events)
+      if (outcome.status === 'landed') return outcome.appended[0]!
+      throw outcome.status === 'unavailable' ? outcome.cause : new LogUnavailable(outcome.status)
     },
-    appendAll: async (items) => {
-      const outcomes = items.map((item): ItemOutcome | null => {
-        const cause = refusalOf([item])
-        return cause && { status: 'unavailable', cause, landed: [] }
-      })
-      if (outcomes.every((outcome) => outcome === null)) return log.appendAll(items)
-      const taken = items.filter((_, at) => outcomes[at] === null)
-      const written = taken.length === 0 ? [] : [...(await log.appendAll(taken))]
-      return outcomes.map((outcome) => outcome ?? written.shift()!)
-    },
+    appendAll,
   }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import { AppendRejected } from '../../../src/platform/eventstore/errors.ts'
+import { guardAppends } from '../../../src/platform/eventstore/event-times.ts'
 import type { AppendItem, ItemOutcome } from '../../../src/platform/eventstore/port.ts'
 import { until } from '../../support/until.ts'
 import { move, pay, purse, purseIn, runnerOver } from './purse.ts'
@@ -220,3 +221,25 @@ test('crash points are named in the order in which they are passed', async (t) =
   await runner.run(move(a, 'x', 1))
   assert.deepEqual(points, ['before-append', 'after-append', 'before-answer'])
 })
+
+for (const landed of [true, false])
+  test(`an append whose answer was lost while the clocks were ahead, and that ${landed ? 'had landed' : 'had not'}, is settled once they are right`, async (t) => {
+    const { wire } = await postgresWorld(t)
+    let nowMs = 1_000_000_000_000
+    const guarded = guardAppends(wire, { clock: () => nowMs, problem: () => null })
+    const runner = runnerOver(guarded, { clock: () => nowMs, limits: { resendFirstMs: 5 } })
+    await runner.run(move(a, 'start', 10))
+    nowMs += 86_400_000
+    let first = true
+    wire.onAppendAll = async (items, send) => {
+      if (!first) return send(items)
+      first = false
+      if (landed) await send(items)
+      nowMs -= 86_400_000
+      return unknownOutcomes(items)
+    }
+    assert.equal((await runner.run(pay(a, 'order', 4))).answer, 'moved')
+    assert.equal(runner.frozen(), 0)
+    assert.equal((await purseIn(wire, a)).balance, 6)
+    assert.equal((await runner.run(pay(a, 'order', 4))).answer, 'repeated')
+  })
