@@ -114,6 +114,24 @@ const insert = (
   )
 
 describe('what processes sign', () => {
+  test('a key that was taken while the clock was ahead, and that no batch introduced, is taken anew', async (t) => {
+    const { pool } = await signedWorld(t)
+    let nowMs = startMs + 86_400_000
+    const clock = () => nowMs
+    const signers = [createBatchSigner, createSigningStop].map((create) =>
+      create({ pool, sealKey: testKey(), clock, role: 'test' }),
+    )
+    const times = async () => {
+      const items = await Promise.all(signers.map((signer) => signer.preamble()))
+      return items.map((item) => item && JSON.parse(item.appends[0]!.events[0]!.metadata).recordedAt)
+    }
+    assert.deepEqual(await times(), [isoTime(nowMs), null])
+    nowMs = startMs
+    assert.deepEqual(await times(), [isoTime(startMs), null])
+    nowMs = startMs - 1
+    assert.deepEqual(await times(), [isoTime(startMs), null], 'a clock may go back a little')
+  })
+
   test('nothing is wrong with a log of two processes that race, conflict, resend and hand over', async (t) => {
     const world = await signedWorld(t)
     let nowMs = startMs
