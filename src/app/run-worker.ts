@@ -59,7 +59,8 @@ export const runWorker = async (
   await run().catch((error: Error) => {
     const refused = refusals.has(error.name)
     const who = `${name[0]?.toUpperCase()}${name.slice(1)}`
-    process.stderr.write(`${who} does not start: ${refused ? error.message : error.stack}\n`)
+    const tellsAll = refused || error.name === 'DatabaseUnreachable'
+    process.stderr.write(`${who} does not start: ${tellsAll ? error.message : error.stack}\n`)
     process.exit(refused ? refusedCode : 1)
   })
 }
