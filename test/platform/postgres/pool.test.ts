@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { isOutage } from '../../../src/platform/http/errors.ts'
+import { isOutage } from '../../../src/platform/eventstore/errors.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
