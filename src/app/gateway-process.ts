@@ -22,6 +22,7 @@ import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openWorkerDatabase } from './open-pool.ts'
+import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
   /** Names this process once and for all. */
@@ -164,7 +165,7 @@ const openInto = async (
     policy,
     metrics: createGatewayMetrics(registry),
     allowLoopback: config.gatewayAllowLoopback,
-    limits: { drainMs: config.shutdownTimeoutMs },
+    limits: { drainMs: drainMsOf(config.shutdownTimeoutMs) },
   })
   closing.add(() => gateway.close())
   const { listen, port: wanted } = config.gateway

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
 import { type Config, readConfig } from './config.ts'
+import { endWithin } from './shutdown.ts'
 import { refusedCode, type WorkerReady } from './supervise.ts'
 
 /** A process beside the service, once it does its work. */
@@ -40,6 +41,11 @@ export const runWorker = async (
     const stop = async (): Promise<void> => {
       if (stopping) return
       stopping = true
+      endWithin(config.shutdownTimeoutMs, () => {
+        logger.error(`${name} did not end in time: it ends without waiting any longer`)
+        log.flush()
+        process.exit(1)
+      })
       try {
         const worker = await opening
         await worker.close()

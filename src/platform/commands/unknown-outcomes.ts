@@ -23,9 +23,11 @@ type UnknownOutcomesDeps = {
   readonly onResolved: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
 }
 
-/** Whether the outcome says what became of bytes that were sent before. That the log is away says nothing of them. */
-const isKnown = (outcome: ItemOutcome): boolean =>
-  outcome.status !== 'unknown' && outcome.status !== 'unavailable'
+type Unknown = Extract<ItemOutcome, { status: 'unknown' | 'unavailable' }>
+
+/** Whether it is open what became of bytes that were sent before. That the log is away says nothing of them. */
+const isUnknown = (outcome: ItemOutcome): outcome is Unknown =>
+  outcome.status === 'unknown' || outcome.status === 'unavailable'
 
 export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcomes => {
   const { limits, logger, slots, answers } = deps
@@ -46,8 +48,9 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
     for (let waitMs = limits.resendFirstMs; ; waitMs = Math.min(2 * waitMs, limits.resendMaxMs)) {
       await pause(waitMs, undefined, { signal: stopped.signal })
       const [outcome] = await deps.send([item])
-      if (isKnown(outcome!)) return outcome!
-      logger.warn({ status: outcome!.status, streams, waitMs }, 'the outcome of an append is still unknown')
+      if (!isUnknown(outcome!)) return outcome!
+      const { status, cause: err } = outcome
+      logger.warn({ err, status, streams, waitMs }, 'the outcome of an append is still unknown')
     }
   }
 

@@ -49,7 +49,7 @@ export const refuseUnknownPath = (): ApiError =>
 
 /** A refusal that tells the client when to come back: `retryAfterS` is rounded up to whole seconds, at least 1. */
 export const refuseWithRetryAfter = (
-  code: 'rate_limited' | 'overloaded',
+  code: 'rate_limited' | 'overloaded' | 'gateway_unavailable',
   message: string,
   retryAfterS: number,
 ): ApiError => new ApiError(code, message, undefined, { 'retry-after': retryAfterHeader(retryAfterS) })
