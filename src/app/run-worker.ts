@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
+import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { type Config, readConfig } from './config.ts'
 import { endWithin } from './shutdown.ts'
 import { refusedCode, type WorkerReady } from './supervise.ts'
@@ -65,7 +66,7 @@ export const runWorker = async (
   await run().catch((error: Error) => {
     const refused = refusals.has(error.name)
     const who = `${name[0]?.toUpperCase()}${name.slice(1)}`
-    const tellsAll = refused || error.name === 'DatabaseUnreachable'
+    const tellsAll = refused || error.name === 'DatabaseUnreachable' || isDatabaseOutage(error)
     process.stderr.write(`${who} does not start: ${tellsAll ? error.message : error.stack}\n`)
     process.exit(refused ? refusedCode : 1)
   })

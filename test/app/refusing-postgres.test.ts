@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { openStage, type Stage } from '../contract/stage.ts'
+import { skipWithoutPostgresLog } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** The service, and somebody who changes its database from another one. */
+const openRefusable = async (t: TestContext) => {
+  const lines: { level: number; msg: string; err?: unknown }[] = []
+  const stage = await openStage(
+    t,
+    { LOG_LEVEL: 'warn' },
+    { logTo: { write: (line) => void lines.push(JSON.parse(line)) } },
+  )
+  const url = new URL(stage.env.DATABASE_URL!)
+  const name = url.pathname.slice(1)
+  const admin = createPool({
+    url: Object.assign(url, { pathname: '/postgres' }).toString(),
+    applicationName: 'farebox-admin',
+  })
+  t.after(async () => {
+    await admin.query(`alter database ${name} with allow_connections true`)
+    await admin.end()
+  })
+  /** @param ends whether the sessions that are open end, so that all take the change over */
+  const alter = async (change: string, ends = true): Promise<void> => {
+    await admin.query(`alter database ${name} ${change}`)
+    if (!ends) return
+    await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1::text', [
+      name,
+    ])
+  }
+  return { stage, lines, alter }
+}
+
+type Asked = { readonly what: string; readonly response: Response; readonly text: string }
+
+/** Every documented operation and some pages, with a key that is known and one that must be looked up. */
+const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Asked[]> => {
+  const operations = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
+    ([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
+  )
+  const pages = ['/console', '/console/orders', '/console/sign-in', '/mcp'].map(
+    (path) => ['GET', path] as const,
+  )
+  const answers: Asked[] = []
+  for (const [method, path] of [...operations, ...pages])
+    for (const key of [demo.buyer.key, demo.reseller.key, `fbx_${randomUUID()}`]) {
+      const headers = {
+        'x-api-key': key,
+        cookie: `farebox_session=${randomUUID()}`,
+        ...(method !== 'GET' && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+      }
+      const response = await fetch(`${baseUrl}${path.replaceAll(/\{\w+\}/g, 'x')}`, {
+        method,
+        headers,
+        redirect: 'manual',
+        ...(method !== 'GET' && { body: '{}' }),
+      })
+      answers.push({ what: `${method} ${path}`, response, text: await response.text() })
+    }
+  return answers
+}
+
+const order = (stage: Stage, key: string) =>
+  stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
+
+test('a database that takes no connections is an outage on every route, and a handful of lines in the log', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const { stage, lines, alter } = await openRefusable(t)
+  const { key } = await stage.customer({ cents: 100_000 })
+  assert.equal((await order(stage, key)).status, 201)
+  await alter('with allow_connections false')
+  const answers = await askAll(stage)
+  const away = answers.filter(({ response }) => response.status === 503)
+  for (const { what, response, text } of answers)
+    assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
+  for (const { what, response } of away)
+    assert.match(response.headers.get('retry-after') ?? '', /^[1-9]\d*$/, what)
+  assert.ok(away.length > 50, `${away.length} of ${answers.length}`)
+  assert.ok(away.some(({ response }) => response.headers.get('content-type')?.startsWith('text/html')))
+  const told = lines.filter(({ msg }) => msg === 'the database does not answer' || msg === 'a handler failed')
+  assert.ok(told.length > 0 && told.length < 10, `${told.length} lines: ${JSON.stringify(told[0])}`)
+  await alter('with allow_connections true')
+  await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
+})
+
+test('a read-only database refuses what changes something with 503, and the service recovers by itself', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const { stage, alter } = await openRefusable(t)
+  const { key } = await stage.customer({ cents: 100_000 })
+  const hook = { url: 'http://127.0.0.1:9/hook', events: ['ping'] }
+  assert.equal((await order(stage, key)).status, 201)
+  await alter('set default_transaction_read_only = on')
+  const changes = () =>
+    Promise.all([
+      order(stage, key),
+      stage.client.post('/api/v1/webhooks', hook, { key }),
+      stage.client.post('/api/v1/deposits', { amount_cents: 1_000, method: 'card' }, { key }),
+    ])
+  await until(async () => (await stage.client.get('/api/v1/wallet', { key })).status === 200)
+  for (let n = 0; n < 5; n += 1)
+    for (const { status, headers, text } of await changes()) {
+      assert.equal(status, 503, text)
+      assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+    }
+  for (const { what, response, text } of await askAll(stage))
+    assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
+  // Sessions that are open now stay read-only.
+  await alter('reset default_transaction_read_only', false)
+  await until(async () => (await changes()).every(({ status }) => status < 300), {
+    timeoutMs: 10_000,
+    what: 'changes after the outage',
+  })
+  for (let n = 0; n < 5; n += 1) for (const { status } of await changes()) assert.ok(status < 300)
+  await until(async () => (await fetch(`${stage.baseUrl}/readyz`)).ok, { what: 'readiness' })
+})
