@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { createPool } from '../../src/platform/postgres/pool.ts'
+import { cookieNames } from '../../src/platform/ui/cookies.ts'
 import { openStage, type Stage } from '../contract/stage.ts'
 import { skipWithoutPostgresLog } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -20,10 +21,7 @@ const openRefusable = async (t: TestContext) => {
     url: Object.assign(url, { pathname: '/postgres' }).toString(),
     applicationName: 'farebox-admin',
   })
-  t.after(async () => {
-    await admin.query(`alter database ${name} with allow_connections true`)
-    await admin.end()
-  })
+  t.after(() => admin.end())
   /** @param ends whether the sessions that are open end, so that all take the change over */
   const alter = async (change: string, ends = true): Promise<void> => {
     await admin.query(`alter database ${name} ${change}`)
@@ -50,7 +48,7 @@ const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Aske
     for (const key of [demo.buyer.key, demo.reseller.key, `fbx_${randomUUID()}`]) {
       const headers = {
         'x-api-key': key,
-        cookie: `farebox_session=${randomUUID()}`,
+        cookie: `${cookieNames.session}=${randomUUID()}`,
         ...(method !== 'GET' && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
       }
       const response = await fetch(`${baseUrl}${path.replaceAll(/\{\w+\}/g, 'x')}`, {
