@@ -14,6 +14,7 @@ const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
+const { endWithin } = await import('./app/shutdown.ts')
 const { unknownSettings } = await import('./app/settings-command.ts')
 const { endLeasesOf } = await import('./gateway/admit/leases.ts')
 const { closeOnFailure } = await import('./kernel/resource-scope.ts')
@@ -21,7 +22,7 @@ const { standardErrorLog } = await import('./platform/http/logging.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
 const { prettyLines } = await import('./platform/http/logging.ts')
 const { wideNetworks } = await import('./platform/http/client-address.ts')
-const { StartRefused } = await import('./platform/postgres/errors.ts')
+const { isDatabaseOutage, StartRefused } = await import('./platform/postgres/errors.ts')
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
 const expected = new Set([
@@ -53,6 +54,7 @@ const isDiskFull = (error: Error): boolean => {
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (isDiskFull(error)) return `the disk is full: ${error.message}. Make room and start again.`
+  if (isDatabaseOutage(error)) return `the database cannot answer: ${error.message}. Start again when it can.`
   return expected.has(error.name) ? error.message : (error.stack ?? error.message)
 }
 
@@ -178,7 +180,7 @@ const run = async (): Promise<void> => {
     try {
       const farebox = await starting
       // First who uses the service's Postgres, which ends with it.
-      await closeSupervised()
+      await Promise.all([closeSupervised(), farebox?.drain()])
       await farebox?.close()
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
@@ -197,6 +199,12 @@ const run = async (): Promise<void> => {
     stoppingSinceMs = performance.now()
     logger.info({ why }, 'stopping')
     tell('Farebox stops.')
+    endWithin(config.shutdownTimeoutMs, () => {
+      logger.error('the shutdown took too long: the process ends without waiting any longer')
+      for (const one of supervised) one.kill()
+      log.flush()
+      process.exit(1)
+    })
     void close()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))

@@ -5,6 +5,7 @@ import { checkRequiredLast, requiredHelp } from '../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
 import { ApiError } from '../platform/http/errors.ts'
+import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
 import { type Config, readConfig, SettingsRefused } from './config.ts'
 import { registerSettings, unknownSettings } from './settings-command.ts'
@@ -59,6 +60,11 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof ApiError) return new CliRefusal(error.code, error.message, error.extra)
   if (error instanceof CommandOverload)
     return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
+  if (isDatabaseOutage(error))
+    return new CliRefusal(
+      'overloaded',
+      `the database cannot answer: ${messagesOf(error)}; run the command again, it does nothing twice`,
+    )
   const code = error instanceof Error ? startRefusals[error.name] : undefined
   return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }

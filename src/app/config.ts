@@ -154,7 +154,9 @@ export const settings = {
     .describe('How long one statement of a request may run on Postgres.'),
   FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
     .prefault('15000')
-    .describe('How long requests that run may take to finish at a shutdown.'),
+    .describe(
+      'How long a shutdown may take, at least a second: two thirds of it, or all but five seconds, are for requests and connections to finish.',
+    ),
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
     .prefault('off')
     .describe('Development only: on lets webhooks go to this machine, and over plain http.'),

@@ -24,6 +24,7 @@ import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
 import { openWorkerDatabase } from './open-pool.ts'
 import { openPostgresClock } from './postgres-clock.ts'
+import { drainMsOf } from './shutdown.ts'
 
 export type GatewayWorker = {
   /** Names this process once and for all. */
@@ -170,7 +171,7 @@ const openInto = async (
     policy,
     metrics: createGatewayMetrics(registry),
     allowLoopback: config.gatewayAllowLoopback,
-    limits: { drainMs: config.shutdownTimeoutMs },
+    limits: { drainMs: drainMsOf(config.shutdownTimeoutMs) },
   })
   closing.add(() => gateway.close())
   const { listen, port: wanted } = config.gateway

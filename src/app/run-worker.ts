@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { createLogger, prettyLines, standardErrorLog } from '../platform/http/logging.ts'
+import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { type Config, readConfig } from './config.ts'
+import { endWithin } from './shutdown.ts'
 import { refusedCode, type WorkerReady } from './supervise.ts'
 
 /** A process beside the service, once it does its work. */
@@ -40,6 +42,11 @@ export const runWorker = async (
     const stop = async (): Promise<void> => {
       if (stopping) return
       stopping = true
+      endWithin(config.shutdownTimeoutMs, () => {
+        logger.error(`${name} did not end in time: it ends without waiting any longer`)
+        log.flush()
+        process.exit(1)
+      })
       try {
         const worker = await opening
         await worker.close()
@@ -59,7 +66,8 @@ export const runWorker = async (
   await run().catch((error: Error) => {
     const refused = refusals.has(error.name)
     const who = `${name[0]?.toUpperCase()}${name.slice(1)}`
-    process.stderr.write(`${who} does not start: ${refused ? error.message : error.stack}\n`)
+    const tellsAll = refused || error.name === 'DatabaseUnreachable' || isDatabaseOutage(error)
+    process.stderr.write(`${who} does not start: ${tellsAll ? error.message : error.stack}\n`)
     process.exit(refused ? refusedCode : 1)
   })
 }

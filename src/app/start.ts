@@ -23,6 +23,7 @@ import { enabledGroups, openProjections } from './projections.ts'
 import { readinessProbes } from './readiness.ts'
 import { type Api, createApi } from './serve.ts'
 import { effectiveSettings } from './settings-command.ts'
+import { drainMsOf } from './shutdown.ts'
 import { version } from './version.ts'
 import { warmFolds } from './warm-folds.ts'
 import { serverWorkers } from './worker-list.ts'
@@ -64,6 +65,8 @@ export type Farebox = {
   readonly console: ConsoleStart | null
   /** Settles when something that cannot be done without ended by itself; then close and end the process. */
   readonly failed: Promise<Error>
+  /** Takes no more requests, and lets those that run finish. */
+  drain(): Promise<void>
   /** Stops accepting, finishes what runs, flushes, and closes everything in turn. */
   close(): Promise<void>
 }
@@ -129,6 +132,11 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   void core.failed.then(failed.resolve)
   let api: Api | null = null
   let insideUrl: string | null = null
+  let draining: Promise<unknown> | null = null
+  const drain = async (): Promise<void> => {
+    if (api !== null) draining ??= shutDown(api.server, drainMsOf(config.shutdownTimeoutMs))
+    await draining
+  }
   if (has('http')) {
     api = createApi(core, config, program, { origin, publicUrl, fail: failed.resolve })
     closing.add(api.stop)
@@ -138,8 +146,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
       logger.info({ url: `${insideUrl}/metrics` }, 'this machine reads the measurements without a token')
     }
     baseUrl = await listen(api.server, config)
-    const { server } = api
-    closing.add(() => shutDown(server, config.shutdownTimeoutMs))
+    closing.add(drain)
   }
   const seeding = { ...core, runner: opened.logWait?.runner(core.runner) ?? core.runner }
   const places = { baseUrl: where(), sandbox: sandbox.url }
@@ -161,6 +168,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     demo,
     console,
     failed: failed.promise,
+    drain,
     close: closing.close,
   }
 }

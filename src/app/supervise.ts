@@ -15,6 +15,8 @@ export type Supervised = {
   readonly ready: Promise<void>
   /** Has the workers finish what runs, and ends them. */
   close(): Promise<void>
+  /** Ends them at once. */
+  kill(): void
 }
 
 /** A worker that ended is started again after this long, doubling to the longest, milliseconds. */
@@ -92,11 +94,19 @@ export const supervise = (parts: {
   ).then(() => undefined)
   ready.catch(() => undefined) // whoever waits for it hears of it
 
+  const startNoMore = (): void => {
+    closing = true
+    for (const timer of timers) clearTimeout(timer)
+  }
+
   return {
     ready,
+    kill: () => {
+      startNoMore()
+      for (const child of workers) child.kill('SIGKILL')
+    },
     close: async () => {
-      closing = true
-      for (const timer of timers) clearTimeout(timer)
+      startNoMore()
       await Promise.all(
         [...workers].map(async (child) => {
           const gone = once(child, 'exit')

@@ -135,10 +135,23 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
+/** Of a process that seals: its connection that works off queues, which it keeps while its sealer waits after a failure. */
+const serverSession = 'farebox queue worker'
+
+/** Whether a process runs that seals. Its sealer may wait after a failure just now, and then holds no lock. */
+const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
+  if (await isLocked(pool, sealerLock)) return true
+  const { rowCount } = await pool.query(
+    'select from pg_stat_activity where datname = current_database() and application_name = $1::text limit 1',
+    [serverSession],
+  )
+  return rowCount === 1
+}
+
 const verify = async (context: CliContext, systemClock: Clock, given: Given): Promise<CliOutput> => {
   const { pool, log, clock, actor, config } = context
   const options = await optionsOf(context, systemClock, given)
-  const wasRunning = await isLocked(pool, sealerLock)
+  const wasRunning = await isServerRunning(pool)
   const bar = createProgressBar(process.stderr)
   let steps: ReturnType<typeof stepsOf> | null = null
   let label = ''
@@ -157,7 +170,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
     },
   ).finally(() => bar.end())
   const outside = await readUnverifiedTables(pool)
-  const running = wasRunning || (await isLocked(pool, sealerLock))
+  const running = wasRunning || (await isServerRunning(pool))
   const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
   const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
   const summary = `${resultText({ result })}\n${outsideText(outside)}`

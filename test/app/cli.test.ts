@@ -20,6 +20,10 @@ const rooms: readonly Register[] = [
         cli.action(async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
           if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
           if (options.cents === 14) throw new Error('broken', { cause: new Error('the disk is full') })
+          if (options.cents === 15)
+            throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), {
+              code: '25006',
+            })
           return { json: { account, ...options }, text: `credited ${dollars(options.cents)}` }
         }),
       )
@@ -232,4 +236,12 @@ test('help breaks its lines, also where the names of commands are long', async (
   const lines = out.join('\n').split('\n')
   assert.ok(lines.some((line) => /explain \[options\] <account\|order\|position> +the events/.test(line)))
   for (const line of lines) assert.ok(line.length <= 80, line)
+})
+
+test('a database that cannot answer is a refusal that says to run the command again', async () => {
+  const { code, out, err } = await run(['wallet', 'credit', 'acc_1', '--cents', '15', '--json'])
+  const message =
+    'the database cannot answer: cannot execute INSERT in a read-only transaction; run the command again, it does nothing twice'
+  assert.deepEqual([code, err], [1, `error: ${message}`])
+  assert.deepEqual(JSON.parse(out), { error: message, code: 'overloaded' })
 })

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { sealerLock } from '../../src/audit/seals/sealing.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
+import { isLocked } from '../../src/platform/postgres/locks.ts'
+import { operate } from '../support/operator.ts'
 import { logInPostgres, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { assertVerified } from '../support/verify.ts'
 import { playBusiness } from './business.ts'
 import { cause } from './world.ts'
@@ -50,6 +54,24 @@ describe('beside a live server', () => {
     assert.ok(last.seals.seals > 0)
     const { rows } = await pool.query(`select nspname from pg_namespace where nspname like 'verify\\_%'`)
     assert.deepEqual(rows, [], 'nothing is left of a verification')
+  })
+
+  test('a verification knows that a server runs while its sealer waits after a failure', {
+    skip: !logInPostgres,
+  }, async (t) => {
+    const { farebox, env } = await startService(t, sealing)
+    const { pool } = farebox.core
+    await pool.query(`
+      create function log.refuse() returns trigger language plpgsql as
+        $$ begin raise exception using errcode = 'disk_full', message = 'no space left on device'; end $$;
+      create trigger refuse before insert on log.events for each row when (new.type = 'LogSealed')
+        execute function log.refuse()`)
+    const accountId = farebox.demo!.demo.buyer.accountId as AccountId
+    await createWallets(farebox.core).credit({ accountId, amountCents: 100, reference: 'test' }, cause)
+    await until(async () => !(await isLocked(pool, sealerLock)), { what: 'a sealer that waits' })
+    const { out } = await operate(['ledger', 'verify', '--json'], { ...env, FAREBOX_DEMO: 'off' })
+    const { running, maxUnsealed } = JSON.parse(out) as { running: boolean; maxUnsealed: number | null }
+    assert.deepEqual({ running, maxUnsealed }, { running: true, maxUnsealed: null })
   })
 
   test('a verification finds nothing wrong with a day of the whole business', async (t) => {

@@ -104,6 +104,8 @@ export const invoiceTimeMs = 23 * 60 * 60 * 1000
 /** An invoice that is about to close is no more handed out. */
 const lastMinuteMs = 60_000
 const maxDepositsAKey = 10_000
+/** When to come back after a gateway that did not answer. */
+const gatewayRetryS = 5
 
 const noGateway = (rail: Rail, live: readonly Rail[]) => {
   const others = live.length === 0 ? 'no method has one' : `method must be one of ${live.join(', ')}`
@@ -233,9 +235,10 @@ export const createDeposits = (deps: {
       } catch (error) {
         if (!(error instanceof GatewayUnavailable)) throw error
         logger.warn({ err: error, accountId }, 'a payment gateway did not make an invoice')
-        throw refuse(
+        throw refuseWithRetryAfter(
           'gateway_unavailable',
           'the payment gateway did not answer; send the request again with the same Idempotency-Key',
+          gatewayRetryS,
         )
       }
     },

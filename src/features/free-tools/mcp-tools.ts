@@ -1,6 +1,7 @@
 import { McpServer, type StandardSchemaWithJSON } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { protocols } from '../../domain/free-list/endpoint.ts'
+import { isOutage } from '../../platform/eventstore/errors.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
@@ -53,6 +54,7 @@ const answered = async (work: () => Promise<Record<string, unknown>>): Promise<T
     return succeeded(await work())
   } catch (error) {
     if (error instanceof ApiError) return failed(refusalText(error))
+    if (isOutage(error)) return failed('overloaded: the service cannot reach its database; try again in 1 s')
     throw error
   }
 }

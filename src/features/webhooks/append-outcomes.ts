@@ -9,6 +9,7 @@ import type { Actor, DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { newEventId } from '../../kernel/ids.ts'
 import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
 import { encode } from '../../platform/eventstore/codec.ts'
+import { AppendRejected, LogUnavailable, OutcomeUnknown } from '../../platform/eventstore/errors.ts'
 import { timesAfter } from '../../platform/eventstore/event-times.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../platform/eventstore/port.ts'
 
@@ -44,10 +45,13 @@ export const recordedOutcomes = async (
 /** Appends of one call; a cut that the log's own batches have too. */
 const maxItems = 200
 
+const failures = { rejected: AppendRejected, unavailable: LogUnavailable, unknown: OutcomeUnknown } as const
+
 /** The outcome of a write that is looked at again after a conflict, or the error that ends the attempt. */
 const assertWritten = (outcome: ItemOutcome): void => {
   if (outcome.status === 'landed' || outcome.status === 'conflict') return
-  throw new Error(`the log did not take a webhook event: ${outcome.status}`, { cause: outcome.cause })
+  const { status, cause } = outcome
+  throw new failures[status](`the log did not take a webhook event: ${cause.message}`, { cause })
 }
 
 export type EventAppend = {
@@ -69,7 +73,7 @@ const timesOf = ({ expected, nowMs, afterMs }: EventAppend): ReturnType<typeof t
 
 /**
  * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
- * @throws when the log is away; what landed before stays, and writing again conflicts there
+ * @throws LogUnavailable, OutcomeUnknown, AppendRejected; what landed before stays, and writing again conflicts there
  */
 export const appendEvents = async (
   log: EventLog,

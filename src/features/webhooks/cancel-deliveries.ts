@@ -1,11 +1,14 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import type { WebhookStaleRow } from '../../../projections/webhook-causes.ts'
 import type { WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
 import type { DeliveryCanceled } from '../../domain/webhooks/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
+import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
+import { isTemporary } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { appendEvents, type DeliveryRef, type EventAppend, recordedOutcomes } from './append-outcomes.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
@@ -91,14 +94,19 @@ const cancelWrite = (
   afterMs: Date.parse(row.queued_at),
 })
 
-type Deps = { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock }
+type Deps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+  readonly logger: Logger
+}
 
 /**
  * Cancels the deliveries of an endpoint that were queued before a position and still wait. The outcome is written first, so
  * that after a crash in between it can be done again.
  */
 const cancelPending = async (
-  { pool, log }: Deps,
+  { pool, log }: Pick<Deps, 'pool' | 'log'>,
   cause: WebhookCancellation,
   nowMs: number,
 ): Promise<void> => {
@@ -141,18 +149,23 @@ const cancelPending = async (
  * Cancels what was enqueued when its endpoint was disabled or removed already, which whoever enqueued it did not know yet.
  * One that has another outcome by now keeps it.
  */
-export const openStale = ({ pool, log, clock }: Deps): (() => Promise<boolean>) => {
+export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<boolean>) => {
   let after = 0
+  const cancel = async (rows: readonly WebhookStaleRow[]): Promise<void> => {
+    await appendEvents(
+      log,
+      rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
+    )
+  }
   return async () => {
     const { rows } = await pool.query<WebhookStaleRow>({
       name: 'webhooks-stale',
       text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
       values: [after],
     })
-    await appendEvents(
-      log,
-      rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
-    )
+    const failed = await isolateFailures(rows, cancel, isTemporary)
+    for (const [{ delivery_id: deliveryId }, err] of failed)
+      logger.error({ err, deliveryId }, 'a delivery cannot be canceled and is passed over')
     after = rows.at(-1)?.position ?? after
     return rows.length === chunk
   }
@@ -160,17 +173,14 @@ export const openStale = ({ pool, log, clock }: Deps): (() => Promise<boolean>) 
 
 /**
  * Works off what became of endpoints: cancels what waits, erases the URL and secrets of one that was removed, and tells the
- * account of one that failed for days. Each call does one; it gives whether there may be more.
+ * account of one that failed for days. Each call does one; it gives whether there may be more. One that fails holds up no other.
  */
 export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
-  const { pool, log, clock } = deps
-  return async () => {
-    const { rows } = await pool.query<WebhookCancellation>({
-      name: 'webhooks-cancellations',
-      text: 'select * from work.webhook_cancellations order by position limit 1',
-    })
-    const [next] = rows
-    if (!next) return false
+  const { pool, log, clock, logger } = deps
+  /** One that fails is passed over, until the others are done. */
+  let after = 0
+
+  const finish = async (next: WebhookCancellation): Promise<void> => {
     const isRemoved = next.reason === 'endpoint_removed'
     if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
     await cancelPending(deps, next, clock())
@@ -180,6 +190,26 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
         next.endpoint_id,
       ])
     await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [next.position])
+  }
+
+  return async () => {
+    const { rows } = await pool.query<WebhookCancellation>({
+      name: 'webhooks-cancellations',
+      text: 'select * from work.webhook_cancellations where position > $1::bigint order by position limit 1',
+      values: [after],
+    })
+    const [next] = rows
+    if (!next) {
+      after = 0
+      return false
+    }
+    try {
+      await finish(next)
+    } catch (err) {
+      if (isTemporary(err)) throw err
+      logger.error({ err, endpointId: next.endpoint_id }, 'what waits for an endpoint cannot be canceled yet')
+      after = next.position
+    }
     return true
   }
 }

@@ -1,10 +1,13 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
 import type { DeliveryCanceled, WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { deriveId, type OrderId } from '../../kernel/ids.ts'
+import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { deliveryStream, orderStream, type StreamName } from '../../kernel/streams.ts'
+import { isTemporary } from '../../platform/commands/command.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { orderRecord } from '../orders/index.ts'
@@ -79,9 +82,7 @@ const ordersOf = async (
   return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
 
-/** Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. */
-export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
-  if (due.length === 0) return
+const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
   const orders = await ordersOf(log, due)
   await appendEvents(
     log,
@@ -113,6 +114,21 @@ export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: nu
   )
 }
 
+/**
+ * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. One that cannot
+ * be enqueued holds up no other: it is logged, and tried again when a process starts to enqueue.
+ * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
+ */
+export const enqueue = async (
+  { log, logger }: { readonly log: EventLog; readonly logger: Logger },
+  due: readonly DueEvent[],
+  nowMs: number,
+): Promise<void> => {
+  const failed = await isolateFailures(due, (part) => enqueueTogether(log, part, nowMs), isTemporary)
+  for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
+    logger.error({ err, endpointId, event, resource }, 'a webhook cannot be enqueued and is passed over')
+}
+
 /** Events of one append. */
 const page = 200
 
@@ -136,9 +152,10 @@ export const openDueEvents = async (deps: {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly clock: Clock
+  readonly logger: Logger
   readonly onEnqueued: () => void
 }): Promise<() => Promise<boolean>> => {
-  const { pool, log, clock, onEnqueued } = deps
+  const { pool, clock, onEnqueued } = deps
   const { dueAfter } = await readEnqueueProgress(pool)
   let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
   return async () => {
@@ -149,7 +166,7 @@ export const openDueEvents = async (deps: {
     })
     const last = rows.at(-1)
     if (last === undefined) return false
-    await enqueue(log, rows, clock())
+    await enqueue(deps, rows, clock())
     onEnqueued()
     after = last
     return rows.length === page

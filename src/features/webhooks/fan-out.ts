@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import type { WebhookAnnouncementRow } from '../../../projections/webhook-causes.ts'
 import type { Audience } from '../../domain/notices/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -51,10 +52,15 @@ type Announcement = Pick<WebhookAnnouncementRow, 'position' | 'cause_id'>
  * delivery has a stream of its own. Each call tells one announcement; it gives whether there may be more.
  */
 export const openFanOuts = async (
-  deps: { readonly pool: pg.Pool; readonly log: EventLog; readonly clock: Clock },
+  deps: {
+    readonly pool: pg.Pool
+    readonly log: EventLog
+    readonly clock: Clock
+    readonly logger: Logger
+  },
   signal: AbortSignal,
 ): Promise<() => Promise<boolean>> => {
-  const { pool, log, clock } = deps
+  const { pool, clock } = deps
   let { announced } = await readEnqueueProgress(pool)
 
   /** Tells of each piece, so that starting over after an error begins behind what it came to. */
@@ -62,7 +68,7 @@ export const openFanOuts = async (
     for (let done = 0; done < due.length && !signal.aborted; done += piece) {
       const startedMs = performance.now()
       const part = due.slice(done, done + piece)
-      await enqueue(log, part, clock())
+      await enqueue(deps, part, clock())
       onPiece(part.at(-1) as DueEvent)
       const tookMs = performance.now() - startedMs
       await sleep(Math.max(pieceEveryMs - tookMs, tookMs * restFactor), undefined, { signal }).catch(

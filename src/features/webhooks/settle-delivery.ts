@@ -65,7 +65,9 @@ export const createSettle = ({
     )
   }
 
-  return async (results: readonly DeliveryResult[]): Promise<void> => {
+  return async (given: readonly DeliveryResult[]): Promise<void> => {
+    // One result of a delivery, the last: an append takes one item of a stream.
+    const results = [...new Map(given.map((each) => [each.delivery.delivery_id, each])).values()]
     const statuses = await writeOutcomes(results)
     const of = <Value>(pick: (result: DeliveryResult) => Value): Value[] => results.map(pick)
     await pool.query({

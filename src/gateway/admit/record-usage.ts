@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Failure } from '../../domain/exits/connection-failures.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { isDatabaseOutage } from '../../platform/postgres/errors.ts'
 
 /** How one connection ended, for the statistics of its plan. */
 export type ConnectionOutcome = {
@@ -144,7 +145,13 @@ export const createUsage = (deps: {
         failures = new Map()
         hosts = new Map()
       }
-      await write(unanswered)
+      try {
+        await write(unanswered)
+      } catch (error) {
+        // What Postgres does not take would be refused again: these statistics are lost, and later ones are counted.
+        if (!isDatabaseOutage(error)) unanswered = null
+        throw error
+      }
       unanswered = null
     },
   }

@@ -130,11 +130,12 @@ const exampleOf = (code: ErrorCode, errors: readonly RouteError[]): Json => {
   }
 }
 
-const retries = (status: number): boolean => status === 429 || status === 503
+const retries = (status: number, codes: readonly ErrorCode[]): boolean =>
+  status === 429 || status === 503 || codes.includes('gateway_unavailable')
 
-const headersOf = (status: number): Json => ({
+const headersOf = (status: number, codes: readonly ErrorCode[]): Json => ({
   'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
-  ...(retries(status) ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
+  ...(retries(status, codes) ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
 })
 
 const responseOf = (
@@ -144,7 +145,7 @@ const responseOf = (
   components: Components,
 ): Json => ({
   description: codes.map((code) => `\`${code}\`: ${errorEntry(code).help}`).join('\n\n'),
-  headers: headersOf(status),
+  headers: headersOf(status, codes),
   content: {
     'application/json': {
       schema: schemaOf(codes, components),

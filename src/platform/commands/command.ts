@@ -1,6 +1,7 @@
 import type { CommandDecision, DecideContext, StatesOf, StreamRefs } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { isOutage } from '../eventstore/errors.ts'
 
 export type Command<Refs extends StreamRefs, Answer> = Cause & {
   /** For logs and metrics, e.g. `place-order`. */
@@ -40,3 +41,6 @@ export class CommandOverload extends Error {
     this.retryAfterS = retryAfterS
   }
 }
+
+/** Whether the same work may succeed later without a change: an outage, or a service that takes no commands just now. */
+export const isTemporary = (error: unknown): boolean => isOutage(error) || error instanceof CommandOverload

@@ -24,9 +24,11 @@ type UnknownOutcomesDeps = {
   readonly onResolved: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
 }
 
-/** Whether the outcome says what became of bytes that were sent before. That the log is away says nothing of them. */
-const isKnown = (outcome: ItemOutcome): boolean =>
-  outcome.status !== 'unknown' && outcome.status !== 'unavailable'
+type Unknown = Extract<ItemOutcome, { status: 'unknown' | 'unavailable' }>
+
+/** Whether it is open what became of bytes that were sent before. That the log is away says nothing of them. */
+const isUnknown = (outcome: ItemOutcome): outcome is Unknown =>
+  outcome.status === 'unknown' || outcome.status === 'unavailable'
 
 export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcomes => {
   const { limits, logger, slots, answers } = deps
@@ -47,12 +49,13 @@ export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcome
     for (let waitMs = limits.resendFirstMs; ; waitMs = Math.min(2 * waitMs, limits.resendMaxMs)) {
       await pause(waitMs, undefined, { signal: stopped.signal })
       const [outcome] = await deps.send([item])
-      if (isKnown(outcome!)) return outcome!
-      // The log does not have it and will not take it: it is decided again, at the time that it is.
+      if (!isUnknown(outcome!)) return outcome!
+      const { status, cause: err } = outcome
+      // The log does not have it and refuses it: it is decided again, at the present time.
       const { stream, expected } = item.appends[0]!
-      if (outcome!.status === 'unavailable' && outcome!.cause instanceof DecidedInFuture)
+      if (status === 'unavailable' && err instanceof DecidedInFuture)
         return { status: 'conflict', stream, actual: expected, landed: [] }
-      logger.warn({ status: outcome!.status, streams, waitMs }, 'the outcome of an append is still unknown')
+      logger.warn({ err, status, streams, waitMs }, 'the outcome of an append is still unknown')
     }
   }
 

@@ -1,4 +1,5 @@
 import type { StreamName } from '../../kernel/streams.ts'
+import { isDatabaseOutage } from '../postgres/errors.ts'
 import type { Expected } from './port.ts'
 
 /** The stream is not at the expected revision; nothing was written. */
@@ -36,6 +37,13 @@ export class DecidedInFuture extends LogUnavailable {
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
 }
+
+/** Whether it is the log that is away, wherever it is kept; its error names the server. */
+export const isLogOutage = (error: unknown): boolean =>
+  error instanceof LogUnavailable || error instanceof OutcomeUnknown
+
+/** Whether an error is an outage that a retry outlives, not a bug. */
+export const isOutage = (error: unknown): boolean => isLogOutage(error) || isDatabaseOutage(error)
 
 /**
  * Settles as the promise does, or rejects with what `late` makes once `limitMs` have passed. What is waited for goes on

@@ -275,7 +275,7 @@ const errorTable = {
   gateway_unavailable: entry({
     status: 502,
     retry: 'later',
-    help: 'The payment gateway did not answer. Send the request again with the same Idempotency-Key.',
+    help: 'The payment gateway did not answer. Wait for Retry-After seconds and send the request again with the same Idempotency-Key.',
   }),
   provider_failed: entry({
     status: 502,

@@ -1,5 +1,3 @@
-import { LogUnavailable, OutcomeUnknown } from '../eventstore/errors.ts'
-import { isDatabaseOutage } from '../postgres/errors.ts'
 import { type ErrorCode, type ErrorExtra, errorEntry } from './error-table.ts'
 import { jsonText } from './json-bytes.ts'
 
@@ -51,7 +49,7 @@ export const refuseUnknownPath = (): ApiError =>
 
 /** A refusal that tells the client when to come back: `retryAfterS` is rounded up to whole seconds, at least 1. */
 export const refuseWithRetryAfter = (
-  code: 'rate_limited' | 'overloaded',
+  code: 'rate_limited' | 'overloaded' | 'gateway_unavailable',
   message: string,
   retryAfterS: number,
 ): ApiError => new ApiError(code, message, undefined, { 'retry-after': retryAfterHeader(retryAfterS) })
@@ -62,10 +60,3 @@ const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ce
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
 export const errorBody = (error: ApiError, requestId: string): string =>
   jsonText({ error: error.message, code: error.code, requestId, ...error.extra })
-
-/** Whether it is the log that is away, wherever it is kept; its error names the server. */
-export const isLogOutage = (error: unknown): boolean =>
-  error instanceof LogUnavailable || error instanceof OutcomeUnknown
-
-/** Whether an error is an outage that a retry outlives (503), not a bug (500). */
-export const isOutage = (error: unknown): boolean => isLogOutage(error) || isDatabaseOutage(error)

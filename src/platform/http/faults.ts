@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { CommandOverload } from '../commands/command.ts'
+import { isLogOutage, isOutage } from '../eventstore/errors.ts'
 import { baseHeaders } from './answer.ts'
 import type { HangUp, PendingResponses } from './close-connection.ts'
-import { ApiError, isLogOutage, isOutage, refuse, refuseWithRetryAfter } from './errors.ts'
+import { ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
 import { newRequestId } from './headers.ts'
 import { jsonText } from './json-bytes.ts'
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
-import { isOutage } from './errors.ts'
+import { isOutage } from '../eventstore/errors.ts'
 
 /** How long a scrape waits for an answer: Prometheus itself gives up after ten seconds. */
 const waitMs = 2_000

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import pino from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { isTemporary } from '../commands/command.ts'
 
 /** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */
 const maxWaiting = 8 * 1024 * 1024
@@ -47,15 +48,20 @@ const knownTroubles = 1_000
 
 export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }
 
-/** What tells troubles apart: texts, so ids and names, never figures, which change from one try to the next. */
-const identityOf = (level: number, message: unknown, { err, ...fields }: TroubleLine): string =>
-  JSON.stringify([
-    level,
-    message,
-    err.name,
-    err.message,
-    ...Object.entries(fields).filter(([, value]) => typeof value === 'string'),
-  ])
+/**
+ * What tells troubles apart: texts, so ids and names, never figures, which change from one try to the next, nor the request
+ * that met the trouble. An outage is one trouble, whatever was asked for meanwhile.
+ */
+const identityOf = (
+  level: number,
+  message: unknown,
+  { err, requestId: _, ...fields }: TroubleLine,
+): string => {
+  const { name, code } = err as { readonly name: string; readonly code?: unknown }
+  if (isTemporary(err)) return JSON.stringify([level, message, name, code])
+  const texts = Object.entries(fields).filter(([, value]) => typeof value === 'string')
+  return JSON.stringify([level, message, name, err.message.replaceAll(/\d+/g, '0'), ...texts])
+}
 
 /**
  * Whether a line about a trouble says something new. What is tried again several times a second fails as often during an

@@ -1,13 +1,20 @@
+import pg from 'pg'
+import { isolateFailures } from '../../kernel/isolate-failures.ts'
+import { isDatabaseOutage } from './errors.ts'
+
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>
 
 /** Keys of one look-up at most. */
 const maxKeys = 500
 
+const isRefusal = (error: unknown): boolean => error instanceof pg.DatabaseError && !isDatabaseOutage(error)
+
 /**
  * Look-ups by key, gathered: all that are asked for in one turn of the event loop, and while the last look-up is under
  * way, share the next one. Each sees the database as it is after it was asked. Fifty readers at once then cost a few
  * statements instead of fifty.
- * @param load set-based; keys that it leaves out are undefined. What it throws is thrown to all who share it
+ * @param load set-based; keys that it leaves out are undefined. What it throws is thrown to all who share it; only where
+ * Postgres refuses the statement for its values, the keys at fault are found and the others are looked up without them
  */
 export const createBatchLoader = <Key, Value>(
   load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>,
@@ -29,9 +36,13 @@ export const createBatchLoader = <Key, Value>(
   const run = async (): Promise<void> => {
     while (waiting.size > 0) {
       const asked = take()
+      const lookUp = async (keys: readonly Key[]): Promise<void> => {
+        const found = await load(keys)
+        for (const key of keys) asked.get(key)!.resolve(found.get(key))
+      }
       try {
-        const found = await load([...asked.keys()])
-        for (const [key, { resolve }] of asked) resolve(found.get(key))
+        const failed = await isolateFailures([...asked.keys()], lookUp, (error) => !isRefusal(error))
+        for (const [key, error] of failed) asked.get(key)!.reject(error)
       } catch (error) {
         for (const { reject } of asked.values()) reject(error)
       }

@@ -1,30 +1,59 @@
 import { readFile } from 'node:fs/promises'
 
-/** Codes of Node and Postgres (SQLSTATE) that mean: not reachable, shutting down, out of connections, out of time. */
+/** Codes of Node for a connection that broke. */
 const socketCodes: readonly string[] = [
   'ECONNREFUSED',
   'ECONNRESET',
+  'ECONNABORTED',
   'EPIPE',
   'ETIMEDOUT',
-  'ENOENT',
-  'EAI_AGAIN',
   'ENOTFOUND',
+  'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'ENETDOWN',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
 ]
-const sqlStates = /^(08...|53...|57014|57P0.|55P03|40001|40P01)$/
+
+/**
+ * Codes of Postgres (SQLSTATE): the connection is lost (08), resources or the disk are exhausted (53), an operator or a
+ * limit ended the statement or the session (57, 25P03, 25P04), the system below Postgres failed (58), the database is
+ * read-only (25006), somebody else was first (40, 55P03).
+ */
+const sqlStates = /^(08...|53...|57...|58...|25006|25P03|25P04|40001|40003|40P01|55P03)$/
 
 /** node-postgres gives these without a code. */
 const driverMessages =
-  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed/
 
-/** Whether an error of a query or a connection says that the database cannot answer just now; a retry may succeed. */
+/** Errors of attempts to connect. */
+const connectErrors = new WeakSet<Error>()
+
+/** Notes that a connection was not opened because of this error: whatever its code, it is an outage. */
+export const noteConnectError = (error: Error): void => {
+  connectErrors.add(error)
+}
+
+/**
+ * Whether an error of a query or a connection says that the database cannot answer just now; a retry may succeed. That is
+ * every error of an attempt to connect: a password that was changed, a database that takes no connections, a name that is
+ * not found.
+ */
 export const isDatabaseOutage = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false
+  if (connectErrors.has(error)) return true
   const { code } = error as { code?: unknown }
   if (typeof code === 'string') return socketCodes.includes(code) || sqlStates.test(code)
   return driverMessages.test(error.message)
 }
+
+/**
+ * Whether a session may answer so because of what it took over when it was opened, such as a read-only default (25006) or
+ * a role (42501): another session may do what it refuses.
+ */
+export const isFaultOfSession = (error: unknown): boolean =>
+  ['25006', '42501'].includes(String((error as { code?: unknown } | null)?.code))
 
 /** The start is to stop with this message, which says what to do; a stack would only hide it. */
 export class StartRefused extends Error {

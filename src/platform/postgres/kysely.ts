@@ -29,10 +29,18 @@ export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
   const connect = async () => {
     const client = await pool.connect()
     const named = statementNamesOf(client)
+    // As `pool.query`: a session that answered an error may be its cause, so it is closed.
+    let failed = false
     return {
-      query: (text: string, values: readonly unknown[]) =>
-        client.query({ ...named(text), values: [...values] }),
-      release: (destroy?: boolean) => client.release(destroy),
+      query: async (text: string, values: readonly unknown[]) => {
+        try {
+          return await client.query({ ...named(text), values: [...values] })
+        } catch (error) {
+          failed = true
+          throw error
+        }
+      },
+      release: () => client.release(failed),
     } as unknown as pg.PoolClient
   }
   return new Kysely<Database>({

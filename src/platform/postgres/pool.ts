@@ -1,5 +1,7 @@
 import pg from 'pg'
-import { destroyWhenSilent } from './postgres-session.ts'
+import { DatabaseClient } from './client.ts'
+import { isFaultOfSession } from './errors.ts'
+import { destroyWhenSilent, onErrorAnswer, releaseForGood } from './postgres-session.ts'
 
 const int8 = 20
 const int8Array = 1016
@@ -110,16 +112,47 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
 const answerTimeoutOf = ({ answerTimeoutMs, statementTimeoutMs = 30_000 }: PoolOptions): number =>
   answerTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 5_000)
 
-/** A pool of connections with the settings of `clientConfig`. End it with `pool.end()`. */
+/** The connections of a pool are replaced no more often, milliseconds: the fault may last. */
+const replaceEveryMs = 1_000
+
+/**
+ * A pool of connections with the settings of `clientConfig`. End it with `pool.end()`.
+ *
+ * When one session answers that its database is read-only or that its role may not do something, all sessions that were
+ * opened before are replaced: each of them has the settings of the time at which it was opened.
+ */
 export const createPool = (options: PoolOptions): pg.Pool => {
-  const pool = new pg.Pool({ ...clientConfig(options), max: options.max ?? 10, idleTimeoutMillis: 60_000 })
+  const pool = new pg.Pool({
+    ...clientConfig(options),
+    Client: DatabaseClient,
+    max: options.max ?? 10,
+    idleTimeoutMillis: 60_000,
+  })
+  const open = new Set<pg.PoolClient>()
+  let replacedAtMs = Number.NEGATIVE_INFINITY
+  const replaceAll = (): void => {
+    if (performance.now() - replacedAtMs < replaceEveryMs) return
+    replacedAtMs = performance.now()
+    for (const client of open) releaseForGood(client)
+    // Those that are idle are taken out, so that nobody else is given one.
+    for (let idle = pool.idleCount; idle > 0; idle -= 1)
+      pool.connect().then(
+        (client) => client.release(),
+        () => undefined,
+      )
+  }
   // Without listeners a connection that breaks would end the process: while it is idle, and while it is lent. Then the
   // pool has none on it, and the query under way says what happened.
   pool.on('error', (error) => options.onError?.(error))
   const answerTimeoutMs = answerTimeoutOf(options)
   pool.on('connect', (client) => {
+    open.add(client)
     client.on('error', () => undefined)
     destroyWhenSilent(client, answerTimeoutMs)
+    onErrorAnswer(client, (error) => {
+      if (isFaultOfSession(error)) replaceAll()
+    })
   })
+  pool.on('remove', (client) => open.delete(client))
   return pool
 }

@@ -1,12 +1,18 @@
 import type { Socket } from 'node:net'
-import pg from 'pg'
+import type pg from 'pg'
+import { DatabaseClient } from './client.ts'
 
 /** The part of `pg`'s client that is used here; `@types/pg` knows less of it. */
 type Inside = {
-  readonly connection: { readonly stream: Socket }
+  readonly connection: {
+    readonly stream: Socket
+    on(event: 'errorMessage', listener: (error: Error) => void): void
+  }
   /** False while an answer is awaited. */
   readonly readyForQuery: boolean
   readonly _ending: boolean
+  /** Of a pool's client: how often it was lent. */
+  _poolUseCount?: number
 }
 
 const inside = (client: pg.ClientBase): Inside => client as unknown as Inside
@@ -30,6 +36,15 @@ export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void
     const { readyForQuery, _ending: ending } = inside(client)
     if (!readyForQuery || ending) stream.destroy(silence(silentMs))
   })
+}
+
+/** Told of every error that Postgres answers over this connection, also where the caller goes on after it. */
+export const onErrorAnswer = (client: pg.ClientBase, told: (error: Error) => void): void =>
+  inside(client).connection.on('errorMessage', told)
+
+/** The pool closes this client when it is given back, as one that was lent as often as it may be. */
+export const releaseForGood = (client: pg.PoolClient): void => {
+  inside(client)._poolUseCount = Number.POSITIVE_INFINITY
 }
 
 /** From now on a statement over this connection may take as long as it needs: a new index, a backup. */
@@ -73,7 +88,7 @@ export const openSession = async (
   applicationName: string,
   answerTimeoutMs = sessionAnswerMs,
 ): Promise<Session> => {
-  const client = new pg.Client(pool.options as pg.ClientConfig)
+  const client = new DatabaseClient(pool.options as pg.ClientConfig)
   const ended = new AbortController()
   client.on('error', (error) => ended.abort(error))
   client.on('end', () => ended.abort(new Error('the connection ended')))

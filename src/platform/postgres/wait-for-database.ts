@@ -51,10 +51,10 @@ const refused: Readonly<Record<string, (url: URL) => string>> = {
   '3D000': ({ pathname }) => `has no database "${pathname.slice(1)}"`,
 }
 
-const refusalOf = (error: unknown, url: URL, setting: string): unknown => {
+const refusalOf = (error: unknown, url: URL, setting: string): StartRefused | null => {
   const code = String((error as { code?: unknown } | null)?.code)
   const says = Object.hasOwn(refused, code) ? refused[code] : undefined
-  if (says === undefined) return error
+  if (says === undefined) return null
   return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is ${setting} right?`, {
     cause: error,
   })
@@ -84,7 +84,9 @@ export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Prom
       await pool.query('select')
       return
     } catch (error) {
-      if (!isDatabaseOutage(error)) throw refusalOf(error, new URL(url), setting)
+      const refusal = refusalOf(error, new URL(url), setting)
+      if (refusal !== null) throw refusal
+      if (!isDatabaseOutage(error)) throw error
       const reason = reasonOf(error)
       if (performance.now() + pauseMs >= endMs) {
         const { host, pathname } = new URL(url)

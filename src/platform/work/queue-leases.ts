@@ -29,6 +29,8 @@ export type Leases<Item> = {
       readonly now: string
       readonly owners: number
       readonly leaseMs: number
+      /** These are passed over. */
+      readonly except: readonly string[]
     },
   ): Promise<readonly ClaimedOwner[]>
   /** What is due of each owner, at most `limit` each. In its own statement: a claim's snapshot may be older than its locks. */
@@ -37,6 +39,8 @@ export type Leases<Item> = {
     owners: readonly Pick<ClaimedOwner, 'owner' | 'since'>[],
     options: { readonly now: string; readonly limit: number },
   ): Promise<ReadonlyMap<string, readonly Item[]>>
+  /** Has an item tried again at this instant, which counts as an attempt. Not of one that is over or was tried meanwhile. */
+  postpone(db: Db, item: Item, dueAt: string): Promise<void>
   /** Gives owners back; each is due again when its earliest item is. */
   release(db: Db, worker: number, owners: readonly Released[]): Promise<void>
 }
@@ -47,13 +51,14 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
   const order = queue.order?.('$3::timestamptz') ?? 'd.due_at'
   const read = [...new Set([...key, owner, ...columns, 'attempts'])].map((column) => `d.${column}`).join(', ')
   return {
-    claim: async (db, { worker, now, owners, leaseMs }) => {
+    claim: async (db, { worker, now, owners, leaseMs, except }) => {
       const { rows } = await db.query<ClaimedOwner>({
         name: `${name}-claim`,
         text: `with chosen as (
                  select q.owner from work.queue_owners q
                   where q.queue = $1::text and q.next_due_at <= $2::timestamptz and q.lease_worker is null
                     and (q.hold_until is null or q.hold_until <= $2::timestamptz)
+                    and q.owner <> all ($6::text[])
                     and exists (select from ${table} d
                                  where d.${owner} = q.owner and d.status = 'pending'
                                    and d.due_at between q.next_due_at and $2::timestamptz ${ready('$2::timestamptz')})
@@ -64,7 +69,7 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
                       lease_until = clock_timestamp() + make_interval(secs => $5::float8)
                  from chosen where q.queue = $1::text and q.owner = chosen.owner
                returning q.owner, q.next_due_at as since, q.memory`,
-        values: [name, now, owners, worker, leaseMs / 1000],
+        values: [name, now, owners, worker, leaseMs / 1000, except],
       })
       return rows
     },
@@ -81,6 +86,19 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
         values: [owners.map((each) => each.owner), owners.map(({ since }) => since), now, limit],
       })
       return Map.groupBy(rows, (item) => ownerOf(queue, item))
+    },
+    postpone: async (db, item, dueAt) => {
+      await db.query({
+        name: `${name}-postpone`,
+        text: `update ${table} d set attempts = d.attempts + 1, due_at = $1::timestamptz
+                where ${key.map((column, n) => `d.${column} = $${n + 3}::text`).join(' and ')}
+                  and d.status = 'pending' and d.attempts = $2::integer`,
+        values: [
+          dueAt,
+          item.attempts,
+          ...key.map((column) => (item as Readonly<Record<string, unknown>>)[column]),
+        ],
+      })
     },
     release: async (db, worker, owners) => {
       await db.query({

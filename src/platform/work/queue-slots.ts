@@ -1,8 +1,14 @@
+import { isolateFailures } from '../../kernel/isolate-failures.ts'
+import { isTemporary } from '../commands/command.ts'
+
 /**
- * Gathers what comes while a write is on its way into the next one. A write that fails is tried again with the same
- * items until `signal`, then its items are rejected: they are found again by whoever comes after.
+ * Gathers what comes while a write is on its way into the next one. A write that fails because the database cannot answer
+ * just now is tried again with the same items until `signal`, then its items are rejected: they are found again by whoever
+ * comes after. Of a write that fails for another reason, the items at fault are found and rejected, and the others are
+ * written.
  */
 export const createBatcher = <Item>(options: {
+  /** Writing an item twice changes nothing. */
   readonly write: (items: readonly Item[]) => Promise<void>
   readonly maxItems: number
   readonly onError: (error: unknown) => void
@@ -14,10 +20,10 @@ export const createBatcher = <Item>(options: {
   const waiting: Waiting[] = []
   let running = false
 
-  const writeUntilDone = async (items: readonly Item[]): Promise<void> => {
+  const writeUntilDone = async (items: readonly Item[]): Promise<ReadonlyMap<Item, unknown>> => {
     for (;;)
       try {
-        return await write(items)
+        return await isolateFailures(items, write, isTemporary)
       } catch (error) {
         onError(error)
         if (signal.aborted) throw error
@@ -29,8 +35,10 @@ export const createBatcher = <Item>(options: {
     while (waiting.length > 0) {
       const batch = waiting.splice(0, maxItems)
       try {
-        await writeUntilDone(batch.map(({ item }) => item))
-        for (const { resolve } of batch) resolve()
+        const failed = await writeUntilDone(batch.map(({ item }) => item))
+        for (const { item, resolve, reject } of batch)
+          if (failed.has(item)) reject(failed.get(item))
+          else resolve()
       } catch (error) {
         for (const { reject } of batch) reject(error)
       }

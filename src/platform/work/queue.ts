@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
+import { isTemporary } from '../commands/command.ts'
 import { type ClaimedOwner, createLeases, type Db, type Membership } from './queue-leases.ts'
 import { createBatcher, createSlots } from './queue-slots.ts'
 import { keyOf, type QueueItem, type QueueTable, type WorkMetrics } from './queue-table.ts'
@@ -49,7 +51,10 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
   readonly atOnce?: (lease: OwnerLease<Memory, Context>) => number
   /** Does the work. It never rejects, and may change what the lease remembers. */
   readonly work: (item: Item, lease: OwnerLease<Memory, Context>) => Promise<Result>
-  /** Writes down what became of items, many at once. What it throws is tried again. */
+  /**
+   * Writes down what became of items, many at once; doing it twice changes nothing. While the database cannot answer it is
+   * tried again. An item that makes it fail for another reason is worked on again later, ever more seldom.
+   */
   readonly settle: (settled: readonly Settled<Item, Result>[]) => Promise<void>
   /** For the metrics. */
   readonly outcomeOf: (result: Result) => 'done' | 'again' | 'dead'
@@ -73,6 +78,9 @@ export type RunningQueue = {
 const busyMs = 2_000
 const busyPollMs = 100
 const backoffMs = 1_000
+/** An item whose result cannot be written is put off for so long after its first attempt, doubling. */
+const postponedMs = 60_000
+const longestPostponedMs = 3_600_000
 /** No item starts later in a lease, so that the last one is over before the lease is. */
 const startMs = 15_000
 const marginMs = 5_000
@@ -101,6 +109,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     /** This process's place among the workers, if it has one now. */
     readonly member: () => Membership | null
     readonly membership: () => Promise<Membership>
+    readonly pool: pg.Pool
     readonly clock: Clock
     /** Left out: nothing keeps this process from deciding. */
     readonly clockGuard?: ProcessGuard
@@ -113,7 +122,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type Held = Lease<Item, Memory, Context>
-  const { membership, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
+  const { membership, pool, clock, clockGuard, monotonicMs, logger, metrics, runs } = deps
   const { queue, limits, longestMs, pollMs = options.worker.trigger.everyMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
@@ -164,6 +173,13 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     (lease.holdUntilMs === null || lease.holdUntilMs <= clock())
   const atOnce = (lease: Held): number => options.atOnce?.(lease) ?? limits.perOwner
 
+  /** Its result cannot be written: what is due of its owner besides must not wait for it, nor be done in a circle. */
+  const putOff = async (item: Item, error: unknown): Promise<void> => {
+    trouble('the result of an item cannot be written: it is put off')(error)
+    const waitMs = Math.min(longestPostponedMs, postponedMs * 2 ** Math.min(item.attempts, 10))
+    await leases.postpone(pool, item, isoTime(clock() + waitMs))
+  }
+
   const workOn = async (lease: Held, item: Item): Promise<void> => {
     const slot = await slots.acquire()
     let result: Result
@@ -174,7 +190,12 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     } finally {
       slot.release()
     }
-    await settle({ item, result })
+    try {
+      await settle({ item, result })
+    } catch (error) {
+      if (isTemporary(error)) throw error
+      return putOff(item, error)
+    }
     metrics?.ended(queue.name, options.outcomeOf(result))
     await options.settled?.(item, result, lease)
   }
@@ -243,7 +264,9 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     const now = isoTime(clock())
     const startUntilMs = monotonicMs() + startMs
     const leaseMs = startMs + longestMs + marginMs
-    const claimed = await leases.claim(db, { worker, now, owners, leaseMs })
+    // Of these a result may not be written yet, under a lease that was lost with its connection.
+    const except = [...held].map(({ owner }) => owner)
+    const claimed = await leases.claim(db, { worker, now, owners, leaseMs, except })
     let fresh: readonly Held[] = []
     try {
       const hungry = [...held].filter(

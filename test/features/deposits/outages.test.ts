@@ -43,6 +43,7 @@ const outlives = async (
   const failed = await ask()
   assert.deepEqual([failed.status, failed.body.code], [502, 'gateway_unavailable'], failed.text)
   assert.match(failed.body.error, /same Idempotency-Key/)
+  assert.equal(failed.headers.get('retry-after'), '5')
   await mend()
   const mine = async () => {
     const { body: list } = await shop.client.get(`${deposits}?limit=100`, { key })

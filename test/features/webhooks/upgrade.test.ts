@@ -80,7 +80,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
     [enqueued.orderId],
   )
   assert.equal(rows.length, 1)
-  await enqueue(log, rows, clock())
+  await enqueue(farebox.core, rows, clock())
   const {
     rows: [list],
   } = await pool.query('select cause_id from read.webhook_announcements where resource = $1::text', [
@@ -88,7 +88,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
   ])
   const logId = await log.logId()
   const already = { ...rows[0]!, endpoint_id: told.id, account_id: told.accountId, data: '{}' } as DueEvent
-  await enqueue(log, [{ ...already, event: 'announcement.published', resource: halfTold }], clock())
+  await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfTold }], clock())
 
   await pool.query(formerTables)
   await pool.query(

@@ -246,3 +246,20 @@ test('a subscription outlives a time without Postgres', async (t) => {
   await following
   assert.deepEqual(received, [1, 2, 3, 4, 5, 6])
 })
+
+for (const [what, setting] of [
+  ['was read-only when its connection was opened', 'default_transaction_read_only = on'],
+  ['gave its connection a limit that no batch keeps', "lock_timeout = '1ms'"],
+] as const)
+  test(`appends go on over another connection once a database that ${what} is as before`, async (t) => {
+    const { url, pool } = await testDatabase(t)
+    const database = new URL(url).pathname.slice(1)
+    const log = await opened(t, url)
+    await pool.query(`alter database ${database} set ${setting}`)
+    const head = await holdHead(t, pool)
+    assert.deepEqual(statuses(await log.appendAll([itemFor()])), ['unavailable'])
+    await head.release()
+    await pool.query(`alter database ${database} reset all`)
+    assert.deepEqual(statuses(await log.appendAll([itemFor()])), ['landed'])
+    await gapless(pool)
+  })

@@ -127,20 +127,36 @@ describe('A trouble that lasts', () => {
       )
     })
 
-  test('is told for each request where it is a bug: its id is all that the client can send', async (t) => {
-    const { logger, told } = troubled()
-    const directory = { byKey: () => Promise.reject(new Error('no such column')) }
+  test('is told once a minute where it is a bug: with the id of its first request', async (t) => {
+    const { at, logger, told } = troubled()
+    const directory = { byKey: () => Promise.reject(new Error(`no such column: c${at.nowMs}`)) }
     const { baseUrl } = await sampleServer(t, { logger, directory })
     const ids: string[] = []
-    for (const _ of [1, 2]) {
+    for (const nowMs of [0, 1, 60_000]) {
+      at.nowMs = nowMs
       const answer = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
       ids.push(((await answer.json()) as { requestId: string }).requestId)
     }
-    const lines = await until(() => (told().length === 4 ? told() : null))
+    const lines = await until(() => (told().length === 5 ? told() : null))
     assert.deepEqual(
-      lines.filter(({ err }) => err).map(({ requestId }) => requestId),
+      lines.filter(({ err }) => err).map(({ requestId, leftOut }) => [requestId, leftOut]),
+      [
+        [ids[0], undefined],
+        [ids[2], 1],
+      ],
+    )
+    // Each request has its line, by which its id is found.
+    assert.deepEqual(
+      lines.filter(({ msg }) => msg === 'request').map(({ requestId }) => requestId),
       ids,
     )
+  })
+
+  test('is one for all streams and items that an outage concerns', () => {
+    const { logger, told } = troubled()
+    for (const item of ['a', 'b', 'c'])
+      logger.error({ err: new LogUnavailable(`append to order-${item}: terminated`), item }, 'an item failed')
+    assert.equal(told().length, 1)
   })
 
   test('is never kept from the log when it ends the process, nor a line without an error', () => {

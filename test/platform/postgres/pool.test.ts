@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
-import { isOutage } from '../../../src/platform/http/errors.ts'
+import { isOutage } from '../../../src/platform/eventstore/errors.ts'
 import { createKysely } from '../../../src/platform/postgres/kysely.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
-import { testDatabase } from '../../support/postgres.ts'
+import { openSession } from '../../../src/platform/postgres/postgres-session.ts'
+import { emptyDatabase, testDatabase, twoUsers } from '../../support/postgres.ts'
 import { tcpProxy } from '../../support/tcp-proxy.ts'
 import { until } from '../../support/until.ts'
 
@@ -141,4 +142,101 @@ test('a connection is not given up for its silence while nobody asks, or while r
   const slow = "select repeat('x', 16384) as text, pg_sleep(0.12) from generate_series(1, 10)"
   assert.equal((await pool.query(slow)).rowCount, 10)
   assert.equal(await own(), former)
+})
+
+const nameOf = (url: string): string => new URL(url).pathname.slice(1)
+
+const inDatabase = (url: string, name: string): string =>
+  Object.assign(new URL(url), { pathname: `/${name}` }).toString()
+
+for (const [what, fail, mend] of [
+  [
+    'takes no connections (55000)',
+    'alter database $name with allow_connections false',
+    'alter database $name with allow_connections true',
+  ],
+  [
+    'has no connection left for it (53300)',
+    'alter database $name connection limit 0',
+    'alter database $name connection limit -1',
+  ],
+  [
+    'does not know the password (28P01)',
+    "alter role $role password 'changed'",
+    "alter role $role password 'secret'",
+  ],
+  ['lets its role not log in (28000)', 'alter role $role nologin', 'alter role $role login'],
+  [
+    'lets its role not connect (42501)',
+    'revoke connect on database $name from public',
+    'grant connect on database $name to public',
+  ],
+] as const)
+  test(`a database that ${what} is an outage, and serves again once it can`, async (t) => {
+    const { service, as } = await twoUsers(t)
+    const { url } = await emptyDatabase(t)
+    const admin = createPool({ url: inDatabase(url, 'postgres'), applicationName: 'farebox-admin' })
+    t.after(() => admin.end())
+    const run = (statement: string) =>
+      admin.query(statement.replaceAll('$name', nameOf(url)).replaceAll('$role', service))
+    const pool = createPool({ url: as(url, service), applicationName: 'farebox-refused', max: 2 })
+    t.after(() => pool.end())
+    await pool.query('select')
+    await run(fail)
+    await admin.query('select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = $1', [
+      service,
+    ])
+    await until(async () => {
+      const outcome = await pool.query('select').then(
+        () => null,
+        (error: Error) => error,
+      )
+      return outcome !== null && isOutage(outcome) && (outcome as { code?: string }).code !== undefined
+    })
+    await run(mend)
+    await pool.query('select')
+  })
+
+test('a name that is not found and a server that does not speak as asked are outages', async (t) => {
+  const { url } = await testDatabase(t)
+  const addresses = [
+    Object.assign(new URL(url), { hostname: 'no-such-host.invalid' }),
+    Object.assign(new URL(url), { port: '1' }),
+    Object.assign(new URL(url), { search: '?sslmode=require' }),
+    Object.assign(new URL(url), { pathname: '/no_such_database' }),
+  ]
+  for (const address of addresses) {
+    const pool = createPool({ url: address.toString(), applicationName: 'farebox-refused' })
+    t.after(() => pool.end())
+    await assert.rejects(pool.query('select'), isOutage, address.search)
+    await assert.rejects(openSession(pool, 'farebox-refused'), isOutage)
+  }
+})
+
+test('an error of a statement is no outage', async (t) => {
+  const { pool } = await testDatabase(t)
+  for (const statement of ['selec', 'select * from no_such_table', 'select 1/0'])
+    await assert.rejects(pool.query(statement), (error: unknown) => !isOutage(error))
+})
+
+test('sessions that were opened while the database was read-only are replaced once it is not', async (t) => {
+  const { url, pool: admin } = await testDatabase(t)
+  await admin.query('create table public.written (n integer)')
+  const pool = createPool({ url, applicationName: 'farebox-x', max: 5 })
+  t.after(() => pool.end())
+  const db = createKysely<Record<string, never>>(pool)
+  await admin.query(`alter database ${nameOf(url)} set default_transaction_read_only = on`)
+  await Promise.all(Array.from({ length: 5 }, () => pool.query('select pg_sleep(0.05)')))
+  assert.equal(pool.idleCount, 5)
+  await assert.rejects(sql`insert into public.written values (1)`.execute(db), isOutage)
+  await admin.query(`alter database ${nameOf(url)} reset default_transaction_read_only`)
+  await until(() =>
+    pool.query('insert into public.written values (2)').then(
+      () => true,
+      () => false,
+    ),
+  )
+  await Promise.all(
+    Array.from({ length: 5 }, () => pool.query('insert into public.written select 3 from pg_sleep(0.05)')),
+  )
 })

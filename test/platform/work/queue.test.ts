@@ -307,3 +307,66 @@ test('what is due later than its queue ever waits is counted, and brought forwar
   })
   assert.deepEqual(await statuses(pool), { done: 2, pending: 1 })
 })
+
+/** Has Postgres refuse to write down the result of jobs. */
+const refuseResults = (pool: pg.Pool, condition: string, errcode: string) =>
+  pool.query(`
+    create function work.refuse_result() returns trigger language plpgsql as
+      $$ begin raise exception using errcode = '${errcode}', message = 'refused'; end $$;
+    create trigger refuse_result before update on work.jobs for each row
+      when (new.status <> 'pending' and ${condition}) execute function work.refuse_result()`)
+
+test('an item whose result waits for the database is not worked on again, though its process lost the connection that claims', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 3)
+  await refuseResults(pool, 'true', '53100')
+  const worked: string[] = []
+  const process = openProcess(t, pool, async ({ job_id }) => {
+    worked.push(job_id)
+    return done()
+  })
+  await process.runNow()
+  await until(() => worked.length === 2, { what: 'as many as one owner may have at once' })
+  await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'farebox queue worker' and datname = current_database()`)
+  await put(pool, 'b', 1)
+  await until(
+    async () => {
+      await process.runNow().catch(() => undefined)
+      return worked.includes('b0')
+    },
+    { what: 'another owner, over a new connection' },
+  )
+  await pool.query('drop trigger refuse_result on work.jobs')
+  await until(
+    async () => {
+      await process.runNow()
+      return (await statuses(pool)).done === 4
+    },
+    { what: 'the end of all' },
+  )
+  assert.deepEqual(worked.toSorted(), ['a0', 'a1', 'a2', 'b0'])
+})
+
+test('an item whose result Postgres refuses is put off ever longer, and keeps back no other', async (t) => {
+  const pool = await openJobs(t)
+  for (const site of ['a', 'b', 'c']) await put(pool, site, 3)
+  await refuseResults(pool, "new.job_id in ('a1', 'c0')", '22000')
+  const worked: string[] = []
+  const process = openProcess(t, pool, async ({ job_id }) => {
+    worked.push(job_id)
+    return done()
+  })
+  await process.drain()
+  assert.deepEqual(await statuses(pool), { done: 7, pending: 2 })
+  assert.equal(worked.length, 9)
+  const { rows } = await pool.query(
+    "select job_id, attempts, due_at from work.jobs where status = 'pending' order by 1",
+  )
+  assert.deepEqual(rows, [
+    { job_id: 'a1', attempts: 1, due_at: isoTime(nowMs + 60_000) },
+    { job_id: 'c0', attempts: 1, due_at: isoTime(nowMs + 60_000) },
+  ])
+  await process.drain()
+  assert.equal(worked.length, 9)
+})

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
-import pg from 'pg'
+import type pg from 'pg'
+import { DatabaseClient } from '../../postgres/client.ts'
 import { withTimeout } from '../errors.ts'
 
 export type Connection = {
@@ -20,7 +21,7 @@ export const connect = async (
   onLost: (error: Error | null) => void,
 ): Promise<Connection> => {
   const socket = new Socket()
-  const client = new pg.Client({ connectionTimeoutMillis: 5_000, ...config, stream: () => socket })
+  const client = new DatabaseClient({ connectionTimeoutMillis: 5_000, ...config, stream: () => socket })
   let open = true
   let cause: Error | null = null
   const destroy = (): void => {

@@ -300,10 +300,9 @@ export const createSender = (options: SenderOptions): Sender => {
       const failure = classifyFailure(cause)
       if (failure === 'data')
         return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
-      if (failure === 'unknown') {
-        current.connection.destroy()
-        signer?.onOutcomeUnknown()
-      }
+      // Its session may be the cause, by what it took over when it was opened: a read-only default, a role, a limit.
+      current.connection.destroy()
+      if (failure === 'unknown') signer?.onOutcomeUnknown()
       return failed(items, failure, cause)
     }
   }

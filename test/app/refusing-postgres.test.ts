@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { cookieNames } from '../../src/platform/ui/cookies.ts'
+import { newSecret } from '../../src/platform/vault/secrets.ts'
+import { openStage, type Stage } from '../contract/stage.ts'
+import { skipWithoutPostgresLog } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** The service, and somebody who changes its database from another one. */
+const openRefusable = async (t: TestContext) => {
+  const lines: { msg: string }[] = []
+  const stage = await openStage(
+    t,
+    { LOG_LEVEL: 'warn' },
+    { logTo: { write: (line) => void lines.push(JSON.parse(line)) } },
+  )
+  const url = new URL(stage.env.DATABASE_URL!)
+  const name = url.pathname.slice(1)
+  const admin = createPool({
+    url: Object.assign(url, { pathname: '/postgres' }).toString(),
+    applicationName: 'farebox-admin',
+  })
+  t.after(() => admin.end())
+  /** @param ends whether the sessions that are open end, so that all take the change over */
+  const alter = async (change: string, ends = true): Promise<void> => {
+    await admin.query(`alter database ${name} ${change}`)
+    if (!ends) return
+    await admin.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1::text', [
+      name,
+    ])
+  }
+  return { stage, lines, alter }
+}
+
+type Asked = { readonly what: string; readonly response: Response; readonly text: string }
+
+/** Every documented operation and some pages, with a key that is known and one that must be looked up. */
+const askAll = async ({ baseUrl, document, demo }: Stage): Promise<readonly Asked[]> => {
+  const operations = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
+    ([path, methods]) => Object.keys(methods).map((method) => [method.toUpperCase(), path] as const),
+  )
+  const pages = ['/console', '/console/orders', '/console/sign-in', '/mcp'].map(
+    (path) => ['GET', path] as const,
+  )
+  const ask = async (method: string, path: string, key: string): Promise<Asked> => {
+    const headers = {
+      'x-api-key': key,
+      cookie: `${cookieNames.session}=${newSecret()}`,
+      ...(method !== 'GET' && { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
+    }
+    // The console is reached by this name.
+    const response = await fetch(
+      `${baseUrl.replace('127.0.0.1', 'localhost')}${path.replaceAll(/\{\w+\}/g, 'x')}`,
+      {
+        method,
+        headers,
+        redirect: 'manual',
+        ...(method !== 'GET' && { body: '{}' }),
+      },
+    )
+    return { what: `${method} ${path}`, response, text: await response.text() }
+  }
+  const keys = [demo.buyer.key, demo.reseller.key, `fbx_${randomUUID()}`]
+  return Promise.all(
+    [...operations, ...pages].flatMap(([method, path]) => keys.map((key) => ask(method, path, key))),
+  )
+}
+
+const order = (stage: Stage, key: string) =>
+  stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key })
+
+test('a database that takes no connections is an outage on every route, and a handful of lines in the log', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const { stage, lines, alter } = await openRefusable(t)
+  const { key } = await stage.customer({ cents: 100_000 })
+  assert.equal((await order(stage, key)).status, 201)
+  await alter('with allow_connections false')
+  const answers = await askAll(stage)
+  const away = answers.filter(({ response }) => response.status === 503)
+  for (const { what, response, text } of answers)
+    assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
+  for (const { what, response } of away)
+    assert.match(response.headers.get('retry-after') ?? '', /^[1-9]\d*$/, what)
+  assert.ok(away.length > 50, `${away.length} of ${answers.length}`)
+  assert.ok(away.some(({ response }) => response.headers.get('content-type')?.startsWith('text/html')))
+  assert.ok(lines.some(({ msg }) => msg === 'the database does not answer'))
+  for (const [msg, told = []] of Object.entries(Object.groupBy(lines, (line) => line.msg)))
+    assert.ok(told.length <= 10, `${told.length} lines: ${msg}`)
+  await alter('with allow_connections true')
+  await until(async () => (await order(stage, key)).status === 201, { what: 'an order after the outage' })
+})
+
+test('a read-only database refuses what changes something with 503, and the service recovers by itself', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const { stage, alter } = await openRefusable(t)
+  const { key } = await stage.customer({ cents: 100_000 })
+  const hook = { url: 'http://127.0.0.1:9/hook', events: ['ping'] }
+  assert.equal((await order(stage, key)).status, 201)
+  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  await alter('set default_transaction_read_only = on')
+  const changes = () =>
+    Promise.all([
+      order(stage, key),
+      stage.client.post('/api/v1/webhooks', hook, { key }),
+      stage.client.post('/api/v1/deposits', { amount_cents: 1_000, method: 'card' }, { key }),
+    ])
+  for (let n = 0; n < 5; n += 1)
+    for (const { status, headers, text } of await changes()) {
+      assert.equal(status, 503, text)
+      assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+    }
+  for (const { what, response, text } of await askAll(stage))
+    assert.ok(response.status < 500 || response.status === 503, `${what}: ${response.status} ${text}`)
+  // Sessions that are open now stay read-only.
+  await alter('reset default_transaction_read_only', false)
+  await until(async () => (await changes()).every(({ status }) => status < 300), {
+    timeoutMs: 10_000,
+    what: 'changes after the outage',
+  })
+  for (let n = 0; n < 5; n += 1) for (const { status } of await changes()) assert.ok(status < 300)
+  await until(async () => (await fetch(`${stage.baseUrl}/readyz`)).ok, { what: 'readiness' })
+})

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { atEnd } from '../support/cleanup.ts'
+import { startFarebox } from '../support/farebox.ts'
+import { machineMs } from '../support/machine-time.ts'
+import { seededDatabase } from '../support/seeded.ts'
+import { skipWithoutPostgresLog } from '../support/service.ts'
+import { tcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+import { usedDirectory } from '../support/used-folder.ts'
+
+const timeoutMs = 3_000
+const settings = { FAREBOX_SHUTDOWN_TIMEOUT_MS: String(timeoutMs) }
+
+/** What the shutdown may take beyond its time: the process must still be scheduled, and close its files. */
+const slackMs = 2_000
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+test('SIGTERM ends a server and its gateway in the time that is set, though Postgres says nothing any more', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const env = await seededDatabase(t, '/nowhere')
+  const proxy = await tcpProxy(t, env.DATABASE_URL!)
+  const server = await startFarebox(t, {
+    ...env,
+    ...settings,
+    DATABASE_URL: proxy.url,
+    LOG_LEVEL: 'info',
+    FAREBOX_GATEWAY_WORKERS: '1',
+    FAREBOX_GATEWAY_PORT: '0',
+  })
+  const worker = Number(/"pid":(\d+),"msg":"a gateway worker is ready"/.exec(server.err())?.[1])
+  assert.ok(isRunning(worker))
+  proxy.hang()
+  const asked = fetch(`${server.baseUrl}/api/v1/products`, { headers: { 'x-api-key': 'unknown' } }).catch(
+    () => null,
+  )
+  const startedMs = machineMs()
+  const { code } = await server.stop()
+  assert.ok(machineMs() - startedMs < timeoutMs + slackMs, `${machineMs() - startedMs} ms`)
+  assert.equal(code, 1)
+  await asked
+  await until(() => !isRunning(worker), { what: 'the end of the gateway' })
+})
+
+test('SIGTERM ends a server in the time that is set, though its own Postgres is stopped', async (t) => {
+  const dataDir = await usedDirectory(t)
+  const server = await startFarebox(t, { FAREBOX_DATA: dataDir, ...settings })
+  const [pid] = (await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n').map(Number)
+  // Every process of it: the session of each connection is one.
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ').map(Number)
+  const all = [pid!, ...children]
+  const send = (signal: NodeJS.Signals): void => {
+    for (const each of all) if (isRunning(each)) process.kill(each, signal)
+  }
+  atEnd(t, () => send('SIGCONT'))
+  send('SIGSTOP')
+  const startedMs = machineMs()
+  await server.stop()
+  assert.ok(machineMs() - startedMs < timeoutMs + slackMs, `${machineMs() - startedMs} ms`)
+  send('SIGCONT')
+  await until(() => !isRunning(pid!), { what: 'the end of Postgres' })
+})
