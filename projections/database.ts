@@ -4,6 +4,7 @@ import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
 import type { DepositCountRow, DepositRow } from './deposits.ts'
 import type { ExitRow } from './exits.ts'
+import type { GatewayChangeRow } from './gateway-changes.ts'
 import type {
   JournalAccountRow,
   JournalClockRow,
@@ -58,6 +59,7 @@ export type ReadDatabase = {
   'read.catalog': CatalogRow
   'read.deposits': DepositRow
   'read.deposit_counts': DepositCountRow
+  'read.gateway_changes': GatewayChangeRow
   'read.webhook_endpoints': WebhookEndpointRow
   'read.webhook_accounts': WebhookAccountRow
   'read.webhook_subscriptions': WebhookSubscriptionRow

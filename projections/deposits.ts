@@ -165,7 +165,10 @@ const statuses: readonly DepositStatus[] = [
   'failed',
 ]
 
-const depositEvents: ReadonlySet<string> = new Set<DepositEvent['type']>([
+/** The events that change a deposit's row. */
+type RowEvent = Exclude<DepositEvent, { type: 'DepositChangeReported' | 'DepositChangeReviewed' }>
+
+const depositEvents: ReadonlySet<string> = new Set<RowEvent['type']>([
   'DepositOpened',
   'DepositInvoiceCreated',
   'DepositProcessing',
@@ -176,8 +179,7 @@ const depositEvents: ReadonlySet<string> = new Set<DepositEvent['type']>([
   'DepositFailed',
 ])
 
-const isDeposit = (event: RecordedEvent): event is RecordedEvent<DepositEvent> =>
-  depositEvents.has(event.type)
+const isDeposit = (event: RecordedEvent): event is RecordedEvent<RowEvent> => depositEvents.has(event.type)
 
 /** A chargeback, or what came back of one; those of before 0.2.0 and those by hand name no deposit. */
 const chargedBackOf = (event: RecordedEvent): { depositId: string; micros: number } | null => {
@@ -191,7 +193,7 @@ const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 |
   rows.put(depositCountsTable, { account_id: accountId, status, total })
 }
 
-const fold = (event: RecordedEvent<DepositEvent>, rows: Rows): unknown => {
+const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
   const change = (fields: Partial<DepositRow>): void => {
     const { depositId } = event.data
     const row = rows.get(depositsTable, [depositId])

@@ -5,6 +5,7 @@ import { catalog } from './catalog.ts'
 import { customers } from './customers.ts'
 import { deposits } from './deposits.ts'
 import { exits } from './exits.ts'
+import { gatewayChanges } from './gateway-changes.ts'
 import { journal } from './journal.ts'
 import { lowTraffic } from './low-traffic.ts'
 import { margins } from './margins.ts'
@@ -46,6 +47,7 @@ export const hot: ReadModelGroup = {
     resellerTerms,
     notices,
     deposits,
+    gatewayChanges,
     lowTraffic,
     subscriptions,
     exits,

@@ -44,6 +44,7 @@ const navigation = [
   'searchAnything',
   'listAccounts',
   'listProposals',
+  'listGatewayChanges',
   'importCatalogue',
   'showStock',
   'listExits',

@@ -29,6 +29,7 @@ const states: Readonly<Record<SandboxInvoice['status'], string>> = {
 }
 
 const additional = (invoice: SandboxInvoice): string => {
+  if (invoice.marked) return 'Marked'
   const paid = paidCents(invoice)
   if (invoice.payments.some(({ late }) => late)) return 'PaidLate'
   if (paid > invoice.amountCents) return 'PaidOver'
@@ -41,7 +42,7 @@ const shown = (invoice: SandboxInvoice, baseUrl: string) => ({
   storeId: storeOf(invoice),
   amount: dollars(invoice.amountCents),
   paidAmount: dollars(paidCents(invoice)),
-  currency: 'USD',
+  currency: (invoice.currency ?? 'usd').toUpperCase(),
   type: 'Standard',
   checkoutLink: `${baseUrl}/pay/${invoice.id}`,
   createdTime: unix(invoice.createdAtMs),
@@ -207,6 +208,11 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         expire: [['InvoiceExpired', { partiallyPaid: invoice.payments.length > 0 }]],
         fail: [['InvoiceInvalid', { manuallyMarked: false }]],
         dispute: [],
+        'close-dispute': [],
+        refund: [],
+        'mark-settled': [['InvoiceSettled', { manuallyMarked: true, overPaid }]],
+        'mark-invalid': [['InvoiceInvalid', { manuallyMarked: true }]],
+        euros: [],
       }
       return events[deed.kind].map(([type, extra]): PendingCallback => {
         const deliveryId = sandboxStore.hex(22)

@@ -63,7 +63,11 @@ export const controlRoutes = (
       return answer(reply, 400, { error: 'the body takes {"amount_cents": whole cents above 0}' })
     const { deed: kind } = request.params as { deed: string }
     const deed = actionOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
-    if (!deed) return answer(reply, 404, { error: 'an invoice can be: pay, process, expire, fail, dispute' })
+    if (!deed)
+      return answer(reply, 404, {
+        error:
+          'an invoice can be: pay, process, expire, fail, dispute, close-dispute, lose-dispute, refund, mark-settled, mark-invalid, euros',
+      })
     const done = await sandboxStore.act(invoice.id, deed)
     if ('refused' in done) return answer(reply, 409, { error: done.refused, ...shown(invoice) })
     return answer(reply, 200, shown(done.invoice))

@@ -10,6 +10,11 @@ export type SandboxPayment = {
   readonly late: boolean
   readonly disputeId: string | null
   readonly disputedAtMs: number | null
+  /** What the bank gave back of a dispute, where it was closed; absent while it is open. */
+  readonly returnedCents?: number
+  /** What its owner gave back in the dashboard; absent: nothing. */
+  readonly refundedCents?: number
+  readonly refundedAtMs?: number
 }
 
 /** An invoice of a stand-in, the same for each provider; the wire formats are made from it. */
@@ -30,6 +35,10 @@ export type SandboxInvoice = {
   readonly expiresAtMs: number
   readonly status: SandboxStatus
   readonly payments: readonly SandboxPayment[]
+  /** Absent: dollars. */
+  readonly currency?: 'eur'
+  /** Its owner set its status by hand. */
+  readonly marked?: true
 }
 
 /** What a payer, or time, does to an invoice. */
@@ -40,6 +49,14 @@ export type InvoiceAction =
   | { readonly kind: 'expire' }
   | { readonly kind: 'fail' }
   | { readonly kind: 'dispute'; readonly disputeId: string }
+  /** The bank closes the dispute and gives so much back: 0 where it is lost. */
+  | { readonly kind: 'close-dispute'; readonly cents: number }
+  /** Its owner gives so much of the first payment back. */
+  | { readonly kind: 'refund'; readonly cents: number }
+  /** Its owner marks it by hand. */
+  | { readonly kind: 'mark-settled' | 'mark-invalid' }
+  /** It turns out to be in euros. */
+  | { readonly kind: 'euros' }
 
 export const paidCents = ({ payments }: Pick<SandboxInvoice, 'payments'>): number =>
   payments.reduce((sum, { cents }) => sum + cents, 0)
@@ -54,6 +71,14 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
     return invoice.provider === 'stripe' && invoice.payments.length > 0
       ? null
       : 'only a card payment can be charged back'
+  if (action.kind === 'close-dispute') return invoice.payments[0]?.disputeId ? null : 'there is no dispute'
+  if (action.kind === 'refund')
+    return invoice.provider !== 'btcpay' && invoice.payments.length > 0
+      ? null
+      : 'only a payment at Stripe or NOWPayments can be given back'
+  if (action.kind === 'mark-settled' || action.kind === 'mark-invalid')
+    return invoice.provider === 'btcpay' ? null : 'only an invoice of BTCPay is marked by hand'
+  if (action.kind === 'euros') return null
   if (action.kind !== 'pay') return over ? `the invoice is ${invoice.status}` : null
   if (!Number.isSafeInteger(action.cents) || action.cents < 1)
     return 'amount_cents must be a whole number above 0'
@@ -61,6 +86,11 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
     return `a Checkout session takes one payment; this one is ${invoice.status}`
   return null
 }
+
+const withFirst = (invoice: SandboxInvoice, change: Partial<SandboxPayment>): SandboxInvoice => ({
+  ...invoice,
+  payments: invoice.payments.map((payment, n) => (n === 0 ? { ...payment, ...change } : payment)),
+})
 
 /** The invoice after the deed; ask `refusal` first. */
 export const applyAction = (
@@ -92,12 +122,19 @@ export const applyAction = (
     case 'fail':
       return { ...invoice, status: 'failed' }
     case 'dispute':
-      return {
-        ...invoice,
-        payments: invoice.payments.map((payment, n) =>
-          n === 0 ? { ...payment, disputeId: action.disputeId, disputedAtMs: nowMs } : payment,
-        ),
-      }
+      return withFirst(invoice, { disputeId: action.disputeId, disputedAtMs: nowMs })
+    case 'close-dispute':
+      return withFirst(invoice, { returnedCents: action.cents })
+    case 'refund': {
+      const refundedCents = (invoice.payments[0]?.refundedCents ?? 0) + action.cents
+      return withFirst(invoice, { refundedCents, refundedAtMs: nowMs })
+    }
+    case 'mark-settled':
+      return { ...invoice, status: 'paid', marked: true }
+    case 'mark-invalid':
+      return { ...invoice, status: 'failed', marked: true }
+    case 'euros':
+      return { ...invoice, currency: 'eur' }
     default:
       return action satisfies never
   }

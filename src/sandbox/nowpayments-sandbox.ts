@@ -29,7 +29,7 @@ const paymentsOf = (invoice: SandboxInvoice) => {
     invoice_id: Number(invoice.id),
     pay_address: 'TSandboxSandboxSandboxSandboxSandb',
     payin_extra_id: null,
-    price_currency: 'usd',
+    price_currency: invoice.currency ?? 'usd',
     pay_currency: 'trx',
     order_id: invoice.reference,
     order_description: invoice.title,
@@ -53,14 +53,14 @@ const paymentsOf = (invoice: SandboxInvoice) => {
         fee: null as object | null,
       },
     ]
-  return invoice.payments.map(({ id, cents, atMs }, n) => {
+  return invoice.payments.map(({ id, cents, atMs, refundedCents }, n) => {
     // The first one is for the invoice; the others are repeated deposits, each for what it is.
     const askedCents = n === 0 ? invoice.amountCents : cents
     return {
       ...base,
       payment_id: Number(id),
       parent_payment_id: n === 0 ? null : Number(invoice.payments[0]?.id),
-      payment_status: cents >= askedCents ? 'finished' : 'partially_paid',
+      payment_status: refundedCents ? 'refunded' : cents >= askedCents ? 'finished' : 'partially_paid',
       price_amount: askedCents / 100,
       pay_amount: trx(askedCents),
       actually_paid: trx(cents),
@@ -196,8 +196,8 @@ export const nowpaymentsStandIn = (sandboxStore: SandboxStore): StandIn => {
         }),
       )
     },
-    callbacks: (_before, invoice, _deed, account) => {
-      const payment = paymentsOf(invoice).at(-1)
+    callbacks: (_before, invoice, deed, account) => {
+      const payment = paymentsOf(invoice).at(deed.kind === 'refund' ? 0 : -1)
       if (!payment) return []
       const wire = (body: object, secret: string) => {
         const signature = createHmac('sha512', secret)

@@ -122,6 +122,24 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
     { action: 'expire', text: 'Let it expire', cents: null, enabled: open },
     { action: 'fail', text: 'Fail', cents: null, enabled: open },
     { action: 'dispute', text: 'Charge back', cents: null, enabled: !crypto && paid > 0 },
+    {
+      action: 'refund',
+      text: 'Be refunded by its owner',
+      cents: paid,
+      enabled: invoice.provider !== 'btcpay' && paid > 0,
+    },
+    {
+      action: 'mark-settled',
+      text: 'Be marked as settled',
+      cents: null,
+      enabled: invoice.provider === 'btcpay',
+    },
+    {
+      action: 'mark-invalid',
+      text: 'Be marked as invalid',
+      cents: null,
+      enabled: invoice.provider === 'btcpay',
+    },
   ]
 }
 

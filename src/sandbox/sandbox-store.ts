@@ -27,6 +27,9 @@ export const createInvoiceActions = (
   actionOf: (invoice, kind, cents) => {
     if (kind === 'pay') return { kind, cents, paymentId: standIns[invoice.provider].paymentId() }
     if (kind === 'dispute') return { kind, disputeId: `dp_${sandboxStore.hex(24)}` }
+    if (kind === 'close-dispute' || kind === 'refund') return { kind, cents }
+    if (kind === 'lose-dispute') return { kind: 'close-dispute', cents: 0 }
+    if (kind === 'mark-settled' || kind === 'mark-invalid' || kind === 'euros') return { kind }
     if (kind === 'process' || kind === 'expire' || kind === 'fail') return { kind }
     return null
   },

@@ -39,11 +39,13 @@ const intentStatus = ({ status }: SandboxInvoice): string => {
   return 'requires_payment_method'
 }
 
+const currencyOf = ({ currency = 'usd' }: { readonly currency?: string }): string => currency
+
 const intent = (invoice: SandboxInvoice) => ({
   id: intentOf(invoice),
   object: 'payment_intent',
   amount: invoice.amountCents,
-  currency: 'usd',
+  currency: currencyOf(invoice),
   metadata: { deposit_id: invoice.reference },
   status: intentStatus(invoice),
 })
@@ -60,7 +62,7 @@ const session = (invoice: SandboxInvoice, baseUrl: string, expanded: boolean) =>
     amount_total: status === 'paid' ? paidCents(invoice) : invoice.amountCents,
     client_reference_id: invoice.reference,
     created: Math.floor(invoice.createdAtMs / 1000),
-    currency: 'usd',
+    currency: currencyOf(invoice),
     expires_at: Math.floor(invoice.expiresAtMs / 1000),
     livemode: false,
     metadata: { deposit_id: invoice.reference },
@@ -84,7 +86,7 @@ const signatureOf = (payload: string, secret: string, timestamp: number): string
   return `t=${timestamp},v1=${signature}`
 }
 
-/** Stripe: `/v1/checkout/sessions` and `/v1/disputes`, form bodies, idempotency keys, `Stripe-Signature`. */
+/** Stripe: `/v1/checkout/sessions`, `/v1/charges`, `/v1/refunds` and `/v1/disputes`, form bodies, idempotency keys, `Stripe-Signature`. */
 export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
   const keyOf = (request: FastifyRequest): string | null =>
     /^Bearer ((?:sk|rk)_test_\S+)$/.exec(request.headers.authorization ?? '')?.[1] ?? null
@@ -105,6 +107,13 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         ),
       )
       .sort((one, other) => other.created - one.created || (one.id < other.id ? -1 : 1))
+  }
+
+  const paidInvoices = async (key: string): Promise<readonly SandboxInvoice[]> => {
+    const invoices = await sandboxStore.records.all<SandboxInvoice>(invoiceKind)
+    return invoices.filter(
+      ({ provider, account, payments }) => provider === 'stripe' && account === key && payments.length > 0,
+    )
   }
 
   const newSessionId = (): string => `cs_test_${sandboxStore.hex(48)}`
@@ -223,6 +232,23 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           }),
         )
         stripeApp.get(
+          '/v1/charges/:id',
+          guarded(async (request, reply, key) => {
+            const { id } = request.params as { id: string }
+            const invoice = (await paidInvoices(key)).find(({ payments }) => payments[0]?.id === id)
+            return invoice ? answer(reply, 200, charge(invoice)) : missing(reply, `charge: ${id}`)
+          }),
+        )
+        stripeApp.get(
+          '/v1/refunds',
+          guarded(async (request, reply, key) => {
+            const since = Number((request.query as Query)['created[gte]'] ?? 0)
+            const data = (await paidInvoices(key)).map(refund).filter(({ created }) => created >= since)
+            const refunds = data.filter(({ amount }) => amount > 0)
+            return answer(reply, 200, { object: 'list', url: '/v1/refunds', has_more: false, data: refunds })
+          }),
+        )
+        stripeApp.get(
           '/v1/disputes/:id',
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
@@ -253,12 +279,19 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         fail:
           before.status === 'processing' ? ['async_payment_failed'] : ['completed', 'async_payment_failed'],
         dispute: ['charge.dispute.created'],
+        'close-dispute': ['charge.dispute.funds_reinstated', 'charge.dispute.closed'],
+        refund: ['charge.refunded'],
+        'mark-settled': [],
+        'mark-invalid': [],
+        euros: [],
       }
       return types[deed.kind].map((type): PendingCallback => {
-        const disputed = deed.kind === 'dispute'
-        const object = disputed
-          ? dispute(invoice, deed.disputeId)
-          : session(invoice, sandboxStore.baseUrl(), false)
+        const disputeId = invoice.payments[0]?.disputeId ?? ''
+        const object = type.startsWith('charge.dispute.')
+          ? dispute(invoice, disputeId)
+          : type === 'charge.refunded'
+            ? charge(invoice)
+            : session(invoice, sandboxStore.baseUrl(), false)
         const event = {
           id: `evt_${sandboxStore.hex(24)}`,
           object: 'event',
@@ -266,7 +299,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
           created: Math.floor(sandboxStore.clock() / 1000),
           livemode: false,
           pending_webhooks: 1,
-          type: disputed ? type : `checkout.session.${type}`,
+          type: type.startsWith('charge.') ? type : `checkout.session.${type}`,
           data: { object },
         }
         const wire = (body: object, secret: string, nowMs: number) => {
@@ -301,16 +334,51 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
 const dispute = (invoice: SandboxInvoice, id: string) => {
   const payment = invoice.payments.find(({ disputeId }) => disputeId === id)
   const cents = payment?.cents ?? 0
+  const back = payment?.returnedCents
+  const currency = currencyOf(invoice)
   return {
     id,
     object: 'dispute',
     amount: cents,
-    balance_transactions: [{ object: 'balance_transaction', amount: 0 - cents, currency: 'usd', fee: 1_500 }],
+    balance_transactions: [
+      { object: 'balance_transaction', amount: 0 - cents, currency, fee: 1_500 },
+      ...(back ? [{ object: 'balance_transaction', amount: back, currency, fee: 0 }] : []),
+    ],
     charge: payment?.id ?? null,
     created: Math.floor((payment?.disputedAtMs ?? 0) / 1000),
-    currency: 'usd',
+    currency,
     payment_intent: intentOf(invoice),
     reason: 'fraudulent',
-    status: 'needs_response',
+    status: back === undefined ? 'needs_response' : back > 0 ? 'won' : 'lost',
+  }
+}
+
+/** The charge of a session, with what was given back of it. */
+const charge = (invoice: SandboxInvoice) => {
+  const payment = invoice.payments[0]
+  const refunded = payment?.refundedCents ?? 0
+  return {
+    id: payment?.id ?? '',
+    object: 'charge',
+    amount: payment?.cents ?? 0,
+    amount_refunded: refunded,
+    currency: currencyOf(invoice),
+    payment_intent: intentOf(invoice),
+    refunded: refunded > 0 && refunded === payment?.cents,
+    status: 'succeeded',
+  }
+}
+
+const refund = (invoice: SandboxInvoice) => {
+  const payment = invoice.payments[0]
+  return {
+    id: `re_${(payment?.id ?? '').replace(/^ch_/, '')}`,
+    object: 'refund',
+    amount: payment?.refundedCents ?? 0,
+    charge: payment?.id ?? null,
+    created: Math.floor((payment?.refundedAtMs ?? 0) / 1000),
+    currency: currencyOf(invoice),
+    payment_intent: intentOf(invoice),
+    status: 'succeeded',
   }
 }

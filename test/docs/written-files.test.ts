@@ -55,7 +55,7 @@ test('what commands write is readable by its owner alone, also in the place of a
     ['seals.json', 'ledger', 'seals', 'export', '--file'],
     ['log.jsonl', 'ledger', 'export', '--format', 'jsonl', '--out'],
     ['books.journal', 'ledger', 'export', '--format', 'hledger', '--out'],
-    ['all.backup', 'backup', 'create', '--out'],
+    ['all.backup', 'backup', 'create', '--force', '--out'],
   ] as const) {
     if (name !== 'seals.json') {
       await writeFile(join(directory, name), 'old')

@@ -8,6 +8,7 @@ import {
   decideReceipt,
   type ReportedInvoice,
 } from '../../src/domain/deposits/decide.ts'
+import { decideChanges, decideReview } from '../../src/domain/deposits/decide-changes.ts'
 import type { DepositDetails } from '../../src/domain/deposits/events.ts'
 import { depositFold } from '../../src/domain/deposits/fold.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
@@ -104,4 +105,13 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   const failed = openDeposit(history, 'dep_golden_failed', { accountId }, false)
   const standing = state(depositStream(failed.depositId), depositFold)
   write(decideFailure(standing, 'no_invoice', now()).appends)
+}
+
+/** What a provider says of a deposit and nothing books: one change that somebody closed, and one that is open. */
+export const makeGatewayChanges = ({ state, write }: History): void => {
+  const deposit = () => state(depositStream('dep_golden_short'), depositFold)
+  const refunded = { change: 'refunded', reference: 'ch_golden' } as const
+  for (const amount of ['1.00 usd', '2.50 usd'])
+    write(decideChanges(deposit(), [{ ...refunded, amount }]).appends)
+  write(decideReview(deposit(), 1, 'taken back by hand').appends)
 }

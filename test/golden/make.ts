@@ -30,7 +30,7 @@ import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
 import { makeApprovals } from './approvals.ts'
 import { makeConsole } from './console.ts'
-import { makeDeposits } from './deposits.ts'
+import { makeDeposits, makeGatewayChanges } from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
 import { makeOperations } from './operations.ts'
 import { makeResale } from './resale.ts'
@@ -195,5 +195,6 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   makeApprovals(history, buyer)
   fact(isp, ...decideExpiry(state(isp, stockFold), rentals(), now()))
   makeOperations(history)
+  makeGatewayChanges(history)
   return history.written
 }

@@ -72,7 +72,7 @@ export const createUpkeep = (farebox: Farebox, shop: Shop, meter: Pick<Meter, 's
       const deposit = await payments.deposits.read(depositId, operator())
       const live = deposit && (await payments.gateways.byId(deposit.details.gatewayId))
       if (!live) throw new Error(`the gateway of ${depositId} is gone`)
-      for (const { reference } of await live.gateway.disputesSince(clock() - 2 * 60 * 60_000))
+      for (const { reference } of await live.gateway.changesSince(clock() - 2 * 60 * 60_000))
         await takeCallback(
           { ...payments, wallets, logger: core.logger },
           { gateway_id: live.gatewayId, reference },

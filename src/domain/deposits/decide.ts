@@ -4,7 +4,7 @@ import { centsToMicros } from '../../kernel/money.ts'
 import { depositStream, ledgerStream } from '../../kernel/streams.ts'
 import type { LedgerState } from '../ledger/fold.ts'
 import type { CancelReason } from '../orders/events.ts'
-import type { GatewayPayment, InvoiceStatus } from '../payments/payments.ts'
+import type { GatewayPayment, InvoiceStatus, UndonePayment } from '../payments/payments.ts'
 import type { Crediting, PaymentToCredit } from './credit-payment.ts'
 import type { DepositDetails, DepositEvent, DepositFailed } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'
@@ -33,6 +33,7 @@ export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
 export type ReportedInvoice = {
   readonly status: InvoiceStatus
   readonly payments: readonly GatewayPayment[]
+  readonly undone?: readonly UndonePayment[]
 }
 
 export type OpenAnswer =

@@ -4,6 +4,7 @@ import {
   cents,
   group,
   id,
+  integer,
   micros,
   oneOf,
   orNull,
@@ -13,7 +14,7 @@ import {
   time,
 } from '../../kernel/event-fields.ts'
 import type { AccountId, CustomerId, DepositId } from '../../kernel/ids.ts'
-import { providers, railNames } from '../payments/payments.ts'
+import { gatewayChanges, providers, railNames } from '../payments/payments.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
 
 const stream = 'deposit-{deposit}'
@@ -122,6 +123,29 @@ export const depositFailed = defineEvent('DepositFailed', {
 })
 export type DepositFailed = EventOf<typeof depositFailed>
 
+const changeNumber = integer('changes', 'above 0', 'counts the changes of the deposit')
+
+export const depositChangeReported = defineEvent('DepositChangeReported', {
+  stream,
+  means:
+    'The provider says something that no other event books, such as a refund: somebody must look at it. It moves no money.',
+  fields: {
+    ...named,
+    number: changeNumber,
+    change: oneOf(gatewayChanges, 'what happened'),
+    reference: text('what it happened to, by its id at the provider: a payment, charge, dispute or invoice'),
+    amount: orNull(text('how much, as the provider says it, with its currency; null: it says none')),
+  },
+})
+export type DepositChangeReported = EventOf<typeof depositChangeReported>
+
+export const depositChangeReviewed = defineEvent('DepositChangeReviewed', {
+  stream,
+  means: 'Somebody looked at a change that the provider reported: it is no longer open.',
+  fields: { ...named, number: changeNumber, note: text('what was done about it') },
+})
+export type DepositChangeReviewed = EventOf<typeof depositChangeReviewed>
+
 export const depositEventDefinitions = [
   depositOpened,
   depositInvoiceCreated,
@@ -131,5 +155,7 @@ export const depositEventDefinitions = [
   depositSettled,
   depositExpired,
   depositFailed,
+  depositChangeReported,
+  depositChangeReviewed,
 ] as const
 export type DepositEvent = EventOf<(typeof depositEventDefinitions)[number]>

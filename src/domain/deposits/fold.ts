@@ -1,6 +1,7 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import { assertSafe } from '../../kernel/money.ts'
+import type { GatewayChange } from '../payments/payments.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
 /** docs/http-api.md, "Deposits". The last four are closed: they are never paid on purpose again. */
@@ -34,7 +35,10 @@ export type Deposit = {
   readonly payments: ImmutableMap<string, ReceivedPayment>
   /** The sum of the payments that the wallet has. */
   readonly creditedMicros: number
+  /** What the provider said and nothing books, in the order of its numbers, which begin at 1. */
+  readonly changes: readonly DepositChange[]
 }
+export type DepositChange = GatewayChange & { readonly reviewed: boolean }
 /** Null before it was opened. */
 export type DepositState = Deposit | null
 
@@ -89,6 +93,17 @@ const evolveOpen = (
       return { ...deposit, status: 'expired' }
     case 'DepositFailed':
       return { ...deposit, status: 'failed' }
+    case 'DepositChangeReported': {
+      const { number, change, reference, amount } = event.data
+      if (number !== deposit.changes.length + 1) throw new Error(`change ${number} is not the next one`)
+      return { ...deposit, changes: [...deposit.changes, { change, reference, amount, reviewed: false }] }
+    }
+    case 'DepositChangeReviewed': {
+      const { number } = event.data
+      if (deposit.changes[number - 1]?.reviewed !== false) throw new Error(`change ${number} is not open`)
+      const changes = deposit.changes.with(number - 1, { ...deposit.changes[number - 1]!, reviewed: true })
+      return { ...deposit, changes }
+    }
     default: {
       const unknown: never = event
       throw new Error(`unknown deposit event ${JSON.stringify(unknown)}`)
@@ -107,6 +122,7 @@ const evolve: Fold<DepositState, DepositEvent>['evolve'] = (before, event) => {
       invoice: null,
       payments: ImmutableMap(),
       creditedMicros: 0,
+      changes: [],
     }
   }
   if (!before) throw new Error(`${event.type} before the deposit was opened`)

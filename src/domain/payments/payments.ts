@@ -69,6 +69,32 @@ export type GatewayPayment = {
  */
 export type InvoiceStatus = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
 
+/** What a provider can say that moves no money here, and that an operator must look at. */
+export const gatewayChanges = [
+  'refunded',
+  'other_currency',
+  'paid_without_money',
+  'marked_invalid',
+  'payment_changed',
+  'payment_undone',
+  'dispute_adjusted',
+  'chargeback_not_moved',
+] as const
+export type GatewayChange = {
+  readonly change: (typeof gatewayChanges)[number]
+  /** The provider's id of what it happened to. */
+  readonly reference: string
+  /** As the provider says it, with its currency, e.g. `12.50 eur`; null: it says none. */
+  readonly amount: string | null
+}
+
+/** A payment of an invoice that does not count: it was given back, or it turned out to be none. */
+export type UndonePayment = {
+  readonly paymentId: string
+  readonly why: 'refunded' | 'invalid'
+  readonly amount: string | null
+}
+
 /** What the provider says of an invoice when it is asked. Nothing else moves money. */
 export type InvoiceReport = {
   readonly kind: 'invoice'
@@ -80,6 +106,7 @@ export type InvoiceReport = {
   readonly status: InvoiceStatus
   /** Those that arrived for good. One that was reported before may be missing. */
   readonly payments: readonly GatewayPayment[]
+  readonly undone?: readonly UndonePayment[]
 }
 
 /** A payment that was taken back by the payer's bank. */
@@ -92,6 +119,11 @@ export type DisputeReport = {
   readonly amountMicros: number
   /** `inquiry` moved nothing; `withdrawn` took the money; `reinstated` took it and gave it back. */
   readonly state: 'inquiry' | 'withdrawn' | 'reinstated'
+  /** What moved in all, where it is neither the amount nor nothing, e.g. `-12.50 usd`. */
+  readonly adjusted?: string
 }
 
-export type GatewayReport = InvoiceReport | DisputeReport
+/** What happened to a payment after it arrived. */
+export type ChangeReport = GatewayChange & { readonly kind: 'change'; readonly depositId: string | null }
+
+export type GatewayReport = InvoiceReport | DisputeReport | ChangeReport

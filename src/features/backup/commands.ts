@@ -16,18 +16,21 @@ import { fingerprintOf, keyNames, loadKeys } from '../../platform/vault/keys.ts'
 import { type BackupHead, BackupRefused, createBackup } from './create-backup.ts'
 import { checkBackup, restoreBackup } from './restore-backup.ts'
 
-const openFile = (path: string) =>
-  fileSink(path).catch((error) => {
-    throw error instanceof UnwritableFile ? new CliMisuse(error.message) : error
-  })
+const asMisuse = (error: unknown): unknown =>
+  error instanceof UnwritableFile ? new CliMisuse(error.message) : error
 
-const create = async (context: CliContext, { out }: { readonly out: string }): Promise<CliOutput> => {
+const create = async (
+  context: CliContext,
+  { out, force = false }: { readonly out: string; readonly force?: boolean },
+): Promise<CliOutput> => {
   const { config, log, pool, clock } = context
   const elsewhere = config.eventStoreUrl !== null
   const logHead: BackupHead['log'] | null = elsewhere
     ? { kind: 'eventstoredb', logId: await log.logId(), position: await log.head() }
     : null
-  const sink = await openFile(out)
+  const sink = await fileSink(out, { replace: force }).catch((error) => {
+    throw asMisuse(error)
+  })
   const bar = createProgressBar(process.stderr)
   let step: ReturnType<typeof stepsOf> | null = null
   const client = await pool.connect()
@@ -49,7 +52,7 @@ const create = async (context: CliContext, { out }: { readonly out: string }): P
     }
   } catch (error) {
     await sink.abandon()
-    throw error
+    throw asMisuse(error)
   } finally {
     bar.end()
     client.release(true)
@@ -132,7 +135,11 @@ export const backupCommands =
     const creating = backup
       .command('create')
       .description('write the log, the vault and the work tables as of one instant, beside a running server')
-      .requiredOption('--out <file>', 'replaced whole or not at all; it holds personal data and key hashes')
+      .requiredOption(
+        '--out <file>',
+        'a file that is not there yet, written whole or not at all; it holds personal data and key hashes',
+      )
+      .option('--force', 'replace a file that is there')
       .action(cli.action(create))
     withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
     const restoring = backup

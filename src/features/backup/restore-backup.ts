@@ -167,7 +167,7 @@ export const checkBackup = async (
   )
   if (unknown.length > 0)
     throw new BackupRefused(
-      `it was made by another version of Farebox (${unknown.map(({ name }) => name).join(', ')}): restore it with that one, or a later one`,
+      `restore it with the version of Farebox that made it, or a later one: it was made by another version, which had ${unknown.map(({ name }) => name).join(', ')}`,
     )
   return { head, rows }
 }

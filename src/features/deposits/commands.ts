@@ -1,12 +1,17 @@
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
+import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
 import { type DepositStatus, depositStatuses } from '../../domain/deposits/fold.ts'
+import type { DepositId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
-import type { Cli } from '../../platform/cli/cli-context.ts'
-import { dollars } from '../../platform/cli/output.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, dollars, table } from '../../platform/cli/output.ts'
 import { type ListedResource, registerListCommands } from '../accounts/index.ts'
+import { parseReference } from '../wallet/index.ts'
 import { type DepositRecord, depositRecord } from './deposit-record.ts'
+import { changeRecord, reviewChange } from './gateway-changes.ts'
 
 type Shown = z.input<typeof DepositRecord>
 
@@ -54,12 +59,78 @@ const deposits: ListedResource<Shown> = {
   }),
 }
 
-/** `deposits list|show` */
-export const registerDeposits = (program: Command, cli: Cli): void =>
-  registerListCommands(
-    program.command('deposits').description('list deposits and look at them'),
-    cli,
-    deposits,
+const listChanges = async (
+  { pool }: CliContext,
+  { all = false, limit }: { readonly all?: boolean; readonly limit: number },
+): Promise<CliOutput> => {
+  await requireReadTable(pool, 'read.gateway_changes')
+  const rows = await listGatewayChanges(pool, { all, limit, offset: 0 })
+  return {
+    json: { changes: rows.map(changeRecord) },
+    text: table(
+      rows,
+      [
+        { title: 'deposit', value: (row) => row.deposit_id },
+        { title: 'number', value: (row) => String(row.number), align: 'right' },
+        { title: 'what', value: (row) => row.change },
+        { title: 'of', value: (row) => row.reference },
+        { title: 'amount', value: (row) => row.amount ?? '-' },
+        { title: 'gateway', value: (row) => row.gateway_id },
+        { title: 'reported', value: (row) => row.reported_at },
+        { title: 'closed', value: (row) => row.reviewed_at ?? '-' },
+      ],
+      all ? 'nothing was reported' : 'nothing is open',
+    ),
+  }
+}
+
+const review = async (
+  context: CliContext,
+  depositId: string,
+  number: number,
+  { note }: { readonly note: string },
+): Promise<CliOutput> => {
+  const answer = await reviewChange(
+    context.runner,
+    { depositId: depositId as DepositId, number, note },
+    context,
   )
+  if (answer === 'unknown_change')
+    throw new CliMisuse(
+      `no deposit ${depositId} has a change ${number}; "deposits changes" shows them`,
+      {},
+      'not_found',
+    )
+  return {
+    json: { depositId, number, outcome: answer },
+    text: answer === 'reviewed' ? 'closed' : 'it was closed before',
+  }
+}
+
+/** `deposits list|show|changes|review` */
+export const registerDeposits = (program: Command, cli: Cli): void => {
+  const command = program.command('deposits').description('list deposits and look at them')
+  registerListCommands(command, cli, deposits)
+  command
+    .command('changes')
+    .description('list what payment providers said and nothing books, as the read tables have it')
+    .option('--all', 'what was closed, too')
+    .option('--limit <n>', 'so many', wholeNumber(1, 1_000), 100)
+    .addHelpText('after', '\nExample:\n  npx farebox deposits changes')
+    .action(cli.action(listChanges))
+  command
+    .command('review')
+    .description('close what a payment provider said, once somebody looked at it; it moves no money')
+    .argument('<deposit>', 'its id')
+    .argument('<number>', 'which of its changes', wholeNumber(1))
+    .requiredOption('--note <text>', 'what was done: it stays in the log, name no person', parseReference)
+    .addHelpText(
+      'after',
+      `
+Example:
+  npx farebox deposits review dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b 1 --note "taken back by hand"`,
+    )
+    .action(cli.action(review))
+}
 
 export const commands = [registerDeposits] as const

@@ -67,6 +67,10 @@ const told = (
       return { what: 'Expired without a payment', more: null }
     case 'DepositFailed':
       return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+    case 'DepositChangeReported':
+      return { what: 'The payment provider reported a change', more: 'somebody looks at it' }
+    case 'DepositChangeReviewed':
+      return { what: 'Somebody looked at the change', more: null }
     default:
       return event satisfies never
   }

@@ -127,7 +127,7 @@ export const createDeposits = (deps: {
   readonly hooks: CrashHooks
 }): Deposits => {
   const { log, runner, pool, gateways, openingLimits, clock, logger, hooks } = deps
-  const { read, receive, settle, close } = createDepositSettlement(deps)
+  const { read, receive, report, settle, close } = createDepositSettlement(deps)
   const invoice = createInvoiceFactory({ ...deps, read })
 
   /** The open deposit as it can be handed out; null when it is closed by now. */
@@ -219,6 +219,7 @@ export const createDeposits = (deps: {
     payUrlOf: async (depositId) => (await readDepositUrls(pool, depositId))?.payUrl ?? null,
     read,
     receive,
+    report,
     settle,
     abandon: async (depositId, cause) => {
       const deposit = await read(depositId, cause)

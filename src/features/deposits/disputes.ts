@@ -38,7 +38,7 @@ export const applyDispute = async (
 ): Promise<string> => {
   const { accountId, customerId, depositId, provider, gatewayId } = details
   const cents = microsToCentsFloor(Math.min(report.amountMicros, creditedMicros))
-  if (cents === 0) return 'nothing was credited: nothing moved'
+  if (cents <= 0) return 'nothing was credited: nothing moved'
   const reference = `${provider} ${report.disputeId}`
   const move = async (amountCents: number, what: string) => {
     const movement = { accountId: accountId as AccountId, amountCents, reference: what, depositId } as const
@@ -83,14 +83,14 @@ const findGateways = async (pool: pg.Pool, nowMs: number): Promise<void> => {
 
 export const disputeWorker = worker({
   name: disputeQueue.name,
-  about: 'Asks payment gateways for disputes whose callbacks were lost',
+  about: 'Asks payment gateways for disputes and refunds whose callbacks were lost',
   trigger: { everyMs: 600_000 },
   per: 'process',
   process: 'server',
 })
 
 /**
- * Finds disputes whose callbacks were lost: asks each gateway once an hour for those of the last 120 days that moved
+ * Finds disputes whose callbacks were lost: asks each gateway once an hour for those and refunds of the last 120 days that moved
  * money, and stores each, in each of its states, in the inbox of callbacks. From there it goes the way of a callback
  * that arrived, and moves nothing that one moved before.
  */
@@ -110,11 +110,11 @@ export const startDisputeReactor = (deps: {
       const live = await gateways.byId(gatewayId)
       if (!live) return { kind: 'again', why: 'the gateway is gone' }
       let found = 0
-      for (const dispute of await live.gateway.disputesSince(clock() - followedMs)) {
-        const { reference } = dispute
-        if (!(await inbox.store(gatewayId, dispute))) continue
+      for (const change of await live.gateway.changesSince(clock() - followedMs)) {
+        const { reference } = change
+        if (!(await inbox.store(gatewayId, change))) continue
         found += 1
-        logger.info({ gatewayId, reference }, 'a dispute was found')
+        logger.info({ gatewayId, reference }, 'a dispute or a refund was found')
       }
       return { kind: 'again', why: `${found} found` }
     } catch (error) {

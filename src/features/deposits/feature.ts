@@ -8,6 +8,7 @@ import type { Wallets } from '../wallet/index.ts'
 import { depositPages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
 import { startDisputeReactor } from './disputes.ts'
+import { gatewayChangePages } from './gateway-change-pages.ts'
 import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
 import { startDepositReactor } from './poll-invoices.ts'
 import { depositRoutes, paidPath, type ReturnUrls } from './routes.ts'
@@ -49,7 +50,7 @@ export const open = (
     readonly returnUrlOfReseller: ReturnUrls['ofReseller']
   },
 ): DepositsFeature => {
-  const { scheduler, pool, log, clock, logger, hooks, reads, runner, monotonicMs } = core
+  const { scheduler, pool, log, clock, logger, hooks, reads, runner, monotonicMs, caughtUp } = core
   const { customers, gateways, inbox, callbackUrl, wallets, publicUrl, firstPollMs } = needs
   const returnUrls: ReturnUrls = {
     ofReseller: needs.returnUrlOfReseller,
@@ -84,7 +85,11 @@ export const open = (
     },
     callbackStored: () => callbacks?.wake(),
     routes: depositRoutes({ deposits, customers, returnUrls, reads, pool, clock }),
-    pages: [...topUpPages({ pool, reads, gateways, openDeposit }), ...depositPages({ pool, reads, log })],
+    pages: [
+      ...topUpPages({ pool, reads, gateways, openDeposit }),
+      ...depositPages({ pool, reads, log }),
+      ...gatewayChangePages({ pool, caughtUp, runner }),
+    ],
     workers: [
       ({ workers }) => startDepositReactor({ workers, pool, deposits, clock, logger, firstPollMs }),
       ({ workers }) => startDisputeReactor({ workers, pool, gateways, inbox, clock, logger, firstPollMs }),

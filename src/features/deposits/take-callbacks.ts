@@ -1,7 +1,13 @@
 import type { Logger } from 'pino'
-import type { DisputeReport, InvoiceReport } from '../../domain/payments/payments.ts'
+import type {
+  ChangeReport,
+  DisputeReport,
+  GatewayChange,
+  InvoiceReport,
+} from '../../domain/payments/payments.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
+import { amountWriter } from '../../kernel/money.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
@@ -18,6 +24,7 @@ import {
 import type { Wallets } from '../wallet/index.ts'
 import type { Deposits } from './deposit-service.ts'
 import { applyDispute } from './disputes.ts'
+import { inOtherCurrency } from './settle-deposit.ts'
 
 type Deps = {
   readonly gateways: Gateways
@@ -40,27 +47,53 @@ const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: stri
 const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport): Promise<string> => {
   const deposit = await ownDeposit(deps, live, report.depositId)
   if (!deposit) return 'not a deposit of this gateway'
-  if (report.currency !== 'usd') return `in ${report.currency}: nothing is credited`
+  if (report.currency !== 'usd') {
+    await deps.deposits.report(deposit, inOtherCurrency(report), { actor, correlationId: newId('run') })
+    return `in ${report.currency}: nothing is credited`
+  }
   const { depositId } = deposit.details
   // A second invoice of one deposit (its first answer was lost) brings money and says nothing of the first one's state.
   const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
-  const reported = own ? report : { status: 'open' as const, payments: report.payments }
+  const reported = own ? report : { ...report, status: 'open' as const }
   const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
   return after?.status ?? 'unknown'
 }
 
 const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
   const deposit = await ownDeposit(deps, live, report.depositId)
-  if (!deposit || report.state === 'inquiry') return 'nothing moved'
-  if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
+  if (!deposit) return 'nothing moved'
   const cause = { actor, correlationId: newId('run') }
   const { depositId } = deposit.details
+  const { disputeId: reference, state, currency, amountMicros, adjusted } = report
+  const say = (change: GatewayChange['change'], amount: string) =>
+    deps.deposits.report(deposit, [{ change, reference, amount }], cause)
+  if (adjusted !== undefined) await say('dispute_adjusted', adjusted)
+  if (state === 'inquiry') return 'nothing moved'
+  const amount = `${amountWriter([BigInt(amountMicros)])(BigInt(amountMicros))} ${currency}`
+  if (currency !== 'usd') {
+    await say('other_currency', amount)
+    return `in ${currency}: nothing moved`
+  }
   // It may have overtaken the word of the payment that it takes back.
   const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
   const outcome = await applyDispute(deps.wallets, credited ?? deposit, report, cause)
-  if (outcome !== report.state)
-    deps.logger.error({ depositId, disputeId: report.disputeId, outcome }, 'a chargeback did not move')
+  // The wallet gives back what it got. The rest is lost to the service or its reseller.
+  const { creditedMicros } = credited ?? deposit
+  if (creditedMicros > 0 && amountMicros > creditedMicros) await say('dispute_adjusted', amount)
+  if (outcome !== state) {
+    deps.logger.error({ depositId, disputeId: reference, outcome }, 'a chargeback did not move')
+    await say('chargeback_not_moved', amount)
+  }
   return outcome
+}
+
+const takeChange = async (deps: Deps, live: LiveGateway, report: ChangeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit) return 'not a deposit of this gateway'
+  const { change, reference, amount } = report
+  const cause = { actor, correlationId: newId('run') }
+  await deps.deposits.report(deposit, [{ change, reference, amount }], cause)
+  return change
 }
 
 /**
@@ -76,7 +109,16 @@ export const takeCallback = async (
   const report = await live.gateway.fetch(entry.reference)
   deps.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
-  return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
+  switch (report.kind) {
+    case 'invoice':
+      return takeInvoice(deps, live, report)
+    case 'dispute':
+      return takeDispute(deps, live, report)
+    case 'change':
+      return takeChange(deps, live, report)
+    default:
+      return report satisfies never
+  }
 }
 
 export const callbackWorker = worker({

@@ -1,5 +1,5 @@
 import type { Entry } from '../../domain/finance/entries.ts'
-import { csvField } from '../../kernel/csv.ts'
+import { csvField, csvRow } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { plainDollars } from '../../kernel/money.ts'
 import type { GatewayName } from '../finance/index.ts'
@@ -114,7 +114,8 @@ const part = (text: string): string => {
   return plain === '' ? 'X' : `${plain.charAt(0).toUpperCase()}${plain.slice(1)}`
 }
 
-const quoted = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+const quoted = (text: string): string =>
+  `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\r', '\\r')}"`
 
 const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10)
@@ -207,7 +208,7 @@ export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter 
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
     const before = `${positionToken(position)},${at},${eventId},${csvField(type)}`
-    const after = `USD,${accountId ?? ''},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
+    const after = `USD,${csvRow([accountId, orderId, customerId, depositId, reference])}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {
@@ -229,8 +230,16 @@ const kinds: Readonly<Record<string, string>> = {
   expenses: 'X',
 }
 
-/** A tag's value ends at a comma, so each fact has a comment line of its own; no fact holds a line break. */
-const comment = ([name, value]: readonly [string, string]): string => `    ; ${name}:${value}\n`
+/**
+ * A tag's value ends at a comma or at the end of the line, and what follows may be another tag. A reference is what somebody
+ * typed, or a provider made: what could end its value or begin a tag is written as `%2C`, as in an address.
+ */
+const tagValue = (text: string): string =>
+  text.toWellFormed().replaceAll(/[%,:;[\]\p{C}\p{Zl}\p{Zp}]/gu, encodeURIComponent)
+
+/** Each fact has a comment line of its own. Only the reference is free text. */
+const comment = ([name, value]: readonly [string, string]): string =>
+  `    ; ${name}:${name === 'reference' ? tagValue(value) : value}\n`
 
 /**
  * A journal for hledger 1.25 and later. With every book in it, each account stands below its book

@@ -117,12 +117,3 @@ export const entryAt = async (pool: pg.Pool, position: number): Promise<JournalE
   const [entry] = await withPostings(pool, rows)
   return entry ?? null
 }
-
-/** The accounting time of the last entry up to a position; null before the first. */
-export const timeOfLastEntry = async (pool: pg.Pool, position: number): Promise<string | null> => {
-  const { rows } = await pool.query<{ at: string }>(
-    'select at from read.journal_entries where position <= $1::bigint order by position desc limit 1',
-    [position],
-  )
-  return rows[0]?.at ?? null
-}

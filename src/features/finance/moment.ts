@@ -49,9 +49,14 @@ export type Moments = {
   atOrBefore(moment: Moment, head: number): Promise<number>
   /** The last position before the moment: what a half-open range from or to it stands on. @throws MomentPastHead */
   before(moment: Moment, head: number): Promise<number>
+  /** Accounting time as of a position: ISO 8601 UTC; null before the first event. */
+  timeAt(position: number): Promise<string | null>
 }
 
 const pageSize = 1000
+
+/** An event, and accounting time as of it. */
+type Point = { readonly position: number; readonly at: string }
 
 /**
  * Accounting time is the running maximum of `recordedAt` in log order, so it only grows. The journal knows where each
@@ -62,16 +67,15 @@ export const createMoments = (deps: {
   readonly log: Pick<EventLog, 'readAll'>
   readonly clock: Clock
 }): Moments => {
-  /** The last event up to `head` whose accounting time is not after `limit`, from a second's first event on. */
-  const scan = async (from: { position: number; at: string }, limit: string, head: number) => {
-    let last = from.position
-    let at = from.at
+  /** The last event up to `head` whose accounting time is not after `limit` (null: any), from a second's first event on. */
+  const scan = async (from: Point, limit: string | null, head: number): Promise<Point> => {
+    let last = from
     for (;;) {
-      const page = await deps.log.readAll(last, pageSize)
-      for (const stored of page) {
-        at = laterOf(at, (JSON.parse(stored.metadata) as { recordedAt: string }).recordedAt)
-        if (stored.position > head || at > limit) return last
-        last = stored.position
+      const page = await deps.log.readAll(last.position, pageSize)
+      for (const { position, metadata } of page) {
+        const at = laterOf(last.at, (JSON.parse(metadata) as { recordedAt: string }).recordedAt)
+        if (position > head || (limit !== null && at > limit)) return last
+        last = { position, at }
       }
       if (page.length < pageSize) return last
     }
@@ -80,12 +84,12 @@ export const createMoments = (deps: {
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
     // Nothing was recorded before 1970, and Postgres knows no year 0.
     const limit = isoTime(Math.max(atMs, 0))
-    const { rows } = await deps.pool.query<{ position: number; at: string }>(
+    const { rows } = await deps.pool.query<Point>(
       `select position, at from read.journal_seconds
        where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,
       [limit, head],
     )
-    return rows[0] ? scan(rows[0], limit, head) : 0
+    return rows[0] ? (await scan(rows[0], limit, head)).position : 0
   }
 
   return {
@@ -98,6 +102,13 @@ export const createMoments = (deps: {
       return moment.kind === 'position'
         ? Math.max(0, moment.position - 1)
         : atOrBeforeMs(moment.atMs - 1, head)
+    },
+    timeAt: async (position) => {
+      const { rows } = await deps.pool.query<Point>(
+        'select position, at from read.journal_seconds where position <= $1::bigint order by position desc limit 1',
+        [position],
+      )
+      return rows[0] ? (await scan(rows[0], null, position)).at : null
     },
   }
 }

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Statement } from './account-statement.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
-import { listLines, timeOfLastEntry } from './journal-entries.ts'
+import { listLines } from './journal-entries.ts'
 import { type AccountFilter, sumAccounts, sumBelow, sumByDay, totalsOf } from './journal-sums.ts'
 import type { Moment, Moments } from './moment.ts'
 import { type BookSums, byBook, type Span } from './trial-balance.ts'
@@ -41,7 +41,7 @@ export const createFinanceReader = ({
         ? await moments.atOrBefore(asked.asOf, head)
         : head
     const position = Math.max(after, end)
-    return { after, position, at: await timeOfLastEntry(pool, position) }
+    return { after, position, at: await moments.timeAt(position) }
   }
   const rangeOf = ({ after, position }: Span) => ({ after, to: position })
 

@@ -55,7 +55,7 @@ const span = {
   at: z.iso
     .datetime()
     .nullable()
-    .meta({ description: 'Accounting time of the last entry up to there; null before the first.' }),
+    .meta({ description: 'Accounting time as of there; null before the first event.' }),
   currency: z.literal('USD'),
 } as const
 

@@ -12,7 +12,7 @@ export type Span = {
   /** The range's start, exclusive; 0 when everything before the end counts. */
   readonly after: number
   readonly position: number
-  /** Accounting time of the last entry up to `position`. */
+  /** Accounting time as of `position`, the same that a replay says; null before the first event. */
   readonly at: string | null
 }
 

@@ -2,7 +2,7 @@ import type { Quote } from '../../domain/catalog/pricing.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { refusalOf } from '../../platform/ui/answer-page.ts'
-import { hiddenOf, keyField } from '../../platform/ui/form.ts'
+import { hiddenOf, keyField, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
@@ -29,36 +29,55 @@ export const purchaseOf = (
 /** What the account itself pays: a reseller its cost, anybody else the price. */
 export const chargeOf = ({ amountCents, reseller }: Quote): number => reseller?.yourCostCents ?? amountCents
 
-/** The form that buys at the price that was shown; what is bought stands in its hidden fields. */
-export const payForm = (
+/** A quote beside the fields that it is for, in one form: what is bought is what the fields say when the form is sent. */
+export const quoteForm = ({
+  action,
+  fields,
+  quote,
+}: {
+  readonly action: string
+  readonly fields: Html
+  readonly quote: Html
+}): Html => html`<live-parts><form method="post" action="${action}" class="cards" data-asks autocomplete="off" novalidate>
+<div class="card stack">
+${fields}
+<div class="acts"><button formmethod="get">Quote</button></div>
+</div>
+<section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
+${quote}
+</section></form></live-parts>`
+
+/** In the place of a quote: why there is none. */
+export const noQuote = (problems: Problems): Html =>
+  html`<p>No price.</p>${Object.values(problems).map((problem) => html`<p class="problem">${problem}</p>`)}`
+
+/** The end of a quote: the button that buys. The price that was shown is sent with it, and another price is refused. */
+export const payPart = (
   visit: AccountVisit,
   {
     cents,
     balanceCents,
-    action,
-    hidden,
   }: {
     readonly cents: number
     /** What the wallet has for it. */
     readonly balanceCents: number
-    readonly action: string
-    readonly hidden: Readonly<Record<string, string | number>>
   },
 ): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
-<form method="post" action="${action}">
 ${keyField(visit.formKey)}${hiddenOf('expected', cents)}
-${Object.entries(hidden).map(([name, value]) => hiddenOf(name, value))}
-<div class="acts"><button class="first">Buy for ${dollarText(cents)}</button></div>
-</form>`
+<div class="acts"><button class="first" id="buy">Buy for ${dollarText(cents)}</button></div>`
 
 /** Where money is added, with the amount that is missing. */
 export const topUpLink = (missingCents: number): Html =>
   html`<a href="/console/top-up?cents=${missingCents}">Add ${dollarText(missingCents)} to the wallet</a>`
 
-/** Why a purchase was refused, with what to do about it. @throws the error when it is no refusal */
+/**
+ * Why a purchase was refused, with what to do about it.
+ * @param bought what was asked for, in words: `8 GB`
+ * @throws the error when it is no refusal
+ */
 export const refusedPurchase = (
   error: unknown,
-  quotedCents: number,
+  { bought, quotedCents }: { readonly bought: string; readonly quotedCents: number },
 ): { readonly message: Html; readonly status: 400 | 409 | 429 } => {
   const { text: problem, status } = refusalOf(error)
   const { code, extra = {} } = error as ApiError
@@ -67,7 +86,7 @@ export const refusedPurchase = (
     code === 'insufficient_balance'
       ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing of ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
       : code === 'price_changed'
-        ? html`The price is ${dollarText(figure('amountCents'))} now, not ${dollarText(quotedCents)}. Below is the new quote.`
+        ? html`The price of ${bought} is ${dollarText(figure('amountCents'))}, not ${dollarText(quotedCents)} as quoted. Below is the new quote: buy again to accept it.`
         : html`${problem}`
   const message = html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
   return { message, status: code === 'insufficient_balance' ? 409 : status }

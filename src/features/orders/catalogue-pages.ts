@@ -17,10 +17,10 @@ import {
   emptyFormInput,
   type FormInput,
   fieldOf,
+  hiddenOf,
   type Problems,
   parseWholeCents,
   problemOfRefusal,
-  problemsOf,
   selectOf,
 } from '../../platform/ui/form.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -36,7 +36,7 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
 import { metaOf, productView, type Quotes, quoteView } from '../catalog/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
-import { chargeOf, payForm, purchaseOf, refusedPurchase } from './buy-form.ts'
+import { chargeOf, noQuote, payPart, purchaseOf, quoteForm, refusedPurchase } from './buy-form.ts'
 import { payerOf } from './payer.ts'
 import type { PlaceOrder } from './place-order.ts'
 import { prepareOrder } from './prepare-order.ts'
@@ -101,6 +101,26 @@ const parseOrderForm = (
       ),
     }),
   }
+}
+
+const metaFields = ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
+
+/**
+ * Where the addresses are and for how long, by the fields of the form. Fields that were left to the service, such as the
+ * carrier, are those of the quote, unless the quote was for other fields.
+ */
+const parseMetaFields = ({ text }: FormInput): Readonly<Record<string, unknown>> => {
+  const isAsQuoted = metaFields.every(
+    (name) => text(name) === '' || text(`quoted_${name}`) === '' || text(name) === text(`quoted_${name}`),
+  )
+  const textOf = (name: string): string =>
+    text(name) === '' && isAsQuoted ? text(`quoted_${name}`) : text(name)
+  return Object.fromEntries(
+    metaFields
+      .map((name) => [name, textOf(name)] as const)
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => [name, /days|minutes/.test(name) ? numberOf(value) : value]),
+  )
 }
 
 const cheapest: Choice = { value: '', label: 'the cheapest in stock' }
@@ -290,19 +310,11 @@ export const productPages = ({
     const cents = chargeOf(figures)
     const balanceCents = await readBalance(visit.account.accountId)
     const { available } = quoteView(product, figures, counts)
-    const { quantity, target } = figures
+    const { target } = figures
     if (!available)
       return html`<p>${product.state === 'active' && target !== null ? `${countText(freeCount(counts, target), 'address is', 'addresses are')} free there, fewer than these.` : 'It cannot be ordered now.'}</p>`
-    const meta = target === null ? {} : metaOf(target)
-    return payForm(visit, {
-      cents,
-      balanceCents,
-      action: `/console/catalogue/${product.id}`,
-      hidden: {
-        quantity,
-        ...Object.fromEntries(Object.entries(meta).map(([name, value]) => [name, String(value)])),
-      },
-    })
+    const line = Object.entries(target === null ? {} : metaOf(target))
+    return html`${payPart(visit, { cents, balanceCents })}${line.map(([name, value]) => hiddenOf(`quoted_${name}`, String(value)))}`
   }
 
   const quoteCard = async (
@@ -338,7 +350,6 @@ ${await orderForm(visit, product, figures, counts)}`
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
     )
     const { figures, problems } = quoted
-    const { form, ...named } = problems
     const query = new URLSearchParams(figures === null ? { quantity: String(product.minQuantity) } : asked)
     const order = figures && {
       product_id: product.id,
@@ -353,13 +364,11 @@ ${await orderForm(visit, product, figures, counts)}`
         acts: html`<a href="/console/catalogue">All products</a>`,
         body: html`${refused}${product.description === '' ? null : html`<p>${product.description}</p>`}
 ${product.features.length === 0 ? null : html`<ul>${product.features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
-<live-parts class="cards"><form method="get" action="/console/catalogue/${product.id}" class="card stack" data-asks novalidate>
-${fields(product, counts, asked, named)}
-<div class="acts"><button>Quote</button></div>
-</form>
-<section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
-${figures === null ? html`${form === undefined ? html`<p>No price: see the fields.</p>` : problemsOf({ form })}` : await quoteCard(visit, product, figures, counts)}
-</section></live-parts>`,
+${quoteForm({
+  action: `/console/catalogue/${product.id}`,
+  fields: fields(product, counts, asked, problems),
+  quote: figures === null ? noQuote(problems) : await quoteCard(visit, product, figures, counts),
+})}`,
         scripts: [island('live-parts')],
         same: [
           `curl "$API/products/${product.id}/price?${query}" -H "X-API-Key: $KEY"`,
@@ -382,11 +391,7 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
     const product = productOf(visit)
     if (product.state === 'retired') return refusedView(retiredView(product), 409)
     const expected = parseWholeCents(typed.text('expected'))
-    const meta = Object.fromEntries(
-      ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
-        .filter((name) => typed.text(name) !== '')
-        .map((name) => [name, /days|minutes/.test(name) ? numberOf(typed.text(name)) : typed.text(name)]),
-    )
+    const meta = parseMetaFields(typed)
     if (expected === undefined) return refusedView((await view(visit, product, typed.text)).view)
     const quantity = numberOf(typed.text('quantity')) as number
     const body = { quantity, fulfillment_meta: meta, expected_amount_cents: expected }
@@ -401,7 +406,8 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
       const { orderId } = placed.order.details
       return goTo(`/console/orders/${orderId}`, placed.replayed ? 'It was ordered before.' : 'Ordered.')
     } catch (error) {
-      const { message, status } = refusedPurchase(error, expected)
+      const bought = `${typed.text('quantity')} ${product.unit}`
+      const { message, status } = refusedPurchase(error, { bought, quotedCents: expected })
       return refusedView((await view(visit, product, typed.text, message)).view, status)
     }
   }

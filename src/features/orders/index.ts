@@ -1,5 +1,5 @@
 export { type CompanionAppend, OrderRejected, type PlacedOrder } from './append-order.ts'
-export { chargeOf, payForm, purchaseOf, refusedPurchase } from './buy-form.ts'
+export { chargeOf, noQuote, payPart, purchaseOf, quoteForm, refusedPurchase } from './buy-form.ts'
 export { createCompletion } from './complete-orders.ts'
 export { orderTable } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'

@@ -1,5 +1,10 @@
 import { z } from 'zod'
-import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
+import type {
+  GatewayPayment,
+  InvoiceReport,
+  InvoiceStatus,
+  UndonePayment,
+} from '../../domain/payments/payments.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
@@ -11,7 +16,7 @@ import {
   GatewayUnavailable,
   type PaymentGateway,
 } from './payment-port.ts'
-import { isHexHmac, jsonApi, jsonOf, parseDecimalText, productMicros } from './provider-http.ts'
+import { coinsText, isHexHmac, jsonApi, jsonOf, parseDecimalText, productMicros } from './provider-http.ts'
 
 const expirationMinutes = 60
 /** BTCPay's own default: a day. */
@@ -80,6 +85,14 @@ export const settledPayments = (methods: z.input<typeof PaymentMethods>): readon
   )
 }
 
+/** Payments that turned out to be none, such as one that the chain dropped. */
+const invalidPayments = (methods: z.input<typeof PaymentMethods>): readonly UndonePayment[] =>
+  methods.flatMap(({ payments }) =>
+    payments
+      .filter(({ status }) => status === 'Invalid')
+      .map(({ id, value }) => ({ paymentId: id, why: 'invalid', amount: coinsText(value) })),
+  )
+
 /**
  * Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. As it
  * was read: a NUL, which no table holds, is written out as %00.
@@ -115,6 +128,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
     const invoice = await api('GET', path, Invoice)
     const methods = invoice && (await api('GET', `${path}/payment-methods`, PaymentMethods))
     if (!invoice || !methods) return null
+    const undone = invalidPayments(methods)
     return {
       kind: 'invoice',
       invoiceId: invoice.id,
@@ -122,6 +136,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       currency: invoice.currency.toLowerCase(),
       status: statuses[invoice.status],
       payments: settledPayments(methods),
+      ...(undone.length > 0 && { undone }),
     }
   }
 
@@ -151,7 +166,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       return created(invoice, server)
     },
     // What arrived in coins stays: no bank takes it back.
-    disputesSince: async () => [],
+    changesSince: async () => [],
     verify: (raw, headers, nowMs): CallbackVerdict => {
       const signature = headers['btcpay-sig']
       const hex =

@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { GatewayPayment, InvoiceReport, InvoiceStatus } from '../../domain/payments/payments.ts'
+import type {
+  GatewayPayment,
+  InvoiceReport,
+  InvoiceStatus,
+  UndonePayment,
+} from '../../domain/payments/payments.ts'
 import { hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import {
@@ -9,7 +14,15 @@ import {
   type NowpaymentsCredentials,
   type PaymentGateway,
 } from './payment-port.ts'
-import { isHexDigest, isHexHmac, jsonApi, jsonOf, parseDecimalText, shareMicros } from './provider-http.ts'
+import {
+  coinsText,
+  isHexDigest,
+  isHexHmac,
+  jsonApi,
+  jsonOf,
+  parseDecimalText,
+  shareMicros,
+} from './provider-http.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 /** A payment expires when nothing came "in the 7 days time window" (its documentation, payment statuses). */
@@ -54,6 +67,12 @@ export const arrivedOf = (payment: z.input<typeof Payment>): GatewayPayment | nu
   const amountMicros = shareMicros(price, paid, asked)
   return amountMicros > 0 ? { paymentId: payment.payment_id, amountMicros } : null
 }
+
+const refundedOf = ({ payment_id, actually_paid }: Payment): UndonePayment => ({
+  paymentId: payment_id,
+  why: 'refunded',
+  amount: coinsText(actually_paid ?? ''),
+})
 
 /** An invoice has as many payments as its payer begins. */
 export const statusOf = (payments: readonly Pick<Payment, 'payment_status'>[]): InvoiceStatus => {
@@ -134,14 +153,20 @@ export const createNowpaymentsGateway = (
     return (list?.data ?? []).filter(({ order_id }) => order_id === depositId)
   }
 
-  const report = (invoiceId: string, depositId: string, payments: readonly Payment[]): InvoiceReport => ({
-    kind: 'invoice',
-    invoiceId,
-    depositId,
-    currency: payments.find(({ price_currency }) => price_currency.toLowerCase() !== 'usd') ? 'mixed' : 'usd',
-    status: statusOf(payments),
-    payments: payments.map(arrivedOf).filter((payment) => payment !== null),
-  })
+  const report = (invoiceId: string, depositId: string, payments: readonly Payment[]): InvoiceReport => {
+    const undone = payments.filter(({ payment_status }) => payment_status === 'refunded').map(refundedOf)
+    return {
+      kind: 'invoice',
+      invoiceId,
+      depositId,
+      currency: payments.find(({ price_currency }) => price_currency.toLowerCase() !== 'usd')
+        ? 'mixed'
+        : 'usd',
+      status: statusOf(payments),
+      payments: payments.map(arrivedOf).filter((payment) => payment !== null),
+      ...(undone.length > 0 && { undone }),
+    }
+  }
 
   const readPayment = (paymentId: string): Promise<Payment | null> =>
     api('GET', `/payment/${encodeURIComponent(paymentId)}`, Payment)
@@ -185,7 +210,7 @@ export const createNowpaymentsGateway = (
       }
     },
     // What arrived in coins stays: no bank takes it back.
-    disputesSince: async () => [],
+    changesSince: async () => [],
     verify: (raw, headers): CallbackVerdict => {
       const signature = headers['x-nowpayments-sig']
       if (typeof signature !== 'string') return { ok: false, why: 'no x-nowpayments-sig' }

@@ -92,8 +92,8 @@ export type Callback = {
   readonly reference: string | null
 }
 
-/** A dispute as a callback would have told it. */
-export type FoundDispute = {
+/** A dispute or a refund as a callback would have told it. */
+export type FoundChange = {
   /** The same for each time that it is found in this state. */
   readonly eventId: string
   /** For `fetch`. */
@@ -120,10 +120,10 @@ export type PaymentGateway = {
   /** What a callback's `reference` points to, as the provider says it now; null when it points to nothing of ours. */
   fetch(reference: string): Promise<GatewayReport | null>
   /**
-   * The disputes that were opened since then (milliseconds since the epoch) and moved money, whatever became of their
-   * callbacks; always none where payments are never taken back.
+   * The disputes and refunds that were opened since then (milliseconds since the epoch) and moved money, whatever became of
+   * their callbacks; always none where the provider does not list any.
    */
-  disputesSince(sinceMs: number): Promise<readonly FoundDispute[]>
+  changesSince(sinceMs: number): Promise<readonly FoundChange[]>
   /** Checks the signature over the raw bytes in constant time, and the age where the provider signs one. */
   verify(raw: Buffer, headers: IncomingHttpHeaders, nowMs: number): CallbackVerdict
 }

@@ -20,6 +20,10 @@ export const parseDecimalText = (text: string): Decimal | null => {
   return scale >= 0 ? { digits, scale } : { digits: digits * 10n ** BigInt(-scale), scale: 0 }
 }
 
+/** An amount of the payer's coin for people to read; null for a text that is no number. */
+export const coinsText = (amount: string): string | null =>
+  parseDecimalText(amount) ? `${amount} coins` : null
+
 const safe = (value: bigint): number => {
   const number = Number(value)
   // The figure itself is the provider's and belongs in no log.

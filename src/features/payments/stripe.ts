@@ -1,5 +1,6 @@
 import Stripe from 'stripe'
 import {
+  type ChangeReport,
   type DisputeReport,
   type InvoiceReport,
   type InvoiceStatus,
@@ -11,7 +12,7 @@ import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import {
   type CallbackVerdict,
-  type FoundDispute,
+  type FoundChange,
   GatewayUnavailable,
   type PaymentGateway,
   type StripeCredentials,
@@ -79,42 +80,74 @@ const statusOf = (session: Stripe.Checkout.Session): InvoiceStatus => {
   return failed ? 'failed' : 'processing'
 }
 
+const depositIdOf = (session: Stripe.Checkout.Session | undefined): string | null =>
+  session?.metadata?.deposit_id ?? session?.client_reference_id ?? null
+
 /** Credits `amount_total` in the session's currency, once a session, when it says it is paid. */
 export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport => {
   const cents = session.payment_status === 'paid' ? (session.amount_total ?? 0) : 0
   return {
     kind: 'invoice',
     invoiceId: session.id,
-    depositId: session.metadata?.deposit_id ?? session.client_reference_id,
+    depositId: depositIdOf(session),
     currency: session.currency ?? '',
     status: statusOf(session),
     payments: cents > 0 ? [{ paymentId: session.id, amountMicros: centsToMicros(cents) }] : [],
   }
 }
 
+/** An amount in the smallest unit of its currency, for people to read: `12.50 eur`. */
+const amountText = (amount: number, currency: string): string => {
+  const { maximumFractionDigits = 2 } = new Intl.NumberFormat('en', {
+    style: 'currency',
+    currency,
+  }).resolvedOptions()
+  return `${(amount / 10 ** maximumFractionDigits).toFixed(maximumFractionDigits)} ${currency}`
+}
+
 /**
- * What moved is told by its balance transactions, "funds withdrawn and reinstated" as a result of the dispute; one that
- * names none yet by its status: an inquiry, and a dispute that was prevented, took nothing.
+ * What moved is told by the sum of its balance transactions, "funds withdrawn and reinstated" as a result of the dispute.
+ * Where no money moved, its status says it: an inquiry, and a dispute that was prevented, took nothing. `adjusted`: what moved
+ * in all is neither the disputed amount nor nothing, such as a part that was given back, or the amount taken once more after
+ * it was given back. In another currency than the dispute's it cannot be compared, except that it was given back whole.
  */
 export const disputeStateOf = ({
   status,
-  balance_transactions: moved,
-}: Pick<Stripe.Dispute, 'status' | 'balance_transactions'>): DisputeReport['state'] => {
-  if (moved.length > 0) return moved.some(({ amount }) => amount > 0) ? 'reinstated' : 'withdrawn'
-  if (status.startsWith('warning') || status === 'prevented') return 'inquiry'
-  return status === 'won' ? 'reinstated' : 'withdrawn'
+  amount,
+  currency,
+  balance_transactions: transactions,
+}: Pick<Stripe.Dispute, 'status' | 'amount' | 'currency' | 'balance_transactions'>): Pick<
+  DisputeReport,
+  'state' | 'adjusted'
+> => {
+  const moved = transactions.filter((transaction) => transaction.amount !== 0)
+  if (moved.length > 0) {
+    const net = moved.reduce((sum, transaction) => sum + transaction.amount, 0)
+    const isComparable = moved.every((transaction) => transaction.currency === currency)
+    const isGivenBack = moved.some((transaction) => transaction.amount > 0)
+    const isUsual = net === 0 || (!isGivenBack && net < 0 && (!isComparable || net === 0 - amount))
+    return {
+      state: net < 0 ? 'withdrawn' : 'reinstated',
+      ...(!isUsual && { adjusted: amountText(net, moved[0]?.currency ?? currency) }),
+    }
+  }
+  if (status.startsWith('warning') || status === 'prevented') return { state: 'inquiry' }
+  return { state: status === 'won' ? 'reinstated' : 'withdrawn' }
 }
 
 const referenceOf = ({ type, data }: Stripe.Event): string | null => {
-  const { id } = data.object as { id?: string }
+  const { id, charge } = data.object as { id?: string; charge?: string | { readonly id: string } | null }
   if (type.startsWith('checkout.session.')) return `session:${id}`
   if (type.startsWith('charge.dispute.')) return `dispute:${id}`
+  if (type === 'charge.refunded') return `charge:${id}`
+  if (type.startsWith('refund.') || type === 'charge.refund.updated')
+    return idOf(charge) === null ? null : `charge:${idOf(charge)}`
   return null
 }
 
 /**
- * Stripe Checkout through the official package. What is paid and taken back is read from the session and the dispute;
- * a session is credited once, under its own id.
+ * Stripe Checkout through the official package. What is paid, taken back and refunded is read from the session, the dispute
+ * and the charge; a session is credited once, under its own id.
  */
 export const createStripeGateway = (
   credentials: StripeCredentials,
@@ -130,21 +163,56 @@ export const createStripeGateway = (
     return session && reportOfSession(session)
   }
 
+  const sessionOf = async (intent: string): Promise<Stripe.Checkout.Session | undefined> => {
+    const { data } = await asking(() => stripe.checkout.sessions.list({ payment_intent: intent, limit: 1 }))
+    return data[0]
+  }
+
   const readDispute = async (disputeId: string): Promise<DisputeReport | null> => {
     const dispute = await orNull(() => stripe.disputes.retrieve(disputeId))
     const intent = idOf(dispute?.payment_intent)
     if (dispute === null || intent === null) return null
-    const { data } = await asking(() => stripe.checkout.sessions.list({ payment_intent: intent, limit: 1 }))
-    const session = data[0]
+    const session = await sessionOf(intent)
     return {
       kind: 'dispute',
       disputeId: dispute.id,
       invoiceId: session?.id ?? null,
-      depositId: session?.metadata?.deposit_id ?? session?.client_reference_id ?? null,
+      depositId: depositIdOf(session),
       currency: dispute.currency,
       amountMicros: centsToMicros(dispute.amount),
-      state: disputeStateOf(dispute),
+      ...disputeStateOf(dispute),
     }
+  }
+
+  /** What was refunded of a charge so far. */
+  const readRefunds = async (chargeId: string): Promise<ChangeReport | null> => {
+    const charge = await orNull(() => stripe.charges.retrieve(chargeId))
+    const intent = idOf(charge?.payment_intent)
+    if (charge === null || intent === null || charge.amount_refunded === 0) return null
+    const { id: reference, amount_refunded, currency } = charge
+    const depositId = depositIdOf(await sessionOf(intent))
+    return {
+      kind: 'change',
+      change: 'refunded',
+      reference,
+      depositId,
+      amount: amountText(amount_refunded, currency),
+    }
+  }
+
+  /** Refunds that were made since then; none where the key may not read them. */
+  const refundsSince = async (created: Stripe.RangeQueryParam): Promise<readonly FoundChange[]> => {
+    const found: FoundChange[] = []
+    try {
+      for await (const refund of stripe.refunds.list({ created, limit: 100 })) {
+        const charge = idOf(refund.charge)
+        if (charge !== null)
+          found.push({ eventId: `found ${refund.id} ${refund.status}`, reference: `charge:${charge}` })
+      }
+    } catch (error) {
+      if (!(error instanceof Stripe.errors.StripePermissionError)) throw error
+    }
+    return found
   }
 
   return {
@@ -152,18 +220,20 @@ export const createStripeGateway = (
     readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
     fetch: (reference) => {
       const [kind, id = ''] = reference.split(':', 2)
+      if (kind === 'charge') return readRefunds(id)
       return kind === 'dispute' ? readDispute(id) : readInvoice(id)
     },
-    disputesSince: (sinceMs) =>
+    changesSince: (sinceMs) =>
       asking(async () => {
-        const found: FoundDispute[] = []
+        const found: FoundChange[] = []
         const created = { gte: Math.floor(sinceMs / 1000) }
         for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
-          const state = disputeStateOf(dispute)
-          if (state !== 'inquiry')
-            found.push({ eventId: `found ${dispute.id} ${state}`, reference: `dispute:${dispute.id}` })
+          const { state, adjusted } = disputeStateOf(dispute)
+          if (state === 'inquiry' && adjusted === undefined) continue
+          const eventId = `found ${dispute.id} ${state}${adjusted === undefined ? '' : ` ${adjusted}`}`
+          found.push({ eventId, reference: `dispute:${dispute.id}` })
         }
-        return found
+        return [...found, ...(await refundsSince(created))]
       }),
     createInvoice: (request) =>
       asking(async () => {

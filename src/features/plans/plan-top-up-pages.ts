@@ -8,7 +8,6 @@ import {
   type Problems,
   parseWholeCents,
   problemOfRefusal,
-  problemsOf,
 } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html, nothing } from '../../platform/ui/html.ts'
@@ -25,11 +24,13 @@ import { requireHolderNamed } from '../accounts/index.ts'
 import type { Quotes } from '../catalog/index.ts'
 import {
   chargeOf,
+  noQuote,
   type PlaceOrder,
   payerOf,
-  payForm,
+  payPart,
   prepareTopUp,
   purchaseOf,
+  quoteForm,
   refusedPurchase,
 } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
@@ -75,9 +76,7 @@ export const planTopUpPages = ({
       (error: unknown) => ({ figures: null, problems: problemOfRefusal(error) }),
     )
     const { figures, problems } = quoted
-    const { form, ...named } = problems
     const balanceCents = await readBalance(accountId)
-    const action = planPath(plan.plan_id, '/top-up')
     const body = figures && { quantity: figures.quantity, expected_amount_cents: chargeOf(figures) }
     return {
       problems,
@@ -85,21 +84,27 @@ export const planTopUpPages = ({
         title: `Top up ${nameOf(plan)}`,
         acts: backToPlan(plan),
         body: html`${refused}<p>Left: ${leftOf(plan)}</p>
-<live-parts class="cards"><form method="get" action="${action}" class="card stack" data-asks novalidate>
-${fieldOf({ name: 'quantity', label: `Add, ${product.unit}`, hint: `${product.minQuantity} to ${product.maxQuantity}.`, inputmode: 'numeric', maxlength: 9, value: quantity }, emptyFormInput, named)}
-<div class="acts"><button>Quote</button></div>
-</form>
-<section class="card" id="live-quote" data-live aria-live="polite" aria-label="Quote"><h2>Quote</h2>
-${
-  figures === null
-    ? form === undefined
-      ? html`<p>No price: see the field.</p>`
-      : problemsOf({ form })
-    : html`<p class="figure">${dollarText(chargeOf(figures))}</p>
+${quoteForm({
+  action: planPath(plan.plan_id, '/top-up'),
+  fields: fieldOf(
+    {
+      name: 'quantity',
+      label: `Add, ${product.unit}`,
+      hint: `${product.minQuantity} to ${product.maxQuantity}.`,
+      inputmode: 'numeric',
+      maxlength: 9,
+      value: quantity,
+    },
+    emptyFormInput,
+    problems,
+  ),
+  quote:
+    figures === null
+      ? noQuote(problems)
+      : html`<p class="figure">${dollarText(chargeOf(figures))}</p>
 <p>${figures.quantity} ${product.unit} more</p>
-${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { quantity: figures.quantity } })}`
-}
-</section></live-parts>`,
+${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
+})}`,
         scripts: [island('live-parts')],
         same: [
           `curl ${planCall(plan, '/topup')} -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '${JSON.stringify(body ?? { quantity: product.minQuantity })}'`,
@@ -127,7 +132,8 @@ ${payForm(visit, { cents: chargeOf(figures), balanceCents, action, hidden: { qua
         `${placed.replayed ? 'It was topped up before' : 'Topped up'}: order ${placed.order.details.orderId}.`,
       )
     } catch (error) {
-      const { message, status } = refusedPurchase(error, expected)
+      const bought = `${text('quantity')} ${product.unit}`
+      const { message, status } = refusedPurchase(error, { bought, quotedCents: expected })
       return refusedView((await view(visit, plan, product, { text, refused: message })).view, status)
     }
   }

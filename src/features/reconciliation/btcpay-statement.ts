@@ -3,7 +3,10 @@ import { coinsOf, flooredMicros, unitOf } from './nowpayments-statement.ts'
 import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
 
 /** Of an invoice whose payments are not all final: `paid` is what old versions call one that is not confirmed. */
-const underWay = new Set(['new', 'processing', 'paid'])
+const underWay = new Set(['new', 'pending', 'processing', 'paid'])
+
+/** Whether the payments of an invoice in this status are final. Old versions add an exception: `New (paidPartial)`. */
+const isFinal = (status: string): boolean => !underWay.has(status.toLowerCase().split(/[ (]/, 1)[0] ?? '')
 
 const yes = (cells: Cells, column: string): boolean => {
   const value = cells.text(column).toLowerCase()
@@ -69,12 +72,12 @@ const invoices: Layout = {
         invoice = {
           id,
           currency: cells.currency('InvoiceCurrency'),
-          status: cells.id('InvoiceStatus').toLowerCase(),
+          status: cells.id('InvoiceStatus'),
         }
       if (cells.text('PaymentId') === '') return null
       return lineOf(cells, invoiceColumns, {
         currency: invoice.currency,
-        final: !underWay.has(invoice.status),
+        final: isFinal(invoice.status),
       })
     }
   },
@@ -95,7 +98,7 @@ const legacy: Layout = {
   columns: [...everyColumn(legacyColumns), 'InvoiceId', 'InvoiceStatus', 'Accounted'],
   start: () => (cells) => {
     if (cells.text('PaymentId') === '') return null
-    const final = yes(cells, 'Accounted') && !underWay.has(cells.text('InvoiceStatus').toLowerCase())
+    const final = yes(cells, 'Accounted') && isFinal(cells.text('InvoiceStatus'))
     return lineOf(cells, legacyColumns, { currency: cells.currency('InvoiceCurrency'), final })
   },
 }

@@ -17,7 +17,8 @@ export type ComparisonScope = {
 
 /**
  * What became of a line or an entry. `matched` agrees; `open` is under way at the provider; `own` is a fee or a payout,
- * which only the provider makes; `outside` lies before or after the time that is compared. The others do not agree.
+ * which only the provider makes; `outside` lies before or after the time that is compared. The others do not agree:
+ * `not_final` is booked, though the provider does not count it or has not finished it.
  */
 export type LineClass =
   | 'matched'
@@ -25,6 +26,7 @@ export type LineClass =
   | 'open'
   | 'outside'
   | 'missing_here'
+  | 'not_final'
   | 'other_amount'
   | 'duplicate'
   | 'other_currency'
@@ -33,6 +35,7 @@ export type DifferenceClass = Exclude<LineClass, 'matched' | 'own' | 'open' | 'o
 export const differenceClasses: readonly DifferenceClass[] = [
   'missing_here',
   'missing_there',
+  'not_final',
   'other_amount',
   'duplicate',
   'other_currency',
@@ -141,7 +144,7 @@ const entries = `
           or 'deposit:' || e.deposit_id in (select key from statement_lines))`
 
 /**
- * Lines and entries of the same key and side go together in the order of their amounts; a line that says for the second
+ * Lines and entries of the same key and side go together in the order of their amounts, lines that are final first; a line that says for the second
  * time what another one said goes with none. A refund is in no log: back to a payer goes money by disputes alone.
  */
 const classes = `
@@ -152,12 +155,12 @@ const classes = `
              and row_number() over (partition by l.external_id, l.kind order by l.n) > 1 as again
       from statement_lines l
   ), sided as (
-    select n, key, amount,
+    select n, key, amount, final,
            case kind when 'payment' then 'credited' when 'dispute' then 'taken' when 'dispute_reversal' then 'returned' end
              as side
       from lines where key is not null and not again and currency = 'usd'
   ), keyed as (
-    select n, key, side, row_number() over (partition by key, side order by amount, n) as rank
+    select n, key, side, row_number() over (partition by key, side order by final desc, amount, n) as rank
       from sided where side is not null
   ), sided_entries as (
     select position, leg, amount, reference, deposit_id,
@@ -183,6 +186,7 @@ const classes = `
            when l.currency <> 'usd' then 'other_currency'
            when e.position is null and not l.final then 'open'
            when e.position is null then 'missing_here'
+           when not l.final then 'not_final'
            when e.amount = l.amount or 2 * abs(e.amount - l.amount) <= l.unit and l.unit > 1
              or e.amount / l.unit * l.unit = l.amount then 'matched'
            else 'other_amount'
@@ -197,7 +201,7 @@ const postable = `
   select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
          case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
     from classified
-   where class not in ('outside', 'duplicate', 'other_currency', 'open') and currency = 'usd' and external_id is not null
+   where class not in ('outside', 'duplicate', 'other_currency', 'open', 'not_final') and currency = 'usd' and external_id is not null
      and (fee <> 0 or kind in ('fee', 'payout', 'payout_reversal'))`
 
 const postedOf = `
@@ -278,7 +282,7 @@ export const createComparison = async (client: pg.ClientBase) => {
     > {
       const { rows } = await client.query<{ currency: string; lines: number; amount: string }>(
         `select coin as currency, count(*) as lines, sum(coins)::text as amount from classified
-          where coin is not null and class not in ('outside', 'duplicate', 'open') group by coin order by coin`,
+          where coin is not null and class not in ('outside', 'duplicate', 'open', 'not_final') group by coin order by coin`,
       )
       return rows
     },

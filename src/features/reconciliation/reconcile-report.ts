@@ -30,6 +30,7 @@ const words: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'out
   outside: 'outside the time',
   missing_here: 'missing here',
   missing_there: 'missing there',
+  not_final: 'booked, not final there',
   other_amount: 'other amount',
   duplicate: 'duplicate',
   other_currency: 'other currency',
@@ -43,7 +44,7 @@ export const agrees = ({ counts, postable }: Reconciliation): boolean =>
 const bookedMicros = ({ sums, postable }: Reconciliation): bigint =>
   sums.reduce((sum, { hereMicros }) => sum + hereMicros, postable.postedMicros)
 
-const uncounted: readonly string[] = ['outside', 'duplicate', 'open']
+const uncounted: readonly string[] = ['outside', 'duplicate', 'open', 'not_final']
 const isCounted = ({ class: name }: ClassSum): boolean => !uncounted.includes(name)
 
 /** What the statement says that it kept and paid out, and how it moved its balance in all, by currency. */
@@ -133,6 +134,7 @@ const order: readonly ClassSum['class'][] = [
   'open',
   'outside',
   'missing_here',
+  'not_final',
   'other_amount',
   'duplicate',
   'other_currency',
@@ -148,7 +150,7 @@ const sumRows = ({ sums, missingThere }: Reconciliation, write: Writer) => [
       lines: sum.lines,
       there: write(sum.amountMicros),
       fees: write(sum.feeMicros),
-      here: ['matched', 'other_amount'].includes(sum.class) ? write(sum.hereMicros) : '-',
+      here: ['matched', 'not_final', 'other_amount'].includes(sum.class) ? write(sum.hereMicros) : '-',
     })),
   ...(missingThere.entries === 0
     ? []

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { open, rename, rm } from 'node:fs/promises'
+import { link, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 
@@ -25,12 +25,49 @@ const syncDirectory = async (path: string): Promise<void> => {
   }
 }
 
+type FileOptions = {
+  /** Who may read it; left out: its owner alone. */
+  readonly mode?: number
+  /** Whether a file that is there may be replaced; left out: it may. */
+  readonly replace?: boolean
+}
+
+const existing = (path: string): UnwritableFile =>
+  new UnwritableFile(`${path} exists: name another file, or replace it with --force`)
+
+/** @throws UnwritableFile for what must not be replaced */
+const checkPlace = async (path: string, replace: boolean): Promise<void> => {
+  const there = await lstat(path).catch(() => null)
+  if (there === null) return
+  if (!replace) throw existing(path)
+  if (!there.isFile() && !there.isSymbolicLink())
+    throw new UnwritableFile(`${path} cannot be written: it is no file`)
+}
+
+/** Gives a file its place. Where nothing may be replaced, one that somebody made meanwhile stays. */
+const putInPlace = async (half: string, path: string, replace: boolean): Promise<void> => {
+  if (replace) return rename(half, path)
+  try {
+    await link(half, path)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw existing(path)
+    // Some file systems have no second names.
+    await checkPlace(path, false)
+    return rename(half, path)
+  }
+  await rm(half)
+}
+
 /**
- * A file that is replaced whole or not at all: written beside its place under another name, synced, then renamed.
- * @param mode who may read it; left out: its owner alone
- * @throws UnwritableFile before anything is written
+ * A file that is written whole or not at all: beside its place under another name, synced, then given its name.
+ * @throws UnwritableFile before anything is written; from `finish` where the file was made meanwhile
  */
-export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
+export const fileSink = async (
+  path: string,
+  { mode = 0o600, replace = true }: FileOptions = {},
+): Promise<Sink> => {
+  await checkPlace(path, replace)
   const directory = dirname(path)
   const half = join(directory, `.${basename(path)}.${process.pid}.part`)
   // One that a killed process left would keep its mode.
@@ -45,7 +82,7 @@ export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
     finish: async () => {
       await file.sync()
       await file.close()
-      await rename(half, path)
+      await putInPlace(half, path, replace)
       await syncDirectory(directory)
     },
     abandon: async () => {
@@ -57,7 +94,7 @@ export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
 
 /** @throws UnwritableFile, or what the disk says; then the file is as it was */
 export const writeFileAtomically = async (path: string, data: string, mode?: number): Promise<void> => {
-  const sink = await fileSink(path, mode)
+  const sink = await fileSink(path, mode === undefined ? {} : { mode })
   try {
     await sink.write(data)
     await sink.finish()

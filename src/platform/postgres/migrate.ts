@@ -104,7 +104,7 @@ const refuseMismatch = (landed: readonly AppliedMigration[], migrations: Migrati
   const unknown = landed.filter(({ name }) => migrations[name] === undefined).map(({ name }) => name)
   if (unknown.length > 0)
     throw new MigrationRefused(
-      `the database is newer than this version of Farebox: it has ${unknown.join(', ')}, which this version does not know. Start the version that made it, or a later one.`,
+      `Start the version of Farebox that made the database, or a later one. The database is newer than this version of Farebox: it has ${unknown.join(', ')}`,
     )
   const edited = landed
     .filter(({ name, checksum }) => checksumOf(migrations[name] ?? '') !== checksum)

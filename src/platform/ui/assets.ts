@@ -54,7 +54,7 @@ td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-br
 .state.bad { color: var(--bad); } .state.bad::before { border-radius: 0; } .state.off { color: var(--soft); } .state.off::before { background: none; border: 1.5px solid currentColor; }
 .empty { border: 1px dashed var(--line); border-radius: 10px; padding: 1.4rem; color: var(--soft); text-align: center; } .empty p { margin-inline: auto; }
 .pager { display: flex; gap: 1rem; margin: .9rem 0; } .pager a { padding: .25rem 0; }
-live-parts { display: block; } live-parts.cards { display: grid; align-items: start; } live-parts .stack, .group { display: grid; gap: 1rem; margin: 0; }
+live-parts { display: block; } live-parts .cards { align-items: start; } live-parts .stack, .group { display: grid; gap: 1rem; margin: 0; }
 form.stack { display: grid; gap: 1rem; max-width: 34rem; margin: .8rem 0; }
 .field { border: 0; margin: 0; padding: 0; min-width: 0; } .field label, .field legend { font-weight: 600; padding: 0; }
 .field label.choice { display: flex; gap: .5rem; font-weight: 400; padding: .25rem 0; align-items: baseline; }
@@ -62,7 +62,7 @@ form.stack { display: grid; gap: 1rem; max-width: 34rem; margin: .8rem 0; }
 input:not([type=checkbox], [type=radio]), select, textarea { font: inherit; width: 100%; padding: .5rem .6rem; border: 1px solid var(--soft); border-radius: 7px; background: var(--field); color: var(--ink); }
 [aria-invalid] { border-color: var(--bad) !important; }
 button, .button { font: inherit; font-weight: 600; padding: .5rem .9rem; border-radius: 7px; border: 1px solid var(--line); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; min-height: 24px; }
-button:hover, .button:hover { border-color: var(--accent); }
+button:hover, .button:hover { border-color: var(--accent); } button[aria-disabled] { opacity: .55; cursor: default; }
 .first { background: var(--accent); border-color: var(--accent); color: var(--on); } .danger { border-color: var(--bad); color: var(--bad); }
 button.plain { border: 0; background: none; color: var(--accent); padding: .15rem 0; margin-right: .5rem; font-weight: 500; text-decoration: underline; text-underline-offset: 3px; }
 button.plain[aria-pressed=true] { color: var(--ink); text-decoration: none; }

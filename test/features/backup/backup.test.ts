@@ -146,6 +146,13 @@ test('a file that is no backup, is cut off, changed, or of other keys is refused
   assert.equal((await farebox(t, ['backup', 'restore', join(directory, 'none')], target)).code, 2)
   const nowhere = join(directory, 'no', 'where')
   assert.equal((await farebox(t, ['backup', 'create', '--out', nowhere], env)).code, 2)
+  const kept = await readFile(file)
+  const again = await farebox(t, ['backup', 'create', '--out', file], env)
+  assert.equal(again.code, 2)
+  assert.match(again.err, /exists: name another file, or replace it with --force/)
+  assert.deepEqual(await readFile(file), kept, 'the backup that is there stays')
+  assert.equal((await farebox(t, ['backup', 'create', '--out', file, '--force'], env)).code, 0)
+  assert.equal((await farebox(t, ['backup', 'create', '--out', '/dev/null', '--force'], env)).code, 2)
   assert.equal(await schemasOf(url), 0, 'nothing was written')
   assert.deepEqual(
     (await readdir(directory)).filter((name) => name.endsWith('.part')),

@@ -26,9 +26,14 @@ const archived = (directory: string): string =>
   block('archive_mode').replaceAll('/archive/', `${directory}/archive/`)
 
 /** A service on a cluster, whose demo buyer has money for a load. */
-const startOn = async (t: TestContext, { url }: Cluster) => {
+const startOn = async (
+  t: TestContext,
+  { url }: Cluster,
+  addresses: Readonly<Record<string, string>> = { DATABASE_URL: url },
+) => {
   const env = {
     DATABASE_URL: url,
+    ...addresses,
     FAREBOX_DATA: await dataDirectory(t),
     FAREBOX_RATE_LIMIT: 'off',
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
@@ -97,6 +102,40 @@ test('what pg_dump takes under load pg_restore puts into a new database, which v
   await cluster.sh(restore)
   await goesOn(t, started, cluster.url.replace(/farebox$/, 'new'), { known, unknown })
   await started.server.stop()
+})
+
+test('with two roles pg_restore makes a database that both roles use as before', async (t) => {
+  const bin = await installedPostgres()
+  if (bin === null) return t.skip(noTools)
+  const cluster = await startCluster(t, bin, () => '')
+  await cluster.query(
+    'create role farebox_service login; create role farebox_owner login in role farebox_service',
+  )
+  await cluster.query('alter database farebox owner to farebox_owner')
+  const as = (url: string, user: string): string => Object.assign(new URL(url), { username: user }).toString()
+  const roles = (url: string) => ({
+    DATABASE_URL: as(url, 'farebox_service'),
+    DATABASE_OWNER_URL: as(url, 'farebox_owner'),
+  })
+  const started = await startOn(t, cluster, roles(cluster.url))
+  const placed = await order(started.server.baseUrl, started.key, 'before')
+  assert.equal(placed.status, 201)
+  const [dump = '', restore = ''] = block('pg_dump --format=custom --file=farebox.dump "$DATABASE_OWNER_URL"')
+    .trim()
+    .split('\n')
+  await cluster.sh(`DATABASE_OWNER_URL=${roles(cluster.url).DATABASE_OWNER_URL}; ${dump}`)
+  await started.server.stop()
+  await cluster.sh(restore)
+  const restored = cluster.url.replace(/farebox$/, 'new')
+  const both = { ...started, env: { ...started.env, ...roles(restored) } }
+  const known = [{ key: 'before', orderId: placed.body.orderId }] as unknown as readonly Placed[]
+  await goesOn(t, both, roles(restored).DATABASE_URL, { known, unknown: [] })
+  // From then on the service needs no owner.
+  const { DATABASE_OWNER_URL: _, ...alone } = both.env
+  const rebuilt = await operate(['projections', 'rebuild', 'all'], alone)
+  assert.equal(rebuilt.code, 0, rebuilt.err)
+  const verified = await operate(['ledger', 'verify'], alone)
+  assert.equal(verified.code, 0, `${verified.out}${verified.err}`)
 })
 
 /** As `pg_basebackup` does, with nothing but SQL and `cp`: the embedded Postgres brings no such program. */

@@ -55,6 +55,7 @@ test('law: as of any position or time each book sums to zero, equals a fold of t
             : events.filter(({ at }) => Date.parse(at) <= asOf.atMs)
         const { span, books: found } = await reader.trialBalance({ asOf }, head, none)
         assert.equal(span.position, until.at(-1)?.position ?? 0)
+        assert.equal(span.at, until.at(-1)?.at ?? null)
         for (const { accounts } of found)
           assert.equal(
             accounts.reduce((sum, each) => sum + closingMicros(each), 0n),

@@ -122,10 +122,12 @@ const publishedDispute = JSON.parse(`{
 }`)
 
 test('the published dispute is an inquiry and took nothing; what moved is told by its balance transactions', () => {
-  assert.equal(disputeStateOf(publishedDispute), 'inquiry')
+  assert.deepEqual(disputeStateOf(publishedDispute), { state: 'inquiry' })
   const state = (status: Stripe.Dispute.Status, ...amounts: readonly number[]) => {
-    const balance_transactions = amounts.map((amount) => ({ amount }) as Stripe.BalanceTransaction)
-    return disputeStateOf({ ...publishedDispute, status, balance_transactions })
+    const balance_transactions = amounts.map(
+      (amount) => ({ amount, currency: 'usd' }) as Stripe.BalanceTransaction,
+    )
+    return disputeStateOf({ ...publishedDispute, status, balance_transactions }).state
   }
   assert.equal(state('needs_response', -1000), 'withdrawn')
   assert.equal(state('won', -1000), 'withdrawn', 'won, and not given back yet')
@@ -133,6 +135,23 @@ test('the published dispute is an inquiry and took nothing; what moved is told b
   assert.equal(state('lost'), 'withdrawn')
   assert.equal(state('prevented'), 'inquiry')
   assert.equal(state('warning_closed'), 'inquiry')
+  assert.equal(state('warning_closed', 0), 'inquiry', 'a fee alone')
+})
+
+test('what a dispute moved besides the disputed amount is named, and decides who has the money', () => {
+  const of = (currency: string, ...amounts: readonly number[]) => {
+    const balance_transactions = amounts.map((amount) => ({ amount, currency }) as Stripe.BalanceTransaction)
+    return disputeStateOf({ ...publishedDispute, status: 'lost', balance_transactions })
+  }
+  assert.deepEqual(of('usd', -1000, 400), { state: 'withdrawn', adjusted: '-6.00 usd' })
+  assert.deepEqual(of('usd', -1000, 1000, -1000), { state: 'withdrawn', adjusted: '-10.00 usd' })
+  assert.deepEqual(of('usd', -900), { state: 'withdrawn', adjusted: '-9.00 usd' })
+  assert.deepEqual(of('usd', -1000, 1100), { state: 'reinstated', adjusted: '1.00 usd' })
+  assert.deepEqual(of('usd', -1000, 1000), { state: 'reinstated' })
+  assert.deepEqual(of('usd', -1000), { state: 'withdrawn' })
+  assert.deepEqual(of('eur', -930), { state: 'withdrawn' }, 'it cannot be compared')
+  assert.deepEqual(of('eur', -930, 925), { state: 'withdrawn', adjusted: '-0.05 eur' })
+  assert.deepEqual(of('jpy', -1500, 500), { state: 'withdrawn', adjusted: '-1000 jpy' })
 })
 
 test('a dispute is looked up: what it is about, and the session that its payment was for', async () => {
@@ -162,28 +181,34 @@ test('a dispute is looked up: what it is about, and the session that its payment
   assert.match(asked[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
 })
 
-test('disputes are listed page by page since a time, and those that moved nothing are left out', async () => {
+test('disputes and refunds are listed page by page since a time, without disputes that moved nothing', async () => {
   const asked: URLSearchParams[] = []
   const one = (id: string, status: string, amounts: readonly number[]) => ({
     ...publishedDispute,
     id,
     status,
-    balance_transactions: amounts.map((amount) => ({ amount })),
+    balance_transactions: amounts.map((amount) => ({ amount, currency: 'usd' })),
   })
+  const refunds = [{ id: 're_1', object: 'refund', status: 'succeeded', charge: 'ch_1' }]
+  const listOf = (data: unknown, has_more: boolean) => {
+    const list = { object: 'list', url: '/v1/disputes', has_more, data }
+    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(list) }
+  }
   const pages = [
     [one('dp_3', 'needs_response', [-1000]), one('dp_2', 'warning_needs_response', [])],
     [one('dp_1', 'won', [-1000, 1000])],
   ]
   const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
     const { pathname, searchParams } = new URL(url)
+    if (pathname === '/v1/refunds') return listOf(refunds, false)
     assert.equal(pathname, '/v1/disputes')
     const data = pages[asked.push(searchParams) - 1]
-    const list = { object: 'list', url: '/v1/disputes', has_more: asked.length < pages.length, data }
-    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(list) }
+    return listOf(data, asked.length < pages.length)
   })
-  assert.deepEqual(await api.disputesSince(1_680_000_000_999), [
+  assert.deepEqual(await api.changesSince(1_680_000_000_999), [
     { eventId: 'found dp_3 withdrawn', reference: 'dispute:dp_3' },
     { eventId: 'found dp_1 reinstated', reference: 'dispute:dp_1' },
+    { eventId: 'found re_1 succeeded', reference: 'charge:ch_1' },
   ])
   assert.deepEqual(
     asked.map((query) => [query.get('created[gte]'), query.get('starting_after')]),

@@ -261,6 +261,7 @@ test('every way in which both sides differ is found, with both amounts', async (
   assert.deepEqual(said.counts, {
     missing_here: 4,
     missing_there: 2,
+    not_final: 0,
     other_amount: 1,
     duplicate: 1,
     other_currency: 1,
@@ -350,6 +351,50 @@ test('crypto: converted amounts agree to the digits that the report writes', asy
   ])
   const { code, said } = await json('--gateway', 'btcpay', '--file', payments)
   assert.deepEqual([code, said.sums[0].lines], [0, 2])
+})
+
+test('what a provider does not count, or has not finished, matches nothing', async (t) => {
+  const { file, run, json } = await world(t)
+  const asked = async (...lines: readonly string[]) => {
+    const { code, said } = await json('--gateway', 'btcpay', '--file', await file(lines))
+    return [code, ...said.sums.map((sum: { class: string; lines: number }) => `${sum.class} ${sum.lines}`)]
+  }
+  const legacyHeading =
+    'ReceivedDate,StoreId,OrderId,InvoiceId,PaymentId,CryptoCode,Paid,NetworkFee,PaidCurrency,InvoiceCurrency,InvoiceStatus,Accounted'
+  const legacy = (payment: string, amount: string, status: string, accounted: string) =>
+    `2026-11-21T02:00:00Z,s,dep_b1,inv_1,${payment},BTC,0.0002,0,${amount},USD,${status},${accounted}`
+  const second = legacy('tx-1', '0.50', 'settled', 'true')
+  assert.deepEqual(await asked(legacyHeading, legacy('tx-0', '13.00', 'settled', 'true'), second), [
+    0,
+    'matched 2',
+  ])
+  for (const [status, accounted] of [
+    ['settled', 'false'],
+    ['processing', 'true'],
+    ['New (paidPartial)', 'true'],
+    ['pending', 'true'],
+  ] as const)
+    assert.deepEqual(
+      await asked(legacyHeading, legacy('tx-0', '13.00', status, accounted), second),
+      [1, 'matched 1', 'not_final 1'],
+      `${status}, ${accounted}`,
+    )
+  // A payment that is not final does not take the place of one that is.
+  const heading =
+    'Date,InvoiceId,OrderId,PaymentMethodId,Confirmed,PaymentCurrency,PaymentAmount,InvoiceCurrency,InvoiceCurrencyAmount'
+  const payment = (confirmed: boolean, amount: string) =>
+    `2026-11-20,inv_1,dep_b1,BTC-CHAIN,${confirmed},BTC,0.0001,USD,${amount}`
+  assert.deepEqual(
+    await asked(heading, payment(false, '0.10'), payment(true, '0.50'), payment(true, '12.9996083')),
+    [0, 'matched 2', 'open 1'],
+  )
+  const { out } = await run(
+    '--gateway',
+    'btcpay',
+    '--file',
+    await file([legacyHeading, legacy('tx-0', '13.00', 'settled', 'false'), second]),
+  )
+  assert.match(out, /booked, not final there/)
 })
 
 test("a reseller's own gateway, and any CSV with declared columns", async (t) => {

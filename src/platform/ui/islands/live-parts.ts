@@ -1,10 +1,26 @@
 /**
- * Exchanges the parts of a page with `data-live` for those of the same id, from the page asked for again: around a form with
+ * Exchanges the parts of a page with `data-live` for those of the same id, from the page asked for again: for a form with
  * `data-asks`, while somebody types; around a part with `data-runs`, every two seconds for as long as it has that. Without
  * script the form's button and a link do that.
+ *
+ * From a change of the form until its answer, the parts say something else than the fields. The form cannot be sent so long,
+ * except by a button with `formmethod="get"`, which changes nothing.
  */
 const waitMs = 250
 const everyMs = 2_000
+
+const focusable = 'a[href], button, input:not([type=hidden]), select, textarea, [tabindex]'
+
+/** Puts a fresh part in the place of an old one. What has the focus in it keeps it, by its id or else by its place. */
+const replacePart = (old: Element, fresh: Element): void => {
+  const focused = document.activeElement
+  const place = old.contains(focused) ? [...old.querySelectorAll(focusable)].indexOf(focused!) : -1
+  old.replaceWith(fresh)
+  if (place === -1) return
+  const byId = focused!.id === '' ? null : fresh.querySelector(`#${CSS.escape(focused!.id)}`)
+  const next = byId ?? fresh.querySelectorAll(focusable)[place]
+  if (next instanceof HTMLElement) next.focus({ preventScroll: true })
+}
 
 class LiveParts extends HTMLElement {
   #timer = 0
@@ -12,6 +28,20 @@ class LiveParts extends HTMLElement {
   connectedCallback(): void {
     const form = this.querySelector<HTMLFormElement>('form[data-asks]')
     let asked: XMLHttpRequest | null = null
+    let pending = false
+
+    const setBusy = (busy: boolean): void => {
+      if (busy) this.setAttribute('aria-busy', 'true')
+      else this.removeAttribute('aria-busy')
+    }
+    const setPending = (value: boolean): void => {
+      pending = value
+      setBusy(value)
+      // `disabled` would take the focus away, and Tab would pass the button.
+      for (const button of form?.querySelectorAll('button') ?? [])
+        if (pending && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
+        else button.removeAttribute('aria-disabled')
+    }
     /** Whether the page still has the parts: after the end of a session it is another one. */
     const exchange = (page: Document): boolean => {
       let found = false
@@ -19,42 +49,50 @@ class LiveParts extends HTMLElement {
         const fresh = page.getElementById(old.id)
         if (!fresh) continue
         found = true
-        // What somebody is in stays as it is.
-        if (!old.contains(document.activeElement)) old.replaceWith(document.importNode(fresh, true))
+        replacePart(old, document.importNode(fresh, true))
       }
       return found
     }
     const ask = (url: string, then: (found: boolean) => void): void => {
-      asked?.abort()
       const request = new XMLHttpRequest()
       asked = request
       request.open('GET', url)
       request.responseType = 'document'
-      const ends = (found: boolean): void => {
-        this.removeAttribute('aria-busy')
-        then(found)
-      }
-      request.onload = () =>
-        ends(request.status === 200 && request.responseXML !== null && exchange(request.responseXML))
-      request.onerror = () => ends(false)
-      this.setAttribute('aria-busy', 'true')
+      // Fields that cannot be priced are answered 400, with parts that say so.
+      request.onload = () => then(request.responseXML !== null && exchange(request.responseXML))
+      request.onerror = () => then(false)
       request.send()
     }
     const after = (ms: number, work: () => void): void => {
       clearTimeout(this.#timer)
       this.#timer = window.setTimeout(work, ms)
     }
-    form?.addEventListener('input', () =>
+    form?.addEventListener('input', () => {
+      // An answer for the fields as they were must not replace what is typed now.
+      asked?.abort()
+      setPending(true)
       after(waitMs, () => {
         const query = new URLSearchParams(
           [...new FormData(form)].map(([name, value]) => [name, String(value)]),
         )
-        ask(`${form.action}?${query}`, () => undefined)
-      }),
-    )
+        // After a failure the form can be sent as without script: the service refuses another price than the one shown.
+        ask(`${form.action}?${query}`, () => setPending(false))
+      })
+    })
+    form?.addEventListener('submit', (event) => {
+      const { submitter } = event
+      const reads = submitter instanceof HTMLButtonElement && submitter.formMethod === 'get'
+      if (pending && !reads) event.preventDefault()
+    })
     const follow = (): void => {
       if (this.querySelector('[data-runs]'))
-        after(everyMs, () => ask(location.href, (found) => found && follow()))
+        after(everyMs, () => {
+          setBusy(true)
+          ask(location.href, (found) => {
+            setBusy(false)
+            if (found) follow()
+          })
+        })
     }
     follow()
   }

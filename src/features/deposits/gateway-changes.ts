@@ -1,0 +1,51 @@
+import type { FoundGatewayChange } from '../../../projections/gateway-changes.ts'
+import { decideReview, type ReviewAnswer } from '../../domain/deposits/decide-changes.ts'
+import type { GatewayChange } from '../../domain/payments/payments.ts'
+import type { Cause } from '../../kernel/event.ts'
+import type { DepositId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { depositRef } from './settle-deposit.ts'
+
+/** What happened at the provider, and what is left to an operator. */
+export const changeTexts: Readonly<Record<GatewayChange['change'], string>> = {
+  refunded: 'A payment was refunded at the provider. Take it back here, if it was credited.',
+  other_currency: 'Money moved in another currency than dollars. Nothing was booked.',
+  paid_without_money:
+    'The provider says that the invoice is paid, but less arrived: somebody may have marked it by hand.',
+  marked_invalid: 'The provider says that the invoice is invalid, but its payments are credited.',
+  payment_changed: 'The provider states another amount of a payment than the one that was credited.',
+  payment_undone: 'A credited payment turned out to be none.',
+  dispute_adjusted: 'A dispute moved another amount in all than the one that was disputed.',
+  chargeback_not_moved: 'A dispute took money, and it could not be taken from the wallet or credit.',
+}
+
+/** One change as commands print it in `--json`. */
+export const changeRecord = (row: FoundGatewayChange) => ({
+  depositId: row.deposit_id,
+  number: row.number,
+  accountId: row.account_id,
+  customerId: row.customer_id,
+  gatewayId: row.gateway_id,
+  change: row.change,
+  reference: row.reference,
+  amount: row.amount,
+  reportedAt: row.reported_at,
+  reviewedAt: row.reviewed_at,
+  note: row.note,
+})
+
+/** Closes a change that somebody looked at. @param note what was done about it */
+export const reviewChange = async (
+  runner: CommandRunner,
+  asked: { readonly depositId: DepositId; readonly number: number; readonly note: string },
+  cause: Cause,
+): Promise<ReviewAnswer> => {
+  if (!/^dep_[0-9a-f]{32}$/.test(asked.depositId)) return 'unknown_change'
+  const { answer } = await runner.run({
+    name: 'review-gateway-change',
+    streams: depositRef(asked.depositId),
+    decide: ({ deposit }) => decideReview(deposit, asked.number, asked.note),
+    ...cause,
+  })
+  return answer
+}

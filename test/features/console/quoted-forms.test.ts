@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page, Route } from 'playwright-core'
+import { launchBrowser, openPage } from '../../support/browser.ts'
+import { consoleOrigin, freshAccount, printedLink } from '../../support/console.ts'
+import { startService } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+
+/** Keeps answers to questions for a quote back until `release`. */
+const holdQuotes = async (page: Page) => {
+  const held: Route[] = []
+  let open = false
+  await page.route('**/*', async (route) => {
+    if (open || route.request().resourceType() !== 'xhr') return route.continue()
+    held.push(route)
+  })
+  return {
+    isAsked: () => held.length > 0,
+    release: async (): Promise<void> => {
+      open = true
+      for (const route of held) await route.continue()
+    },
+  }
+}
+
+const productPath = '/console/catalogue/residential-premium'
+
+test('a form with a quote orders what its fields say', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const browser = await launchBrowser(t)
+  const origin = consoleOrigin(service)
+  const { accountId, key } = await freshAccount(service, 'nora@example.com', { cents: 90_000 })
+  const signedInPage = async (javaScriptEnabled = true) => {
+    const visit = await openPage(browser, { javaScriptEnabled })
+    await visit.page.goto(`${origin}${await printedLink(service, accountId)}`)
+    await visit.page.getByRole('button', { name: 'Sign in' }).click()
+    return visit
+  }
+  const quantities = async (): Promise<readonly number[]> => {
+    const { body } = await service.buyer.get('/api/v1/orders', { key })
+    return body.orders.map(({ quantity }: { quantity: number }) => quantity)
+  }
+  const buy = (page: Page) => page.locator('#buy')
+  const first = await service.buyer.post(
+    '/api/v1/orders',
+    { product_id: 'residential-premium', quantity: 2 },
+    { key, headers: { 'Idempotency-Key': 'one' } },
+  )
+  const planPath = `/console/plans/${first.body.planId}/top-up`
+
+  for (const path of [productPath, planPath]) {
+    const where = path === productPath ? 'a product' : 'a top-up'
+
+    await t.test(`${where}, by the keyboard while the quote is on its way`, async () => {
+      const { page, context, complaints } = await signedInPage()
+      const before = (await quantities()).length
+      await page.goto(`${origin}${path}`)
+      const old = await buy(page).textContent()
+      const quotes = await holdQuotes(page)
+      await page.getByLabel(/Quantity|Add/).fill('8')
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Tab')
+      assert.equal(await page.evaluate('document.activeElement.id'), 'buy')
+      await page.keyboard.press('Enter')
+      await until(quotes.isAsked)
+      await page.keyboard.press('Enter')
+      assert.equal(await buy(page).getAttribute('aria-disabled'), 'true')
+      assert.equal((await quantities()).length, before)
+      await quotes.release()
+      await page.locator('#buy:not([aria-disabled])').waitFor()
+      assert.notEqual(await buy(page).textContent(), old)
+      assert.equal(await page.evaluate('document.activeElement.id'), 'buy')
+      await page.keyboard.press('Enter')
+      await page.getByText(/Ordered\.|Topped up:/).waitFor()
+      assert.deepEqual([(await quantities()).length, (await quantities())[0]], [before + 1, 8])
+      assert.deepEqual(complaints, [])
+      await context.close()
+    })
+
+    await t.test(`${where}, by the mouse while the quote is on its way`, async () => {
+      const { page, context, complaints } = await signedInPage()
+      const before = (await quantities()).length
+      await page.goto(`${origin}${path}`)
+      const quotes = await holdQuotes(page)
+      await page.getByLabel(/Quantity|Add/).fill('7')
+      await buy(page).click({ force: true })
+      await until(quotes.isAsked)
+      await buy(page).click({ force: true })
+      assert.equal((await quantities()).length, before)
+      await quotes.release()
+      // Playwright waits until the button is no longer disabled.
+      await buy(page).click()
+      await page.getByText(/Ordered\.|Topped up:/).waitFor()
+      assert.deepEqual([(await quantities()).length, (await quantities())[0]], [before + 1, 7])
+      assert.deepEqual(complaints, [])
+      await context.close()
+    })
+
+    await t.test(`${where}, without script: another price than the one shown asks again`, async () => {
+      const { page, context } = await signedInPage(false)
+      const before = (await quantities()).length
+      await page.goto(`${origin}${path}`)
+      await page.getByLabel(/Quantity|Add/).fill('6')
+      await buy(page).click()
+      await page.getByText(/Nothing was ordered\. The price of 6 GB is \$.*, not \$/).waitFor()
+      assert.equal(await page.getByLabel(/Quantity|Add/).inputValue(), '6')
+      assert.equal((await quantities()).length, before)
+      await buy(page).click()
+      await page.getByText(/Ordered\.|Topped up:/).waitFor()
+      assert.deepEqual([(await quantities()).length, (await quantities())[0]], [before + 1, 6])
+      await context.close()
+    })
+  }
+
+  await t.test('where the quote cannot be had, the price that was shown buys nothing else', async () => {
+    const { page, context } = await signedInPage()
+    const before = (await quantities()).length
+    await page.goto(`${origin}${productPath}`)
+    await page.route('**/*', (route) =>
+      route.request().resourceType() === 'xhr' ? route.abort() : route.continue(),
+    )
+    await page.getByLabel('Quantity').fill('9')
+    await buy(page).click()
+    await page.getByText(/Nothing was ordered\. The price of 9 GB is/).waitFor()
+    assert.equal((await quantities()).length, before)
+    await context.close()
+  })
+
+  await t.test('a quantity without a price takes the button away, and says why', async () => {
+    const { page, context } = await signedInPage()
+    await page.goto(`${origin}${productPath}`)
+    await page.getByLabel('Quantity').fill('none')
+    await page.getByText('No price.').waitFor()
+    assert.equal(await buy(page).count(), 0)
+    await page.locator('#live-quote .problem').waitFor()
+    await page.getByLabel('Quantity').fill('3')
+    await page.locator('#live-quote').getByText('3 GB').waitFor()
+    assert.equal(await page.evaluate('document.activeElement.id'), 'quantity')
+    await context.close()
+  })
+
+  await t.test('what somebody chooses inside a part that follows stays chosen', async () => {
+    const { page, context, complaints } = await signedInPage()
+    await page.goto(`${origin}/console/catalogue/isp-static`)
+    await page.getByLabel('Country').selectOption('DEU')
+    await page.locator('#live-quote').getByText('Germany').waitFor()
+    const period = page.getByLabel('For', { exact: true })
+    const choices = await period.locator('option').evaluateAll((all) => all.map((each) => each.value))
+    const other = choices.find((value) => value !== '30') ?? '30'
+    await period.focus()
+    await period.selectOption(other)
+    await page.locator('#live-quote').getByText(`${other} day`).waitFor()
+    assert.equal(await period.inputValue(), other)
+    assert.equal(await page.evaluate('document.activeElement.id'), 'period_days')
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
+
+  await t.test('a line that was left to the service is the one of the quote', async () => {
+    const { page, context } = await signedInPage(false)
+    await page.goto(`${origin}/console/catalogue/mobile-dedicated?quantity=1`)
+    const line = await page.locator('#live-quote small').first().textContent()
+    await buy(page).click()
+    await page.getByText('Ordered.').waitFor()
+    const { body } = await service.buyer.get('/api/v1/orders', { key })
+    const { service: modem } = body.orders[0].fulfillmentMeta
+    assert.ok(line?.includes(modem), `${line}: ${JSON.stringify(body.orders[0])}`)
+    await context.close()
+  })
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
+import { operate } from '../../support/operator.ts'
+import { until } from '../../support/until.ts'
+import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
+
+/** The changes of a deposit that nobody closed, as operators see them. */
+const openChanges = async (shop: Shop, depositId: string) => {
+  const rows = await listGatewayChanges(shop.farebox.core.pool, { all: false, limit: 100, offset: 0 })
+  return rows
+    .filter((row) => row.deposit_id === depositId)
+    .map(({ change, amount }) => (amount === null ? change : `${change} ${amount}`))
+    .sort()
+}
+
+const untilChanges = async (shop: Shop, depositId: string, wanted: readonly string[]): Promise<void> => {
+  let last: readonly string[] = []
+  try {
+    await until(async () => {
+      last = await openChanges(shop, depositId)
+      return last.length >= wanted.length
+    })
+  } catch {}
+  assert.deepEqual(last, wanted)
+}
+
+test('what a provider says and nothing books is an open item, and moves no wallet', async (t) => {
+  const shop = await openShop(t, {
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_DEPOSIT_LOOK_MS: '500',
+  })
+  const paid = async (method: string, cents = 2_500) => {
+    const account = await shop.customer({ cents: 0 })
+    const deposit = await shop.open(account.key, { amount_cents: 2_500, method })
+    const id = deposit.deposit_id as string
+    const did = await shop.act(id, 'pay', cents)
+    assert.equal(did.status, 200, JSON.stringify(did.body))
+    await shop.untilBalance(account.key, cents)
+    return { ...account, id }
+  }
+
+  await t.test('a refund in the dashboard of Stripe, each part once', async () => {
+    const { id, key } = await paid('card')
+    await shop.act(id, 'refund', 700)
+    await untilChanges(shop, id, ['refunded 7.00 usd'])
+    await shop.act(id, 'refund', 300)
+    await untilChanges(shop, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
+    assert.equal(await shop.balance(key), 2_500)
+  })
+
+  await t.test('a dispute that gives a part back leaves the wallet charged back', async () => {
+    const { id, key } = await paid('card')
+    await shop.act(id, 'dispute')
+    await shop.untilBalance(key, 0)
+    await shop.act(id, 'close-dispute', 1_000)
+    await untilChanges(shop, id, ['dispute_adjusted -15.00 usd'])
+    assert.equal(await shop.balance(key), 0)
+  })
+
+  await t.test('a dispute that is won gives everything back, and leaves nothing open', async () => {
+    const { id, key } = await paid('card')
+    await shop.act(id, 'dispute')
+    await shop.untilBalance(key, 0)
+    await shop.act(id, 'close-dispute', 2_500)
+    await shop.untilBalance(key, 2_500)
+    assert.deepEqual(await openChanges(shop, id), [])
+  })
+
+  await t.test('an invoice in another currency', async () => {
+    const { key } = await shop.customer({ cents: 0 })
+    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_500, method: 'card' })
+    await shop.act(id, 'euros')
+    await shop.act(id, 'pay')
+    await untilChanges(shop, id, ['other_currency eur'])
+    assert.equal(await shop.balance(key), 0)
+  })
+
+  await t.test('an invoice of BTCPay that was marked as settled without money', async () => {
+    const { key } = await shop.customer({ cents: 0 })
+    const { deposit_id: id } = await shop.open(key, { amount_cents: 2_500, method: 'crypto' })
+    await shop.act(id, 'mark-settled')
+    await untilChanges(shop, id, ['paid_without_money 25.00 usd'])
+    assert.equal(await shop.balance(key), 0)
+    // Money that comes all the same is credited.
+    await shop.act(id, 'pay', 2_500)
+    await shop.untilBalance(key, 2_500)
+  })
+
+  await t.test('an invoice of BTCPay that was marked as invalid after it was paid', async () => {
+    const { id, key } = await paid('crypto')
+    await shop.act(id, 'mark-invalid')
+    await untilChanges(shop, id, ['marked_invalid 25.00 usd'])
+    assert.equal(await shop.balance(key), 2_500)
+  })
+
+  await t.test(
+    'a part of an invoice, and money after its end, are booked and leave nothing open',
+    async () => {
+      const { id, key } = await paid('crypto', 1_000)
+      await shop.act(id, 'expire')
+      await shop.reads(key, id, { status: 'partially_paid', credited_cents: 1_000 })
+      await shop.act(id, 'pay', 1_500)
+      await shop.reads(key, id, { status: 'paid', credited_cents: 2_500 })
+      assert.deepEqual(await openChanges(shop, id), [])
+    },
+  )
+
+  await t.test("a payment that NOWPayments gave back, on a reseller's own gateway", async () => {
+    const reseller = await openReseller(shop, 'Nova', 'nowpayments')
+    const deposit = await shop.open(
+      reseller.key,
+      { amount_cents: 2_500, method: 'crypto' },
+      customer('alice', 'alice-1'),
+    )
+    await shop.act(deposit.deposit_id, 'pay', 2_500)
+    await until(async () => (await creditOf(shop, reseller.accountId, 'alice')) === 2_500)
+    await shop.act(deposit.deposit_id, 'refund', 2_500)
+    await untilChanges(shop, deposit.deposit_id, ['refunded 125 coins'])
+    assert.equal(await creditOf(shop, reseller.accountId, 'alice'), 2_500)
+  })
+
+  await t.test('operators list and close them', async () => {
+    const { id } = await paid('card')
+    await shop.act(id, 'refund', 100)
+    await untilChanges(shop, id, ['refunded 1.00 usd'])
+    const listed = await operate(['deposits', 'changes', '--json'], shop.env)
+    assert.equal(listed.code, 0, listed.err)
+    assert.ok(JSON.parse(listed.out).changes.some(({ depositId }: { depositId: string }) => depositId === id))
+    const close = (number: string) =>
+      operate(['deposits', 'review', id, number, '--note', 'taken back by hand'], shop.env)
+    assert.match((await close('1')).out, /closed/)
+    assert.match((await close('1')).out, /it was closed before/)
+    assert.equal((await close('2')).code, 2)
+    await until(async () => (await openChanges(shop, id)).length === 0)
+  })
+
+  await t.test('a lost callback of a refund is found by the hourly look', async () => {
+    const { id, key } = await paid('card')
+    await shop.switches({ lost: 1 })
+    await shop.act(id, 'refund', 200)
+    await shop.farebox.core.pool.query(
+      `update work.dispute_looks set due_at = clock_timestamp() - interval '1 second'`,
+    )
+    await untilChanges(shop, id, ['refunded 2.00 usd'])
+    assert.equal(await shop.balance(key), 2_500)
+  })
+
+  await t.test('the log verifies', async () => {
+    for (const command of ['seal', 'verify']) {
+      const ran = await operate(['ledger', command], shop.env)
+      assert.equal(ran.code, 0, `${ran.out}${ran.err}`)
+    }
+  })
+})
