@@ -74,16 +74,18 @@ const settling = openEnd(
   (table) => `
   select last_position as position, null::bigint as since_ms,
          'deposit ' || deposit_id || ' has what it invoiced, and does not say that it is paid' as problem
-    from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < credited_micros`,
+    from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < invoiced_micros`,
 )
 
+/** While its provider is down, a deposit waits for any time: the service asks again until there was an answer. */
 const deposits = openEnd(
   waitingBoundMs,
   [depositsTable],
   (table) => `
   select last_position as position, closes_ms as since_ms,
          'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
-    from ${table} where state = 'open' and credited_micros < invoiced_micros`,
+    from ${table} d where state = 'open' and credited_micros < invoiced_micros
+     and not exists (select from work.deposit_looks l where l.deposit_id = d.deposit_id and l.status = 'pending')`,
 )
 
 const manual = openEnd(
@@ -142,13 +144,16 @@ const batches = openEnd(
     from ${table} where not finished`,
 )
 
+/** While it is in the queue, a delivery waits for any time: its retries go on after an outage, and a slow receiver has a backlog. */
 const deliveries = openEnd(
   waitingBoundMs,
   [deliveriesTable],
   (table) => `
   select last_position as position, null::bigint as since_ms,
          'delivery ' || delivery_id || ' came to no end' as problem
-    from ${table}`,
+    from ${table} d
+   where not exists (
+     select from work.webhook_deliveries q where q.delivery_id = d.delivery_id and q.status = 'pending')`,
 )
 
 export const unfinishedWork: readonly UnfinishedWork[] = [
