@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { open, rename, rm } from 'node:fs/promises'
+import { link, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 
@@ -28,13 +29,17 @@ const syncDirectory = async (path: string): Promise<void> => {
 /**
  * A file that is replaced whole or not at all: written beside its place under another name, synced, then renamed.
  * @param mode who may read it; left out: its owner alone
+ * @param finish `create`: a file that is there already stays, and the end fails with EEXIST
  * @throws UnwritableFile before anything is written
  */
-export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
+export const fileSink = async (
+  path: string,
+  mode = 0o600,
+  finish: 'create' | 'replace' = 'replace',
+): Promise<Sink> => {
   const directory = dirname(path)
-  const half = join(directory, `.${basename(path)}.${process.pid}.part`)
-  // One that a killed process left would keep its mode.
-  await rm(half, { force: true }).catch(() => undefined)
+  // Two containers that share a folder may have one process id.
+  const half = join(directory, `.${basename(path)}.${randomUUID()}.part`)
   const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
     throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
   })
@@ -45,7 +50,11 @@ export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
     finish: async () => {
       await file.sync()
       await file.close()
-      await rename(half, path)
+      if (finish === 'replace') await rename(half, path)
+      else {
+        await link(half, path)
+        await rm(half)
+      }
       await syncDirectory(directory)
     },
     abandon: async () => {
@@ -56,8 +65,13 @@ export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
 }
 
 /** @throws UnwritableFile, or what the disk says; then the file is as it was */
-export const writeFileAtomically = async (path: string, data: string, mode?: number): Promise<void> => {
-  const sink = await fileSink(path, mode)
+export const writeFileAtomically = async (
+  path: string,
+  data: string,
+  mode?: number,
+  finish?: 'create' | 'replace',
+): Promise<void> => {
+  const sink = await fileSink(path, mode, finish)
   try {
     await sink.write(data)
     await sink.finish()

@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileAtomically } from './file-sink.ts'
-import { maxFileBytes, type Store, StoreFailed } from './object-store.ts'
+import { maxFileBytes, type Store, StoreFailed, writeOnceStore } from './object-store.ts'
 
 const codeOf = (error: unknown): string => {
   const { code, cause } = error as { code?: string; cause?: { code?: string } }
@@ -11,7 +11,10 @@ const codeOf = (error: unknown): string => {
 /** Others may read what lies there. */
 const mode = 0o644
 
-/** A folder that is there already, of this machine or mounted. One process at a time may write to it. */
+/** What file systems say that have no hard links. */
+const withoutLinks = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+
+/** A folder that is there already, of this machine or mounted. */
 export const folderStore = (path: string): Store => {
   const failed = (what: string, error: unknown): StoreFailed =>
     new StoreFailed(`the folder ${path} ${what} (${codeOf(error)})`, { cause: error })
@@ -42,18 +45,27 @@ export const folderStore = (path: string): Store => {
     }
   }
 
-  return {
-    async put(name, text) {
-      const kept = await read(name)
-      if (kept !== null) return kept === text ? 'stored' : 'other'
+  const written = async (name: string, text: string, finish: 'create' | 'replace'): Promise<void> => {
+    try {
+      await writeFileAtomically(join(path, name), text, mode, finish)
+    } catch (error) {
+      throw failed('cannot be written to', error)
+    }
+  }
+
+  return writeOnceStore({
+    async create(name, text) {
       try {
-        await writeFileAtomically(join(path, name), text, mode)
+        await written(name, text, 'create')
       } catch (error) {
-        throw failed('cannot be written to', error)
+        const code = codeOf((error as Error).cause)
+        if (withoutLinks.has(code)) return false
+        if (code !== 'EEXIST') throw error
       }
-      return 'stored'
+      return true
     },
+    replace: (name, text) => written(name, text, 'replace'),
     get: read,
     close: async () => undefined,
-  }
+  })
 }
