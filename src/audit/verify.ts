@@ -7,7 +7,7 @@ import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
 import { createFindings, eventLocationOf, type Finding } from './checks/finding.ts'
-import { checkUnfinishedWork } from './checks/open-ends-check.ts'
+import { checkUnfinishedWork, rememberQueuedWork } from './checks/open-ends-check.ts'
 import { createPeriodCheck } from './checks/period-check.ts'
 import { createPoisons, readViolations } from './checks/poison-check.ts'
 import {
@@ -107,6 +107,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       ? await createSignatureFindings({ pool, log, findings, publicKey })
       : null
     const placesSession = await scratch.session()
+    await rememberQueuedWork(placesSession.client, schema)
     const sequence = await createSequenceCheck({
       client: placesSession.client,
       schema,
