@@ -4,6 +4,7 @@ import type { CatalogImported } from '../src/domain/catalog/events.ts'
 import { quote, type Sale, saleOf } from '../src/domain/catalog/pricing.ts'
 import { manualStream } from '../src/domain/ledger/decide-manual.ts'
 import type { OrderDetails } from '../src/domain/shared/order-terms.ts'
+import type { AddressesReleased } from '../src/domain/stock/events.ts'
 import type { DomainEvent, EventMetadata } from '../src/kernel/event.ts'
 import {
   type AccountId,
@@ -32,7 +33,11 @@ const codec = createCodec()
 const accounts = 1000
 /** What each account is credited before its first order. */
 const openingMicros = 9e14
-const startMs = Date.parse('2026-11-21T00:00:00.000Z')
+const startMs = Date.parse('2025-11-21T00:00:00.000Z')
+/** The orders are spread over this time, so that most rentals are over at the end of it. */
+const spreadMs = 330 * 86_400_000
+const eventsPerOrder = 4
+const periodMs = 30 * 86_400_000
 const digest = 'c0ffee'.repeat(10)
 
 const parsed = parseCatalog(readFileSync(new URL('../src/app/demo/catalog.json', import.meta.url), 'utf8'))
@@ -62,15 +67,33 @@ const sales = {
 }
 
 type Shop = {
-  /** One order of four events: three of four top a plan up; one rents two addresses, which are stocked first. */
+  /**
+   * One order: three of four top a plan up; one rents two addresses, which are stocked first. Before that, rentals that are
+   * over end.
+   */
   nextOrder(): AppendItem
 }
 
-const createShop = (): Shop => {
+/** @param stepMs from one order to the next */
+const createShop = (stepMs: number): Shop => {
   const revisions = new Map<StreamName, number>()
   const available = new Map<AccountId, number>()
   const plans = new Set<string>()
+  const running: {
+    readonly expiresAtMs: number
+    readonly releases: AddressesReleased['data']['releases']
+  }[] = []
   let count = 0
+
+  const ended = (nowMs: number): DomainEvent[] => {
+    const next = running.findIndex(({ expiresAtMs }) => expiresAtMs > nowMs)
+    const over = running.splice(0, next === -1 ? running.length : next)
+    if (over.length === 0) return []
+    const releases = over.flatMap((rental) => rental.releases)
+    const releasedAt = new Date(nowMs).toISOString()
+    const availableFrom = new Date(nowMs + 900_000).toISOString()
+    return [{ type: 'AddressesReleased', data: { reason: 'expired', releases, releasedAt, availableFrom } }]
+  }
 
   const append = (metadata: EventMetadata, stream: StreamName, events: readonly DomainEvent[]) => {
     const last = revisions.get(stream)
@@ -88,7 +111,8 @@ const createShop = (): Shop => {
     const accountId = `acc_${String(n % accounts).padStart(32, '0')}` as AccountId
     const keyId = `key_${String(n % accounts).padStart(32, '0')}` as KeyId
     const orderId = orderIdOf(accountId, `bench-${n}`)
-    const at = new Date(startMs + n * 10).toISOString()
+    const nowMs = startMs + n * stepMs
+    const at = new Date(nowMs).toISOString()
     const metadata: EventMetadata = {
       correlationId: newId('req'),
       causationId: null,
@@ -132,7 +156,7 @@ const createShop = (): Shop => {
       periodDays: 30,
       allocations,
       allocatedAt: at,
-      expiresAt: new Date(startMs + n * 10 + 30 * 86_400_000).toISOString(),
+      expiresAt: new Date(nowMs + periodMs).toISOString(),
     }
     const activation = {
       planId,
@@ -173,6 +197,12 @@ const createShop = (): Shop => {
     }
     const place = { productId: 'isp-static', country: 'USA' }
     const addresses = rents ? allocations.map(({ ip }) => ({ ip, ...bare })) : []
+    const over = rents ? ended(nowMs) : []
+    if (rents)
+      running.push({
+        expiresAtMs: nowMs + periodMs,
+        releases: allocations.map(({ ip, proxyId }) => ({ proxyId, ip, carrierId: null, service: null })),
+      })
     const stocked: DomainEvent = { type: 'AddressesStocked', data: { ...place, addresses } }
     const opening = { kind: 'credit', accountId, reference: 'bench', amountMicros: openingMicros } as const
     const issued = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_benc' }
@@ -195,7 +225,14 @@ const createShop = (): Shop => {
           ...(fresh ? [credit] : []),
           { type: 'WalletDebited', data: debit },
         ]),
-        append(metadata, allocationOwner, [...(rents ? [stocked] : []), fulfilment()]),
+        ...(fresh
+          ? [
+              append(byOperator, manualStream(opening), [
+                { type: 'ManualMovementApplied', data: { accountId, reference: 'bench' } },
+              ]),
+            ]
+          : []),
+        append(metadata, allocationOwner, [...over, ...(rents ? [stocked] : []), fulfilment()]),
         append(metadata, orderStream(orderId), [
           { type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt: at } },
         ]),
@@ -213,9 +250,12 @@ const fold = (items: readonly AppendItem[]): AppendItem => ({
 const eventsOf = ({ appends }: AppendItem): number =>
   appends.reduce((sum, { events }) => sum + events.length, 0)
 
-/** A log that grows by orders of a shop, which keep every law that a verification checks. */
-export const createHistory = (log: EventLog) => {
-  const shop = createShop()
+/**
+ * A log that grows by orders of a shop, which keep every law that a verification checks.
+ * @param events how many it will have about; its orders are spread over eleven months
+ */
+export const createHistory = (log: EventLog, events: number) => {
+  const shop = createShop(Math.max(1, Math.floor((spreadMs * eventsPerOrder) / events)))
   const ordersAtOnce = 50
   let written = 0
   return {
@@ -236,7 +276,7 @@ export const createHistory = (log: EventLog) => {
 export const appendHistory = async (log: EventLog, events: number, bar: ProgressBar): Promise<number> => {
   const startedMs = performance.now()
   const step = stepsOf(bar, 'writing a history', events)
-  await createHistory(log).until(events, (written) => step(written, written))
+  await createHistory(log, events).until(events, (written) => step(written, written))
   bar.end()
   return performance.now() - startedMs
 }

@@ -104,7 +104,7 @@ export const verification: Bench = {
   what: 'verification and replay of a whole log beside reading it alone, their memory at two lengths; what sealing costs',
   run: ({ url: server, print, bar, sizes: { events } }) =>
     withLog(server, async ({ url, pool, log }) => {
-      const history = createHistory(log)
+      const history = createHistory(log, events)
       const peaks = { verify: [] as number[], replay: [] as number[] }
       for (const length of [Math.round(events / 10), events]) {
         const before = await log.head()

@@ -78,6 +78,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/races/scrapes.test.ts': 15,
   'test/gateway/admit/speed.test.ts': 12,
   'test/features/scrapers/interface.test.ts': 12,
+  'test/upgrade/upgrade.test.ts': 20,
   'test/features/catalog/operating.test.ts': 11,
   'test/features/catalog/how-to.test.ts': 10,
   'test/gateway/browser.test.ts': 11,

@@ -27,6 +27,7 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/features/resellers/isolation.test.ts': 1,
   'test/platform/eventstore/prefix-log.test.ts': 1,
   'test/features/deposits/outages.test.ts': 1,
+  'test/upgrade/upgrade.test.ts': 2,
   'test/gateway/socks/udp.test.ts': 0.3,
   'test/gateway/http/forwarding.test.ts': 0.2,
 }

@@ -179,7 +179,10 @@ export type VerificationDeps = VerifyDeps & {
   readonly master: MasterKey
 }
 
-export type VerificationRequest = Pick<VerifyOptions, 'publicKey' | 'exported' | 'onProgress' | 'signal'> & {
+export type VerificationRequest = Pick<
+  VerifyOptions,
+  'publicKey' | 'exported' | 'onProgress' | 'onWait' | 'signal'
+> & {
   readonly runId: string
   readonly actor: Actor
 }

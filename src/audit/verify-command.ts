@@ -161,6 +161,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
       runId: newRunId(),
       actor,
       ...options,
+      onWait: (text) => void process.stderr.write(`${text}\n`),
       onProgress: ({ phase, done, total, count }) => {
         const unit = phase === 'projections' ? 'tables' : 'events'
         if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)

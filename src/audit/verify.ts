@@ -7,7 +7,7 @@ import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
 import { createFindings, eventLocationOf, type Finding } from './checks/finding.ts'
-import { checkUnfinishedWork } from './checks/open-ends-check.ts'
+import { checkUnfinishedWork, rememberQueuedWork } from './checks/open-ends-check.ts'
 import { createPeriodCheck } from './checks/period-check.ts'
 import { createPoisons, readViolations } from './checks/poison-check.ts'
 import {
@@ -16,7 +16,7 @@ import {
   type GroupSummary,
   type Rederivation,
 } from './checks/rederive.ts'
-import { openScratch } from './checks/scratch.ts'
+import { openScratch, planForWholeTables } from './checks/scratch.ts'
 import { createSealCheck, type SealSummary } from './checks/seal-check.ts'
 import { createSequenceCheck } from './checks/sequence-check.ts'
 import { createSignatureFindings } from './checks/signature-check.ts'
@@ -75,6 +75,8 @@ export type VerifyOptions = {
   /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
   readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
+  /** Is told for whom it waits, once a second. */
+  readonly onWait?: (text: string) => void
   readonly signal?: AbortSignal
 }
 
@@ -91,7 +93,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
   const { runId, publicKey, exported, clock = null, onProgress = () => undefined, signal } = options
   const findings = createFindings()
   const logId = await log.logId()
-  const scratch = await openScratch(pool, runId)
+  const scratch = await openScratch(pool, runId, options.onWait)
   try {
     const { schema } = scratch
     const seals = await createSealCheck({
@@ -105,6 +107,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       ? await createSignatureFindings({ pool, log, findings, publicKey })
       : null
     const placesSession = await scratch.session()
+    await rememberQueuedWork(placesSession.client, schema)
     const sequence = await createSequenceCheck({
       client: placesSession.client,
       schema,
@@ -185,8 +188,10 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     report('order', 0, 0)
     const sealed = await seals.end(events)
     const signed = (await signatures?.end()) ?? null
-    const { streams } = await sequence.end(events)
+    await sequence.written()
     await kept.written()
+    await planForWholeTables(placesSession.client, schema)
+    const { streams } = await sequence.end(events)
     await readViolations(placesSession.client, schema, findings)
     await checkUnfinishedWork(placesSession.client, schema, findings)
     const vault = [...(await checkVault(placesSession.client, schema, findings))]

@@ -85,7 +85,7 @@ test('an owner who is no superuser migrates, and who serves can append to the lo
   t.after(() => pool.end())
   assert.deepEqual(await refusals(pool), allRefused)
   await assert.rejects(
-    pool.query(`select log.open_batch('{}', '{}', '{}', -1)`),
+    pool.query(`select log.begin_batch('{}', '{}', '{}', -1)`),
     ({ code }) => code === '22023',
     'the head is never taken back',
   )

@@ -48,6 +48,7 @@ test('whatever customers and operators do, the service answers as the model does
         await play(shop, opening, steps, tally)
         const { pool, log, keys } = shop.farebox().core
         await assertVerified({ pool, log, sealKey: keys.seal })
+        assert.deepEqual((await pool.query('select rule, problem from read.violations')).rows, [])
         runs += 1
         if (runs % 10 === 0) tell()
       } finally {

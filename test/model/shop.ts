@@ -42,7 +42,8 @@ export type Shop = {
   nowMs(): number
   /** Moves the clock of every process on. */
   wait(ms: number): void
-  restart(): Promise<void>
+  /** Down for so long, by that clock. */
+  restart(downMs: number): Promise<void>
   /** Whether the read models hold everything that the log does. */
   caughtUp(): Promise<boolean>
   /** A command line, with a core of its own, as in a process beside the server. */
@@ -107,8 +108,9 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
     wait: (ms) => {
       offsetMs += ms
     },
-    restart: async () => {
+    restart: async (downMs) => {
       await running.farebox.close()
+      offsetMs += downMs
       running = await open()
     },
     caughtUp: async () => (await fetch(`${running.farebox.baseUrl}/readyz`)).ok,

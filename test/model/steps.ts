@@ -116,6 +116,8 @@ const deposit = fc.record({
   method: fc.constantFrom('card' as const, 'crypto' as const),
   cents: fc.integer({ min: 1, max: 9_000 }),
   percent: mostly([100, 100, 130], [40]),
+  /** Paid again, where the payer can: all of it, or a part. */
+  again: fc.constantFrom(0, 0, 60, 100),
 })
 const account = fc.record({
   kind: mostly(['unblock', 'issue'], ['block', 'revoke']),
@@ -148,7 +150,11 @@ const wait = fc.record({
   kind: fc.constant('wait' as const),
   ms: fc.constantFrom(17 * minuteMs, 25 * 60 * minuteMs, 8 * 24 * 60 * minuteMs, 31 * 24 * 60 * minuteMs),
 })
-const restart = fc.record({ kind: fc.constant('restart' as const) })
+/** The service is down for so long: a moment, or weeks. */
+const restart = fc.record({
+  kind: fc.constant('restart' as const),
+  ms: fc.constantFrom(0, 0, 9 * 24 * 60 * minuteMs, 40 * 24 * 60 * minuteMs),
+})
 
 export const step = fc.oneof(
   { weight: 20, arbitrary: single },

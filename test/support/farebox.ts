@@ -47,8 +47,8 @@ export type Ended = {
 
 type Running = { readonly child: ChildProcess; out(): string; err(): string; readonly ended: Promise<Ended> }
 
-const launch = (t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv): Running => {
-  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
+const launch = (t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv, cwd = root): Running => {
+  const child = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   let out = ''
   let err = ''
   child.stdout.on('data', (chunk) => {
@@ -92,15 +92,15 @@ export type FareboxProcess = {
 /**
  * Starts the real server in a process of its own, on a free port, and waits until it is ready. It is killed with the
  * test. Settings are those of `env` alone. With `mayEnd` it may end before it is ready, e.g. at a crash point that it passes
- * at its start; without it that fails the test.
+ * at its start; without it that fails the test. `from` is the folder of another version of the code.
  */
 export const startFarebox = async (
   t: TestContext,
   env: NodeJS.ProcessEnv,
   roles: readonly string[] = [],
-  { mayEnd = false }: { readonly mayEnd?: boolean } = {},
+  { mayEnd = false, from = root }: { readonly mayEnd?: boolean; readonly from?: string } = {},
 ): Promise<FareboxProcess> => {
-  const { child, out, err, ended } = launch(t, [join(root, 'src/main.ts'), ...roles], environment(env))
+  const { child, out, err, ended } = launch(t, [join(from, 'src/main.ts'), ...roles], environment(env), from)
   let over: Ended | null = null
   void ended.then((end) => {
     over = end

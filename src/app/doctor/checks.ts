@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
+import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
@@ -9,6 +9,8 @@ import { readFutureTime } from '../../features/finance/index.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { StoreFailed } from '../../platform/outgoing/object-store.ts'
+import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
@@ -148,6 +150,20 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
   if (location === null)
     return note(check, 'none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
   const lag = await readDeliveryLag(context, location)
+  const store = await openStore(
+    location,
+    context.config.sealTarget.access,
+    () => context.clock() - context.config.clockOffsetMs,
+  )
+  try {
+    await assertKeepsFiles(store, lag.target)
+  } catch (error) {
+    const problem =
+      error instanceof StoreFailed ? `${lag.target}: ${error.message}` : (error as Error).message
+    return wrong(check, problem, 'mend that; "ledger seals deliver" tries at once, a server goes on trying')
+  } finally {
+    await store.close()
+  }
   if (lag.problem === null && lag.seals === 0) return ok(check, `${lag.target} has every seal`)
   const found = `${lag.target} is ${lagText(lag, context.clock())}`
   if (lag.problem !== null)

@@ -20,9 +20,24 @@ export const waitingBoundMs = 7 * 24 * 60 * 60 * 1000
  */
 export type UnfinishedWork = { readonly boundMs: number; readonly sql: (schema: string) => string }
 
+/** Ids of what waited in the queues of the service when a verification began. */
+const queuedTable = { name: 'queued_before' }
+
+/**
+ * To be called before the log is read: what is done meanwhile leaves the queue after its event. Work in a queue may stand open
+ * for any time: retries go on after an outage, a slow receiver has a backlog, a provider may be down for weeks.
+ */
+export const rememberQueuedWork = async (client: pg.Client, schema: string): Promise<void> => {
+  await client.query(
+    `create unlogged table ${schema}.${queuedTable.name} as
+       select delivery_id collate "C" as id from work.webhook_deliveries where status = 'pending'
+       union all select deposit_id collate "C" from work.deposit_looks where status = 'pending'`,
+  )
+}
+
 const openEnd = (
   boundMs: number,
-  tables: readonly Table[],
+  tables: readonly Pick<Table, 'name'>[],
   sql: (...names: readonly string[]) => string,
 ): UnfinishedWork => ({ boundMs, sql: (schema) => sql(...tables.map(({ name }) => `${schema}.${name}`)) })
 
@@ -74,16 +89,17 @@ const settling = openEnd(
   (table) => `
   select last_position as position, null::bigint as since_ms,
          'deposit ' || deposit_id || ' has what it invoiced, and does not say that it is paid' as problem
-    from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < credited_micros`,
+    from ${table} where credited_micros >= invoiced_micros and coalesce(settled_micros, 0) < invoiced_micros`,
 )
 
 const deposits = openEnd(
   waitingBoundMs,
-  [depositsTable],
-  (table) => `
+  [depositsTable, queuedTable],
+  (table, queued) => `
   select last_position as position, closes_ms as since_ms,
          'deposit ' || deposit_id || ' is neither paid nor closed, and its time is over' as problem
-    from ${table} where state = 'open' and credited_micros < invoiced_micros`,
+    from ${table} d where state = 'open' and credited_micros < invoiced_micros
+     and not exists (select from ${queued} q where q.id = d.deposit_id)`,
 )
 
 const manual = openEnd(
@@ -144,11 +160,11 @@ const batches = openEnd(
 
 const deliveries = openEnd(
   waitingBoundMs,
-  [deliveriesTable],
-  (table) => `
+  [deliveriesTable, queuedTable],
+  (table, queued) => `
   select last_position as position, null::bigint as since_ms,
          'delivery ' || delivery_id || ' came to no end' as problem
-    from ${table}`,
+    from ${table} d where not exists (select from ${queued} q where q.id = d.delivery_id)`,
 )
 
 export const unfinishedWork: readonly UnfinishedWork[] = [

@@ -18,19 +18,76 @@ const leftOver = `
      select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 1
        and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('farebox ' || nspname, 0))`
 
+type Holder = { readonly pid: number; readonly name: string; readonly role: string }
+
+const holdersSql = `
+  select distinct a.pid, a.application_name as name, a.usename::text as role
+    from pg_locks l join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace
+    join pg_stat_activity a on a.pid = l.pid
+   where n.nspname = $1::text and l.granted and a.pid <> pg_backend_pid() order by a.pid`
+
+const sessionName = 'farebox verify'
+
+/**
+ * Drops the schema of a verification that was killed. A statement of it that still runs is ended; of anybody else who uses
+ * the schema is said that this waits for them.
+ */
+const dropLeftOver = async (
+  client: pg.Client,
+  schema: string,
+  onWait: (text: string) => void,
+): Promise<void> => {
+  await client.query("set lock_timeout = '1s'")
+  for (;;) {
+    try {
+      await client.query(`drop schema if exists ${schema} cascade`)
+      await client.query('set lock_timeout = 0')
+      return
+    } catch (error) {
+      if ((error as { code?: string }).code !== '55P03') throw error
+    }
+    const { rows } = await client.query<Holder>(holdersSql, [schema])
+    for (const { pid, name } of rows)
+      if (name === sessionName) await client.query('select pg_terminate_backend($1::int)', [pid])
+    const names = rows.map(({ pid, name, role }) => `process ${pid} of Postgres (${name || role})`)
+    onWait(`waiting for ${names.join(', ')}: it uses ${schema}, which a killed verification left behind`)
+  }
+}
+
 /** The schema of a run, and the name of the lock that its process holds. */
 export const scratchSchema = (runId: string): string => `verify_${runId.replace(/[^a-z0-9]/g, '').slice(-24)}`
 
 /**
+ * To be called once the tables of a schema are filled: statements of this session then join and sort whole tables. Its setting
+ * was to look up single rows, and Postgres knew nothing of how many rows there are: joins took the square of them.
+ */
+export const planForWholeTables = async (client: pg.Client, schema: string): Promise<void> => {
+  const { rows } = await client.query<{ tables: string | null }>(
+    `select string_agg(format('%I.%I', schemaname, tablename), ', ') as tables
+       from pg_tables where schemaname = $1::text`,
+    [schema],
+  )
+  await client.query(`set enable_seqscan = on; set enable_hashjoin = on; set enable_mergejoin = on;
+    set work_mem = '64MB'; analyze ${rows[0]!.tables}`)
+}
+
+/**
  * Makes the schema `verify_…`, held by an advisory lock of the first session, and removes those of verifications that were
  * killed.
+ * @param onWait is told for whom it waits, once a second
  */
-export const openScratch = async (pool: pg.Pool, runId: string): Promise<Scratch> => {
+export const openScratch = async (
+  pool: pg.Pool,
+  runId: string,
+  onWait: (text: string) => void = () => undefined,
+): Promise<Scratch> => {
   const schema = scratchSchema(runId)
   const sessions: Session[] = []
   const session = async (): Promise<Session> => {
-    const opened = await openSession(pool, 'farebox verify', 0)
+    const opened = await openSession(pool, sessionName, 0)
     sessions.push(opened)
+    // What runs when this process is killed ends with it, and not hours later.
+    await opened.client.query("set client_connection_check_interval = '1s'")
     opened.ended.addEventListener('abort', () => broken.abort(opened.ended.reason), { once: true })
     return opened
   }
@@ -39,7 +96,7 @@ export const openScratch = async (pool: pg.Pool, runId: string): Promise<Scratch
   try {
     await client.query("select pg_advisory_lock(hashtextextended('farebox ' || $1::text, 0))", [schema])
     const { rows } = await client.query<{ schema: string }>(leftOver)
-    for (const old of rows) await client.query(`drop schema if exists ${old.schema} cascade`)
+    for (const old of rows) await dropLeftOver(client, old.schema, onWait)
     await client.query(`create schema ${schema}`)
   } catch (error) {
     await client.end()

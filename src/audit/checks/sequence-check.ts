@@ -16,6 +16,8 @@ import { type EventLocationRow, eventLocationOf, type Findings, toEventLocation 
  */
 export type SequenceCheck = {
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  /** Resolves when the table of all events is written. */
+  written(): Promise<unknown>
   end(ordinal: number): Promise<{ readonly streams: number }>
 }
 
@@ -81,7 +83,8 @@ export const createSequenceCheck = async (options: {
   await client.query(
     `create unlogged table ${table} (ordinal bigint not null, position bigint not null, id uuid not null,
        stream text collate "C" not null, revision bigint not null, type text not null, recorded_ms bigint not null,
-       decided_ms bigint)`,
+       decided_ms bigint);
+      create index on ${table} (ordinal)`, // each seal asks for the events after it
   )
   let position = 0
   /** The latest time of recording since a seal was looked at. */
@@ -229,17 +232,14 @@ export const createSequenceCheck = async (options: {
       written.catch(() => undefined) // the next to wait for it is told
       await afterTheirSeal()
     },
+    written: () => written,
     async end() {
       await written
-      // Whole tables are sorted here, where the session's rule is to look rows up.
-      await client.query(`begin; set local work_mem = '64MB'; set local enable_seqscan = on;
-        set local enable_hashjoin = on; set local enable_mergejoin = on`)
       await repeatedIds()
       await brokenStreams()
       const { rows } = await client.query<{ streams: number }>(
         `select count(*) as streams from ${table} where revision = 0`,
       )
-      await client.query('commit')
       return { streams: rows[0]?.streams ?? 0 }
     },
   }

@@ -38,6 +38,14 @@ const lostSeal = (target: string, revision: number): DeliveryRefused =>
     `seal ${revision} was brought to ${target}, and the log does not have it: it was cut off, rewritten or set back. Run "ledger verify" with seals that were kept elsewhere; if the log was restored on purpose, name a new place`,
   )
 
+/** Asked before the first seal of a process is brought. @throws StoreFailed, DeliveryRefused when seals can be replaced there */
+export const assertKeepsFiles = async (store: Store, target: string): Promise<void> => {
+  if (await store.keepsFiles()) return
+  throw new DeliveryRefused(
+    `${target} overwrites files: it ignores "If-None-Match: *", so the seals of another log could replace those of this one. Use a place that supports conditional writes`,
+  )
+}
+
 const lastRevision = async (log: EventLog): Promise<number> => (await log.lastOf(sealStream))?.revision ?? -1
 
 /** @throws DeliveryRefused when the log has not what was brought last */
@@ -150,9 +158,12 @@ export const startDelivery = (deps: {
   const first = deps.firstBackoffMs ?? firstBackoffMs
   let backoffMs = first
   let failing = false
+  let keepsFiles = false
 
   const round = async (cursor: DeliveryCursor, signal: AbortSignal): Promise<number> => {
     try {
+      if (!keepsFiles) await assertKeepsFiles(store, target)
+      keepsFiles = true
       const count = await deliverSeals({ log, store, cursor, target }, signal)
       if (count > 0) logger.info({ target, count }, 'brought seals to their target')
       if (failing) logger.info({ target }, 'seals reach their target again')

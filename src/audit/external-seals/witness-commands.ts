@@ -19,7 +19,7 @@ import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { type SealKey, sealKeyOf } from '../seals/seal-key.ts'
 import { readPublicKey, readSealKey, SealsFileRefused } from '../seals/seals-file.ts'
 import { type CheckedSeals, checkExternalSeals, SealMismatchError } from './check-external-seals.ts'
-import { DeliveryRefused, deliverSeals } from './deliver-seals.ts'
+import { assertKeepsFiles, DeliveryRefused, deliverSeals } from './deliver-seals.ts'
 import { createDeliveryCursor } from './delivery-cursor.ts'
 import { parseRecords, readRecords } from './external-seals.ts'
 import { accessProblem } from './settings.ts'
@@ -41,6 +41,7 @@ const deliver = async (
   if (again) await cursor.forget()
   const store = await openStore(location, access, systemClock)
   try {
+    await assertKeepsFiles(store, target)
     const count = await deliverSeals({ log, store, cursor, target })
     return {
       json: { target, delivered: count },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { link, lstat, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -32,14 +33,18 @@ type FileOptions = {
   readonly replace?: boolean
 }
 
-const existing = (path: string): UnwritableFile =>
-  new UnwritableFile(`${path} exists: name another file, or replace it with --force`)
+/** A file has that name already, and must not be replaced. */
+export class FileExists extends UnwritableFile {
+  constructor(path: string) {
+    super(`${path} exists: name another file, or replace it with --force`)
+  }
+}
 
 /** @throws UnwritableFile for what must not be replaced */
 const checkPlace = async (path: string, replace: boolean): Promise<void> => {
   const there = await lstat(path).catch(() => null)
   if (there === null) return
-  if (!replace) throw existing(path)
+  if (!replace) throw new FileExists(path)
   if (!there.isFile() && !there.isSymbolicLink())
     throw new UnwritableFile(`${path} cannot be written: it is no file`)
 }
@@ -51,7 +56,7 @@ const putInPlace = async (half: string, path: string, replace: boolean): Promise
     await link(half, path)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') throw existing(path)
+    if (code === 'EEXIST') throw new FileExists(path)
     // Some file systems have no second names.
     await checkPlace(path, false)
     return rename(half, path)
@@ -69,9 +74,8 @@ export const fileSink = async (
 ): Promise<Sink> => {
   await checkPlace(path, replace)
   const directory = dirname(path)
-  const half = join(directory, `.${basename(path)}.${process.pid}.part`)
-  // One that a killed process left would keep its mode.
-  await rm(half, { force: true }).catch(() => undefined)
+  // Two containers that share a folder may have one process id.
+  const half = join(directory, `.${basename(path)}.${randomUUID()}.part`)
   const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
     throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
   })
@@ -93,8 +97,12 @@ export const fileSink = async (
 }
 
 /** @throws UnwritableFile, or what the disk says; then the file is as it was */
-export const writeFileAtomically = async (path: string, data: string, mode?: number): Promise<void> => {
-  const sink = await fileSink(path, mode === undefined ? {} : { mode })
+export const writeFileAtomically = async (
+  path: string,
+  data: string,
+  options?: FileOptions,
+): Promise<void> => {
+  const sink = await fileSink(path, options)
   try {
     await sink.write(data)
     await sink.finish()

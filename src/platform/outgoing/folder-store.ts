@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomically } from './file-sink.ts'
-import { maxFileBytes, type Store, StoreFailed } from './object-store.ts'
+import { FileExists, writeFileAtomically } from './file-sink.ts'
+import { maxFileBytes, type Store, StoreFailed, writeOnceStore } from './object-store.ts'
 
 const codeOf = (error: unknown): string => {
   const { code, cause } = error as { code?: string; cause?: { code?: string } }
@@ -11,7 +11,7 @@ const codeOf = (error: unknown): string => {
 /** Others may read what lies there. */
 const mode = 0o644
 
-/** A folder that is there already, of this machine or mounted. One process at a time may write to it. */
+/** A folder that is there already, of this machine or mounted. */
 export const folderStore = (path: string): Store => {
   const failed = (what: string, error: unknown): StoreFailed =>
     new StoreFailed(`the folder ${path} ${what} (${codeOf(error)})`, { cause: error })
@@ -42,18 +42,21 @@ export const folderStore = (path: string): Store => {
     }
   }
 
-  return {
-    async put(name, text) {
-      const kept = await read(name)
-      if (kept !== null) return kept === text ? 'stored' : 'other'
-      try {
-        await writeFileAtomically(join(path, name), text, mode)
-      } catch (error) {
-        throw failed('cannot be written to', error)
-      }
-      return 'stored'
+  const write = async (name: string, text: string, replace: boolean): Promise<void> => {
+    try {
+      await writeFileAtomically(join(path, name), text, { mode, replace })
+    } catch (error) {
+      if (!(error instanceof FileExists)) throw failed('cannot be written to', error)
+    }
+  }
+
+  return writeOnceStore({
+    async create(name, text) {
+      await write(name, text, false)
+      return true
     },
+    replace: (name, text) => write(name, text, true),
     get: read,
     close: async () => undefined,
-  }
+  })
 }

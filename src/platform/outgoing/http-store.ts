@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { type Store, StoreFailed } from './object-store.ts'
+import { type Store, StoreFailed, writeOnceStore } from './object-store.ts'
 import type { Outgoing } from './send.ts'
 import { faultKind, TargetRefused } from './target.ts'
 
@@ -38,8 +38,8 @@ const unanswered = (error: unknown): StoreFailed => {
 }
 
 /**
- * Files behind an address: `PUT` with `If-None-Match: *` writes one that is not there yet, `GET` reads it. Where the
- * server does not know that header (501) it is asked first; where it ignores it, the same bytes are written again.
+ * Files behind an address: `PUT` with `If-None-Match: *` writes one that is not there yet, `GET` reads it. A server that says
+ * that it does not know that header (501) gets a plain `PUT`.
  */
 export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Store => {
   const ask = async (
@@ -71,26 +71,20 @@ export const httpStore = ({ outgoing, urlOf, headersOf }: HttpStoreOptions): Sto
   const write = (name: string, text: string, condition: Readonly<Record<string, string>>): Promise<Answer> =>
     ask('PUT', name, { ...condition, 'content-type': 'application/json' }, text)
 
-  const held = async (name: string, text: string): Promise<'stored' | 'other' | null> => {
-    const kept = await get(name)
-    if (kept === null) return null
-    return kept === text ? 'stored' : 'other'
-  }
-
-  return {
-    async put(name, text) {
-      let answer = await write(name, text, { 'if-none-match': '*' })
-      if (answer.status === 412 || answer.status === 501) {
-        const outcome = await held(name, text)
-        if (outcome !== null) return outcome
-        if (answer.status === 501) answer = await write(name, text, {})
-      }
+  return writeOnceStore({
+    async create(name, text) {
+      const answer = await write(name, text, { 'if-none-match': '*' })
+      if (answer.status === 501) return false
+      if (![200, 201, 204, 412].includes(answer.status)) throw refused(answer)
+      return true
+    },
+    async replace(name, text) {
+      const answer = await write(name, text, {})
       if (![200, 201, 204].includes(answer.status)) throw refused(answer)
-      return 'stored'
     },
     get,
     close: outgoing.close,
-  }
+  })
 }
 
 export type SigningKey = {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { isAbsolute, resolve } from 'node:path'
 
 /** Where small files are kept: a folder, an address that takes PUT and GET, or a bucket. */
@@ -63,17 +64,64 @@ export const storeLocationText = (place: StoreLocation): string => {
 export type Store = {
   /**
    * `stored`: the place has it now, byte for byte, whoever put it there. `other`: under that name it has something else.
+   * The place is read before and after the write.
    * @throws StoreFailed
    */
   put(name: string, text: string): Promise<'stored' | 'other'>
   /** Null where nothing has that name. @throws StoreFailed */
   get(name: string): Promise<string | null>
+  /**
+   * Whether a file that is there outlasts a write that must only make a new one. It is tried with a file that stays there,
+   * `probeName`.
+   * @throws StoreFailed
+   */
+  keepsFiles(): Promise<boolean>
   close(): Promise<void>
+}
+
+/** What one kind of place can do. Each throws StoreFailed. */
+export type StoreOperations = Pick<Store, 'get' | 'close'> & {
+  /** Makes a file where none has that name, and leaves one that is there. False: the place cannot do that; nothing was written. */
+  create(name: string, text: string): Promise<boolean>
+  /** Writes a file, whatever has that name. */
+  replace(name: string, text: string): Promise<void>
 }
 
 /** The place could not be reached or said no: worth another try. The message holds no secret and no text of the other side. */
 export class StoreFailed extends Error {
   override readonly name = 'StoreFailed'
+}
+
+/** Without an ending, so that no pattern for the files of a place includes it. */
+export const probeName = 'farebox-probe'
+
+/** A store over what a kind of place can do. */
+export const writeOnceStore = ({ create, replace, get, close }: StoreOperations): Store => {
+  const compare = async (name: string, text: string): Promise<'stored' | 'other' | null> => {
+    const kept = await get(name)
+    if (kept === null) return null
+    return kept === text ? 'stored' : 'other'
+  }
+  return {
+    async put(name, text) {
+      const before = await compare(name, text)
+      if (before !== null) return before
+      if (!(await create(name, text))) await replace(name, text)
+      const after = await compare(name, text)
+      if (after === null) throw new StoreFailed('it accepted a file, and does not have it')
+      return after
+    },
+    async keepsFiles() {
+      const another = (): string => `{"probe":"${randomUUID()}"}\n`
+      if ((await get(probeName)) === null && !(await create(probeName, another()))) return true
+      const kept = await get(probeName)
+      if (kept === null) throw new StoreFailed('it accepted a file, and does not have it')
+      await create(probeName, another())
+      return (await get(probeName)) === kept
+    },
+    get,
+    close,
+  }
 }
 
 /** No file of a store is longer. */

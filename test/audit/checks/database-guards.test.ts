@@ -48,9 +48,9 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     /^guards: function log\.refuse_change\(\), body: expected "line 3: raise exception '.*", found "line 3: raise notice '.*"$/,
   ],
   [
-    'alter function log.open_batch security invoker',
+    'alter function log.begin_batch security invoker',
 
-    /^guards: function log\.open_batch\(.*\), form: expected "plpgsql, .*as its owner.*", found "plpgsql, .*"$/,
+    /^guards: function log\.begin_batch\(.*\), form: expected "plpgsql, .*as its owner.*", found "plpgsql, .*"$/,
   ],
   ['drop function log.close_batch', /^guards: function log\.close_batch\(\): expected ".*", found none$/],
   [

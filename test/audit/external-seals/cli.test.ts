@@ -29,7 +29,7 @@ describe('farebox ledger seals deliver', () => {
     await mkdir(file('kept'))
     assert.match((await deliver()).out, /^brought 1 seal to file:.*kept$/)
     assert.match((await deliver()).out, /has every seal$/)
-    assert.deepEqual(await readdir(file('kept')), ['000000000000.json'])
+    assert.deepEqual(await readdir(file('kept')), ['000000000000.json', 'farebox-probe'])
     const path = file('kept/000000000000.json')
     const kept = await readFile(path, 'utf8')
     await rm(path)

@@ -12,6 +12,7 @@ import type { StoredEvent } from '../../../src/platform/eventstore/port.ts'
 import type { Store } from '../../../src/platform/outgoing/object-store.ts'
 import {
   parseStoreLocation,
+  probeName,
   type StoreLocation,
   storeLocationText,
 } from '../../../src/platform/outgoing/object-store.ts'
@@ -49,7 +50,13 @@ const withKeeper = async (t: TestContext) => {
 }
 
 const files = (server: { files: Map<string, string> }): [string, string][] =>
-  [...server.files].map(([path, text]) => [path.slice(1), text])
+  [...server.files]
+    .map(([path, text]): [string, string] => [path.slice(1), text])
+    .filter(([name]) => name !== probeName)
+
+/** How often a seal was put. */
+const written = (server: { readonly asked: readonly string[] }): number =>
+  server.asked.filter((request) => request.startsWith('PUT') && !request.endsWith(probeName)).length
 
 describe('seals leave the house', () => {
   test('in order, each once where all is well, and again where an answer was lost', async (t) => {
@@ -58,7 +65,7 @@ describe('seals leave the house', () => {
     await sealedHistory(world)
     const made = await recordsIn(world)
     assert.ok(made.length >= 4)
-    server.faults.push(null, { cut: 'after' })
+    server.faults.push(null, null, null, null, { cut: 'after' })
     await assert.rejects(deliverSeals(parts), /^StoreFailed: it gave no answer/)
     assert.equal((await parts.cursor.read()).revision, 0, 'the second is there, and nobody knows')
     assert.equal(await deliverSeals(parts), made.length - 1)
@@ -94,7 +101,7 @@ describe('seals leave the house', () => {
     })
     assert.equal(behind.target, storeLocationText(place))
     server.faults.splice(0, server.faults.length, null, { status: 500 }, { cut: 'before' })
-    await until(() => server.files.size === made.length, { what: 'all seals' })
+    await until(() => files(server).length === made.length, { what: 'all seals' })
     await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
     assert.deepEqual(await lag(), { target: storeLocationText(place), seals: 0, since: null, problem: null })
     assert.deepEqual(files(server), made)
@@ -112,7 +119,7 @@ describe('seals leave the house', () => {
     })
     await appendEach(world.log, [fresh('x')])
     await world.seal(testKey(2))
-    await until(() => server.files.size === made.length + 1, { what: 'one more' })
+    await until(() => files(server).length === made.length + 1, { what: 'one more' })
     const asked = server.asked.length
     server.faults.push({ hang: true })
     await appendEach(world.log, [fresh('y')])
@@ -143,18 +150,42 @@ describe('seals leave the house', () => {
       return delivery
     }
     const [first, second] = [await start(), await start()]
-    await until(() => server.files.size === made.length, { what: 'all seals' })
+    await until(() => files(server).length === made.length, { what: 'all seals' })
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
     await Promise.all([first.stop(), second.stop()])
-    assert.equal(server.asked.length, made.length, server.asked.join(', '))
+    assert.equal(written(server), made.length, server.asked.join(', '))
     await start()
     await appendEach(world.log, [
       { ...(await everyKind())[0]!, id: crypto.randomUUID(), stream: 'another' as never },
     ])
     await world.seal(testKey(2))
-    await until(() => server.files.size === made.length + 1, { what: 'the new one' })
-    assert.equal(server.asked.length, made.length + 1)
+    await until(() => files(server).length === made.length + 1, { what: 'the new one' })
+    assert.equal(written(server), made.length + 1)
+  })
+
+  test('are not brought to a place that overwrites files, and it is said why', async (t) => {
+    const world = await auditWorld(t)
+    const server = await startKeeper(t, token, 'ignored')
+    const place = parseStoreLocation(server.url)!
+    await sealedHistory(world)
+    const lines: string[] = []
+    const delivery = startDelivery({
+      scheduler: testScheduler(world),
+      ...world,
+      place,
+      store: await openStore(place, access, clock),
+      clock,
+      logger: pino({}, { write: (line) => void lines.push(line) }),
+    })
+    t.after(() => delivery.stop())
+    const { problem } = await until(async () => {
+      const lag = await readDeliveryLag({ ...world, clock }, place)
+      return lag.problem === null ? null : lag
+    })
+    assert.match(problem!.text, /overwrites files: it ignores "If-None-Match: \*"/)
+    await until(() => lines.join('').includes('seals are not brought to their target any more'))
+    assert.deepEqual(files(server), [])
   })
 
   test('never go over what a place has already, nor on from a log that lost what was brought', async (t) => {

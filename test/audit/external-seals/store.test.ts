@@ -11,6 +11,7 @@ import {
   parseStoreLocation,
   type StoreLocation,
   storeLocationText,
+  writeOnceStore,
 } from '../../../src/platform/outgoing/object-store.ts'
 import { openStore, type StoreAccess } from '../../../src/platform/outgoing/open-object-store.ts'
 import { type KeeperServer, startKeeper, startS3 } from '../../support/s3-stand-in.ts'
@@ -73,10 +74,8 @@ describe('a place for seals', () => {
       assert.equal(server.files.get(`${path}1.json`), '{"ü":1}\n')
       assert.equal(await store.get('1.json'), '{"ü":1}\n')
       assert.equal(await store.put('1.json', '{"ü":1}\n'), 'stored')
-      if (!name.endsWith('ignored')) {
-        assert.equal(await store.put('1.json', 'another'), 'other')
-        assert.equal(server.files.get(`${path}1.json`), '{"ü":1}\n')
-      }
+      assert.equal(await store.put('1.json', 'another'), 'other')
+      assert.equal(server.files.get(`${path}1.json`), '{"ü":1}\n')
       server.faults.push({ status: 503 }, { cut: 'before' }, { cut: 'after' })
       await assert.rejects(store.put('2.json', '2'), /^StoreFailed: it answered 503 \(SlowDown\)$/)
       await assert.rejects(store.put('2.json', '2'), /^StoreFailed: it gave no answer \(\w+\)$/)
@@ -84,6 +83,28 @@ describe('a place for seals', () => {
       assert.equal(await store.put('2.json', '2'), 'stored')
       assert.equal(await store.get('2.json'), '2')
     })
+
+  for (const [name, start] of Object.entries(served))
+    test(`over ${name}: ${name.endsWith('ignored') ? 'is found to overwrite' : 'is found to keep'} files`, async (t) => {
+      const { store, server, path } = await start(t)
+      const keeps = !name.endsWith('ignored')
+      for (const time of ['the first time', 'again']) assert.equal(await store.keepsFiles(), keeps, time)
+      if (keeps) assert.ok([...server.files.keys()].every((file) => file === `${path}farebox-probe`))
+    })
+
+  test('a file that somebody wrote while ours was on its way is told of', async () => {
+    const files = new Map<string, string>()
+    const store = writeOnceStore({
+      get: async (name) => files.get(name) ?? null,
+      create: async (name) => {
+        files.set(name, 'theirs')
+        return true
+      },
+      replace: async () => undefined,
+      close: async () => undefined,
+    })
+    assert.equal(await store.put('1.json', 'ours'), 'other')
+  })
 
   test('a wrong secret, token or bucket is told by its code, and no secret stands in the message', async (t) => {
     const s3 = await startS3(t, owner)
@@ -131,6 +152,11 @@ describe('a place for seals', () => {
       /^StoreFailed: the folder .*unmounted cannot be found \(ENOENT\)$/,
     )
     await assert.rejects(absent.get('1.json'), /cannot be found/)
+    assert.equal(await store.keepsFiles(), true)
+    assert.equal(await store.keepsFiles(), true)
+    // Two histories at the same time: one of them has the name.
+    const both = await Promise.all(['a', 'b', 'c', 'd'].map((text) => store.put('4.json', text)))
+    assert.equal(both.filter((outcome) => outcome === 'stored').length, 1)
     await chmod(path, 0o755)
   })
 

@@ -12,14 +12,14 @@ export type Request = {
   readonly customer: string | null
 }
 
-/** A deposit that is asked for, and what its payer then pays on its page. */
+/** A deposit that is asked for, and what its payer then pays on its page, cents. */
 export type Deposit = {
   readonly account: string
   readonly key: string
   readonly customer: string | null
   readonly method: 'card' | 'crypto'
   readonly cents: number
-  readonly paidCents: number
+  readonly payments: readonly number[]
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the model says which fields it expects

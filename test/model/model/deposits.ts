@@ -21,7 +21,8 @@ export const judgeDeposit = (
   answer: Pick<Answer, 'status' | 'body'>,
   read: Answer['body'] | null,
 ): string | null => {
-  const { account, customer, method, cents, paidCents } = deposit
+  const { account, customer, method, cents, payments } = deposit
+  const paidCents = payments.reduce((sum, payment) => sum + payment, 0)
   const refusal = refusalOf(moment, deposit)
   if (refusal) {
     const { status, code } = refusal
@@ -50,6 +51,6 @@ export const judgeDeposit = (
   if (wrong) return wrong
   const { world } = moment
   if (customer !== null) customerOf(world, account, customer).creditCents += paidCents
-  else credit(world.accounts[account]!, 'deposit', paidCents)
+  else for (const payment of payments) credit(world.accounts[account]!, 'deposit', payment)
   return null
 }

@@ -66,6 +66,18 @@ test('positions are 1, 2, 3 … over several processes, conflicts, resends and r
   assert.equal(await logs[0]!.head(), events.length)
 })
 
+test('the functions through which older versions append are gone, so that those processes append nothing', async (t) => {
+  const { pool } = await testDatabase(t)
+  for (const call of [
+    `log.open_batch('{}'::text[], '{}'::bigint[], '{}'::boolean[], 1)`,
+    `log.append('{}'::int[], '{}'::text[], '{}'::bigint[], '{}'::boolean[], '{}'::int[], '{}'::int[],
+       '{}'::text[], '{}'::bigint[], '{}'::uuid[], '{}'::text[], '{}'::text[], '{}'::text[])`,
+    `log.append_judged('{}'::int[], '{}'::text[], '{}'::bigint[], '{}'::boolean[], '{}'::int[], '{}'::int[],
+       '{}'::text[], '{}'::bigint[], '{}'::uuid[], '{}'::text[], '{}'::text[], '{}'::text[])`,
+  ])
+    await assert.rejects(pool.query(`select ${call}`), { code: '42883' })
+})
+
 test('appends that wait for a commit share the next one', async (t) => {
   const { url, pool } = await testDatabase(t)
   const batches: BatchReport[] = []

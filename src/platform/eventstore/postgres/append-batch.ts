@@ -16,13 +16,13 @@ import { type BatchSignature, signatureSteps } from './signing.ts'
 const open: Prepared = {
   name: 'farebox-open-batch',
   text: `
-    select log.open_batch(
+    select log.begin_batch(
       $1::text[], $2::bigint[], array_fill(false, array[cardinality($1::text[])]), $3::bigint)`,
 }
 
 const copyEvents: Prepared = {
   name: 'farebox-copy-events',
-  // Positions come from log.open_batch; below zero when an expectation does not hold.
+  // Positions come from log.begin_batch; below zero when an expectation does not hold.
   text: `copy log.events (${eventColumns}) from stdin (format binary) where position > 0`,
 }
 
@@ -98,9 +98,9 @@ export const batchSteps = (
   ]
 }
 
-/** Calls `log.append_judged` (migrations.ts); the parameters are those of `conditionalAppendParameters`. */
+/** Calls `log.append_as_judged` (migrations.ts); the parameters are those of `conditionalAppendParameters`. */
 export const conditionalAppendSql = `
-  select base, verdicts from log.append_judged(
+  select base, verdicts from log.append_as_judged(
     $1::int[], $2::text[], $3::bigint[], $4::boolean[], $5::int[],
     $6::int[], $7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[], $12::text[])`
 

@@ -141,7 +141,7 @@ type Session = { readonly connection: Connection; readonly tails: StreamRevision
 
 /**
  * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
- * of `log.open_batch` sees what was committed before it.
+ * of `log.begin_batch` sees what was committed before it.
  */
 const sessionSql = `
   select

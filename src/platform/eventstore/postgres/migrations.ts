@@ -1,7 +1,7 @@
 import type { Migrations } from '../../postgres/migrate.ts'
 
 /**
- * The log. One batch of items is written by `log.open_batch`, a copy and `log.close_batch`, or by `log.append_judged`:
+ * The log. One batch of items is written by `log.begin_batch`, a copy and `log.close_batch`, or by `log.append_as_judged`:
  * docs/decisions/0002-postgres-log.md argues its shape and holds the figures.
  *
  * - The head row is locked first and to the commit, so positions are handed out in commit order: a reader that sees a
@@ -11,7 +11,7 @@ import type { Migrations } from '../../postgres/migrate.ts'
  * - Appends come flattened in the order in which they are written: `expected` is -1 for a stream that must not exist;
  *   `chained` appends follow an earlier one of their item in the same stream. Events carry the ordinal of their append
  *   and the revision that they get.
- * - `log.append_judged` answers the position before the batch, and null when every expectation held: then all events landed in the
+ * - `log.append_as_judged` answers the position before the batch, and null when every expectation held: then all events landed in the
  *   order given. Otherwise `verdicts` holds a pair for each append, [verdict, number]:
  *   ['landed', null] (now, its events follow one another from `base` on, in the order given),
  *   ['stands', position of its last event] (these very events stand at their place: it was sent before),
@@ -337,6 +337,14 @@ export const migrations: Migrations = {
     end
     $$;
     revoke execute on function log.sign_batch from public;
+  `, // Processes of an older version, which may sign nothing, append no more from here on: they know these functions by
+  // their former names, and answer what they cannot write with 503. Without that, their events beside those of a newer
+  // process are like those that somebody added past the service (docs/decisions/0090-older-versions-stop-appending.md).
+  // A migration that changes what an append must do renames them again.
+  '4690_older_versions_append_no_more': `
+    drop function log.append;
+    alter function log.open_batch rename to begin_batch;
+    alter function log.append_judged rename to append_as_judged;
   `,
   // The last check of a batch's time, by the one clock that all processes share (event-times.ts). A process calls it in
   // the transaction of each batch. The class of the error code is that of a batch that was undone and may be sent again.

@@ -40,7 +40,7 @@ export const signatureValues = (
   { publicKey, number, previousPosition, signature }: BatchSignature,
 ): (Buffer | string)[] => [String(count), publicKey, String(number), String(previousPosition), signature]
 
-/** After `log.open_batch` that found an expectation broken nothing was written, and nothing is signed (migrations.ts). */
+/** After `log.begin_batch` that found an expectation broken nothing was written, and nothing is signed (migrations.ts). */
 const signOpened: Prepared = {
   name: 'farebox-sign-opened',
   text: `${signBatch.text} from log.positions where last_value > 0`,

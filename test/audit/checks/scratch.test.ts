@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { openScratch, planForWholeTables } from '../../../src/audit/checks/scratch.ts'
+import { newId } from '../../../src/kernel/ids.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { until } from '../../support/until.ts'
+
+const cut = (client: pg.Client): void => {
+  client.on('error', () => undefined)
+  ;(client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
+}
+
+/** A verification whose process was killed while a statement of it ran for long. */
+const killedVerification = async (pool: pg.Pool) => {
+  const scratch = await openScratch(pool, newId('vrf'))
+  const { client } = await scratch.session()
+  await client.query(`create table ${scratch.schema}.some as select 1 as n`)
+  const running = client.query(`select count(*) from ${scratch.schema}.some, generate_series(1, 1e12)`)
+  running.catch(() => undefined)
+  await until(async () => (await verifying(pool, 'active')) > 0)
+  return { scratch, client }
+}
+
+const verifying = async (pool: pg.Pool, state = '%'): Promise<number> => {
+  const { rowCount } = await pool.query(
+    `select from pg_stat_activity where datname = current_database() and application_name = 'farebox verify'
+       and state like $1::text`,
+    [state],
+  )
+  return rowCount ?? 0
+}
+
+const connected = async (t: TestContext, url: string, name: string): Promise<pg.Client> => {
+  const client = new pg.Client({ connectionString: url, application_name: name })
+  await client.connect()
+  atEnd(t, () => client.end())
+  return client
+}
+
+test('a verification that is killed leaves no statement running in Postgres', async (t) => {
+  const { pool } = await testDatabase(t)
+  const { client } = await killedVerification(pool)
+  cut(client)
+  await until(async () => (await verifying(pool, 'active')) === 0, { what: 'the end of its statement' })
+})
+
+test('a verification says for whom it waits before it removes what a killed one left behind', async (t) => {
+  const { pool, url } = await testDatabase(t)
+  const { scratch } = await killedVerification(pool)
+  const { rows } = await pool.query(
+    `select pid, state from pg_stat_activity where datname = current_database() and application_name = 'farebox verify'`,
+  )
+  // The session that holds the lock of the run ends; a statement of another session runs on.
+  for (const { pid, state } of rows)
+    if (state === 'idle') await pool.query('select pg_terminate_backend($1)', [pid])
+  const looking = await connected(t, url, 'psql')
+  await looking.query(`begin; select from ${scratch.schema}.some`)
+  const told: string[] = []
+  const opening = openScratch(pool, newId('vrf'), (text) => told.push(text))
+  await until(() =>
+    told.some((text) => /^waiting for process \d+ of Postgres \(psql\): it uses verify_/.test(text)),
+  )
+  await looking.query('commit')
+  const next = await opening
+  assert.notEqual(next.schema, scratch.schema)
+  const left = await pool.query("select nspname from pg_namespace where nspname like 'verify\\_%'")
+  assert.deepEqual(left.rows, [{ nspname: next.schema }])
+  await next.close()
+})
+
+test('a join of whole tables reads each of them once', async (t) => {
+  const { pool } = await testDatabase(t)
+  const scratch = await openScratch(pool, newId('vrf'))
+  t.after(() => scratch.close())
+  const { client } = await scratch.session()
+  for (const name of ['some', 'others'])
+    await client.query(
+      `create table ${scratch.schema}.${name} as select n as id from generate_series(1, 5000) n`,
+    )
+  const plan = async (): Promise<string> => {
+    const join = `explain select from ${scratch.schema}.some join ${scratch.schema}.others using (id)`
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(join)
+    return rows.map((row) => row['QUERY PLAN']).join('\n')
+  }
+  assert.match(await plan(), /Nested Loop/)
+  await planForWholeTables(client, scratch.schema)
+  assert.match(await plan(), /Hash Join/)
+  assert.doesNotMatch(await plan(), /Nested Loop/)
+})

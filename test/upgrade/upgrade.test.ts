@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readDemoFile } from '../../src/app/demo/demo-file.ts'
+import { listSeals } from '../../src/audit/seals/seal-queries.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { openLog } from '../platform/eventstore/open-postgres.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { asOperator, demoEnv } from '../support/demo-env.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { hasCommit, oldVersion } from '../support/old-version.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { assertVerified } from '../support/verify.ts'
+
+/** What customers may run today: the release, and commits that were installed from the repository. */
+const versions = [
+  { name: '0.1.0', commit: '9867913c' },
+  { name: 'f0edc1d, without signatures', commit: 'f0edc1d5' },
+  { name: 'd9393f12, with signatures', commit: 'd9393f12' },
+] as const
+
+const soak = process.env.FAREBOX_SOAK === '1'
+/** How long the older version goes on beside the newer one, milliseconds. */
+const besideMs = soak ? 9_000 : 2_000
+const clients = 4
+const purchase = { product_id: 'residential-premium', quantity: 1 }
+
+/** Some clients of one account order all the time, and ask again under the same key until they have an answer. */
+const placeOrders = (key: string, baseUrlOf: (client: number) => string) => {
+  const placed: string[] = []
+  const statuses = new Map<number, number>()
+  let going = true
+  const order = async (client: number, idempotencyKey: string): Promise<string> => {
+    for (;;) {
+      const answer = await call(`${baseUrlOf(client)}/api/v1/orders`, key, {
+        body: purchase,
+        headers: { 'Idempotency-Key': idempotencyKey },
+      }).catch(() => null)
+      const status = answer?.status ?? 0
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      if (status === 200 || status === 201) return answer!.body.orderId
+      assert.ok(
+        status === 0 || status === 503,
+        `an order was answered ${status}: ${JSON.stringify(answer?.body)}`,
+      )
+      await sleep(20)
+    }
+  }
+  const buy = async (client: number): Promise<void> => {
+    while (going) {
+      placed.push(await order(client, randomUUID()))
+      await sleep(100)
+    }
+  }
+  const running = Promise.all(Array.from({ length: clients }, (_, client) => buy(client)))
+  let failure: unknown = null
+  running.catch((error) => {
+    failure = error
+  })
+  return {
+    statuses,
+    /** @returns once so many more orders are placed */
+    more: async (count: number): Promise<void> => {
+      const enough = placed.length + count
+      await until(() => failure !== null || placed.length >= enough, { timeoutMs: 60_000 })
+      if (failure !== null) throw failure
+    },
+    placed,
+    stop: async () => {
+      going = false
+      await running
+    },
+  }
+}
+
+const startOld = async (t: TestContext, commit: string) => {
+  const { url } = await emptyDatabase(t)
+  const env = { ...demoEnv(url, await dataDirectory(t)), FAREBOX_SEAL_SECONDS: '1' }
+  const old = await startFarebox(t, env, [], { from: await oldVersion(t, commit) })
+  const { reseller } = (await readDemoFile(env.FAREBOX_DATA))!
+  return { env, old, reseller }
+}
+
+/** All orders are there, everything is sealed, and no invariant is broken. */
+const assertWhole = async (
+  t: TestContext,
+  env: ReturnType<typeof demoEnv>,
+  { baseUrl }: FareboxProcess,
+  key: string,
+  placed: readonly string[],
+): Promise<void> => {
+  for (const id of placed) assert.equal((await call(`${baseUrl}/api/v1/orders/${id}`, key)).status, 200, id)
+  const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
+  atEnd(t, () => pool.end())
+  const log = await openLog(env.DATABASE_URL)
+  atEnd(t, () => log.close())
+  // The last event may be the seal itself.
+  const unsealed = async (): Promise<number> => {
+    const { seals } = await listSeals(log, { limit: 1, offset: 0 })
+    return (await log.head()) - (seals[0]?.throughOrdinal ?? 0)
+  }
+  await until(async () => (await unsealed()) <= 1, { timeoutMs: 60_000, what: 'a seal over all events' })
+  const ready = await fetch(`${baseUrl}/readyz`, asOperator)
+  assert.equal(ready.status, 200, await ready.text())
+  const sealKey = Buffer.from(env.FAREBOX_SEAL_KEY, 'base64')
+  await assertVerified({ pool, log, sealKey }, { timeoutMs: 60_000 })
+}
+
+/** The version whose events nobody signed is in every run; the others are in the soak. */
+for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2)) {
+  const skip = (await hasCommit(commit))
+    ? false
+    : `this clone has no commit ${commit}: fetch the whole history`
+
+  test(`an upgrade from ${name} beside the running older version loses no order and blocks nobody`, {
+    skip,
+  }, async (t) => {
+    const { env, old, reseller } = await startOld(t, commit)
+    let urls = [old.baseUrl]
+    const load = placeOrders(reseller.key, (client) => urls[client % urls.length]!)
+    await load.more(20)
+    const newer = await startFarebox(t, env)
+    urls = [newer.baseUrl, old.baseUrl]
+    await sleep(besideMs)
+    urls = [newer.baseUrl]
+    await old.stop()
+    await load.more(20)
+    await load.stop()
+    t.diagnostic(`${load.placed.length} orders; answers by status: ${JSON.stringify([...load.statuses])}`)
+    await assertWhole(t, env, newer, reseller.key, load.placed)
+  })
+
+  test(`an upgrade from ${name} that was stopped before loses no order and blocks nobody`, {
+    skip,
+  }, async (t) => {
+    const { env, old, reseller } = await startOld(t, commit)
+    let url = old.baseUrl
+    const load = placeOrders(reseller.key, () => url)
+    await load.more(20)
+    await old.stop()
+    const newer = await startFarebox(t, env)
+    url = newer.baseUrl
+    await load.more(20)
+    await load.stop()
+    await assertWhole(t, env, newer, reseller.key, load.placed)
+  })
+}
