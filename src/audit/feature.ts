@@ -20,13 +20,15 @@ import { auditRoutes } from './routes.ts'
 import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
+import type { ViolationEffect } from './settings.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { createVerificationRuns, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
 
 export type AuditSettings = {
-  /** Whether events are checked against the invariants before they are sealed. */
+  /** Whether events are checked against the invariants. */
   readonly laws: boolean
+  readonly onViolation: ViolationEffect
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
   /** Where each seal is brought. */
@@ -35,7 +37,7 @@ export type AuditSettings = {
 
 const caughtUpWithinMs = 1_000
 
-/** An account that broke an invariant is stopped; the others go on. */
+/** A note: orders can be placed. */
 const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
   name: 'laws',
   note: true,
@@ -97,11 +99,11 @@ const startSealDelivery = async (
   return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
 }
 
-/** Seals the log as far as it keeps the invariants, and stops the accounts whose events violate one. */
+/** Seals the log and reports what violates an invariant. */
 export const startAuditing = async (
   core: ServerCore,
   closing: CloseStack,
-  { laws, seal, sealTarget, systemClock }: AuditSettings & { readonly systemClock: Clock },
+  { laws, onViolation, seal, sealTarget, systemClock }: AuditSettings & { readonly systemClock: Clock },
 ): Promise<void> => {
   const { pool, registry, isLogInPostgres } = core
   const { feed, progress } = core.projecting
@@ -117,9 +119,11 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
-    ...(laws && {
-      cleared: (position, signal) => requireInvariantsHold({ pool, progress, signatures }, position, signal),
-    }),
+    ...(laws &&
+      onViolation !== 'alarm' && {
+        cleared: (position, signal) =>
+          requireInvariantsHold({ pool, progress, signatures }, position, signal),
+      }),
   })
   closing.add(sealer.stop)
   registerGauge(registry, {
@@ -128,12 +132,17 @@ export const startAuditing = async (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!laws) return
-  const monitor = startViolationMonitor({ ...core, progress })
+  const monitor = startViolationMonitor({ ...core, progress, blocks: onViolation === 'block' })
   closing.add(monitor.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',
     help: '1 while an event of the log breaks a law and no operator decided about it.',
-    read: () => (monitor.problem() === null ? 0 : 1),
+    read: () => Math.min(1, monitor.open().count),
+  })
+  registerGauge(registry, {
+    name: 'farebox_open_violations',
+    help: 'Violations of invariants that no operator acknowledged.',
+    read: () => monitor.open().count,
   })
 }
 
