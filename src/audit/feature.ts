@@ -7,6 +7,8 @@ import type { Feature } from '../platform/feature/feature.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore, type StoreSettings } from '../platform/outgoing/open-object-store.ts'
+import type { CheckedEvents } from './checked-events.ts'
+import { readGuardProblem } from './checks/database-guards-check.ts'
 import {
   type Delivery,
   type DeliveryLag,
@@ -45,6 +47,13 @@ const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
     (await projecting.progress.reached(invariantGroup.name, 0, caughtUpWithinMs))
       ? readViolationProblem(pool)
       : 'not checked yet',
+})
+
+/** What could hide a violation. A note: orders can be placed. */
+const guardProbe = ({ pool }: ServerCore): Probe => ({
+  name: 'guards',
+  note: true,
+  check: () => readGuardProblem(pool),
 })
 
 /** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
@@ -103,7 +112,14 @@ const startSealDelivery = async (
 export const startAuditing = async (
   core: ServerCore,
   closing: CloseStack,
-  { laws, onViolation, seal, sealTarget, systemClock }: AuditSettings & { readonly systemClock: Clock },
+  {
+    laws,
+    onViolation,
+    seal,
+    sealTarget,
+    systemClock,
+    checked,
+  }: AuditSettings & { readonly systemClock: Clock; readonly checked: CheckedEvents },
 ): Promise<void> => {
   const { pool, registry, isLogInPostgres } = core
   const { feed, progress } = core.projecting
@@ -111,7 +127,7 @@ export const startAuditing = async (
   if (delivery !== null) closing.add(delivery.stop)
   const key = sealKeyOf(core.keys.seal)
   const signatures =
-    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey }) : null
+    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey, checked }) : null
   if (signatures !== null) closing.add(signatures.stop)
   const sealer = startSealer({
     ...core,
@@ -119,10 +135,11 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
+    ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
     ...(laws &&
       onViolation !== 'alarm' && {
         cleared: (position, signal) =>
-          requireInvariantsHold({ pool, progress, signatures }, position, signal),
+          requireInvariantsHold({ pool, progress, signatures, checked }, position, signal),
       }),
   })
   closing.add(sealer.stop)
@@ -168,6 +185,9 @@ export const open = (
   return {
     routes: auditRoutes(core),
     pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
-    probes: [...(laws ? [violationProbe(core)] : []), ...sealTargetProbes(core, sealTarget)],
+    probes: [
+      ...(laws ? [violationProbe(core), guardProbe(core)] : []),
+      ...sealTargetProbes(core, sealTarget),
+    ],
   }
 }

@@ -12,10 +12,13 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
+import type { CheckedEvents } from './checked-events.ts'
+import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
 import {
   eachViolation,
+  missingViolations,
   type OpenViolations,
   openViolationsText,
   readOpenViolations,
@@ -37,16 +40,19 @@ export const readViolationProblem = async (pool: pg.Pool): Promise<string | null
   openViolationsText(await readOpenViolations(pool))
 
 /**
- * Resolves when every event up to a position was held against the laws and none breaks one.
- * @throws UnresolvedViolation; Error when the laws do not follow the log
+ * Resolves when every event up to a position was checked, none violates an invariant, and nothing in the database can hide it
+ * if one does.
+ * @throws UnresolvedViolation; Error when the checks do not follow the log
  */
 export const requireInvariantsHold = async (
   {
     pool,
     progress,
     signatures,
+    checked,
   }: {
     readonly pool: pg.Pool
+    readonly checked: Pick<CheckedEvents, 'found'>
     readonly progress: Pick<Progress, 'reached'>
     /** Null where nothing is signed. */
     readonly signatures: SignatureProgress | null
@@ -64,6 +70,13 @@ export const requireInvariantsHold = async (
   await signatures?.reached(position, signal)
   const problem = await readViolationProblem(pool)
   if (problem !== null) throw new UnresolvedViolation(problem)
+  const missing = await missingViolations(pool, checked.found(position))
+  if (missing[0] !== undefined)
+    throw new UnresolvedViolation(
+      `the tables of violations lack ${missing.length} that this process found, the first of event ${missing[0].eventId} (${missing[0].rule}): somebody removed them; run "ledger verify"`,
+    )
+  const changed = await readGuardProblem(pool)
+  if (changed !== null) throw new UnresolvedViolation(changed)
 }
 
 export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {

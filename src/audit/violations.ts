@@ -22,7 +22,7 @@ export type Violation = {
 }
 
 /** The law that an event breaks which no process signed as it stands. */
-const signatureRule = 'signed-by-its-process'
+export const signatureRule = 'signed-by-its-process'
 
 type Row = {
   position: number
@@ -96,6 +96,20 @@ export const eachViolation = async function* (
     after = page.at(-1) ?? after
     if (page.length < pageSize) return
   }
+}
+
+/** Those that the tables of violations do not have. */
+export const missingViolations = async <Found extends Cursor>(
+  pool: Pick<pg.Pool, 'query'>,
+  violations: readonly Found[],
+): Promise<readonly Found[]> => {
+  if (violations.length === 0) return []
+  const { rows } = await pool.query<Cursor>(
+    `select position, rule from ${found} where position = any ($1::bigint[])`,
+    [violations.map(({ position }) => position)],
+  )
+  const known = new Set(rows.map(({ position, rule }) => `${position} ${rule}`))
+  return violations.filter(({ position, rule }) => !known.has(`${position} ${rule}`))
 }
 
 export type OpenViolations = {

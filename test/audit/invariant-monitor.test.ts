@@ -31,6 +31,9 @@ const sealedThrough = async ({ farebox }: Service): Promise<number> => {
   return seals[0]?.throughOrdinal ?? 0
 }
 
+const ordinalOfLastOrder = async ({ farebox }: Service): Promise<number> =>
+  (await allEvents(farebox.core.log)).findLastIndex(({ type }) => type === 'OrderCompleted') + 1
+
 const readyz = async ({ baseUrl }: Service): Promise<{ status: number; laws: string }> => {
   const answer = await fetch(`${baseUrl}/readyz`, asOperator)
   const { notes } = (await answer.json()) as { notes?: { laws: string } }
@@ -224,6 +227,64 @@ describe('the laws that a running server holds events against', () => {
       what: 'the alarm',
     })
     assert.equal(await buy(service, account.key), 201)
+  })
+
+  test('a rule, trigger or deletion that hides a violation stops sealing, and a seal says how many events were checked', async (t) => {
+    const service = await startService(t, sealing)
+    const { farebox } = service
+    const { pool, log } = farebox.core
+    const notes = async (): Promise<string> =>
+      JSON.stringify(await (await fetch(`${service.baseUrl}/readyz`, asOperator)).json())
+    const account = await freshAccount(service, 'muted@example.com', { cents: 50_000 })
+    const sealedAll = async () => (await sealedThrough(service)) >= (await ordinalOfLastOrder(service))
+    assert.equal(await buy(service, account.key), 201)
+    await until(sealedAll, { timeoutMs: 20_000, what: 'a seal' })
+    assert.equal(await buy(service, account.key), 201)
+    await until(sealedAll, { timeoutMs: 20_000, what: 'another seal' })
+    const { seals } = await listSeals(log, { limit: 2, offset: 0 })
+    const [last, before] = seals
+    assert.ok(last && before)
+    assert.equal(last.checkedEvents, last.throughOrdinal - before.throughOrdinal)
+
+    for (const [mute, undo, found] of [
+      [
+        'create rule mute as on insert to read.violations do instead nothing',
+        'drop rule mute on read.violations',
+        /read\.violations: expected none, found .*rule mute/,
+      ],
+      [
+        'create rule mute as on insert to work.unsigned_events do instead nothing',
+        'drop rule mute on work.unsigned_events',
+        /work\.unsigned_events, rule mute/,
+      ],
+    ] as const) {
+      await pool.query(mute)
+      assert.match(await notes(), found)
+      const sealed = await sealedThrough(service)
+      assert.equal(await buy(service, account.key), 201)
+      await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+        timeoutMs: 20_000,
+        what: 'an alarm',
+      })
+      assert.equal(await sealedThrough(service), sealed, mute)
+      await pool.query(undo)
+      await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
+    }
+
+    const forged = await giveMoney(service, account.accountId)
+    await until(async () => (await readyz(service)).laws.includes(forged), {
+      timeoutMs: 20_000,
+      what: 'the violation',
+    })
+    const sealed = await sealedThrough(service)
+    await pool.query('delete from read.violations')
+    await until(async () => (await readyz(service)).laws === 'ok', { timeoutMs: 20_000, what: 'a lie' })
+    assert.equal(await buy(service, account.key), 201)
+    await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+      timeoutMs: 20_000,
+      what: 'an alarm',
+    })
+    assert.equal(await sealedThrough(service), sealed, 'what this process found is not sealed')
   })
 
   test('rules whose versions have the same sum are not the same rules', () => {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
-import type { Findings } from './finding.ts'
+import { type Finding, type Findings, findingText } from './finding.ts'
 import made from './guards.json' with { type: 'json' }
 
 /** What only the log's own Postgres can tell. */
@@ -344,9 +344,24 @@ const expectedOf = (found: Guards): Guards => {
   )
 }
 
+const guardFindings = async (pool: pg.Pool): Promise<readonly Finding[]> => {
+  const found = await readGuards(pool)
+  return compareGuards(expectedOf(found), found).map((difference) => ({
+    where: 'guard',
+    check: 'guards',
+    ...difference,
+  }))
+}
+
 /** The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made. */
 export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<void> => {
-  const found = await readGuards(pool)
-  for (const difference of compareGuards(expectedOf(found), found))
-    findings.add({ where: 'guard', check: 'guards', ...difference })
+  for (const finding of await guardFindings(pool)) findings.add(finding)
+}
+
+/** What differs from what the migrations made, for an alarm; null when nothing does. */
+export const readGuardProblem = async (pool: pg.Pool): Promise<string | null> => {
+  const [first, ...others] = await guardFindings(pool)
+  if (first === undefined) return null
+  const more = others.length === 0 ? '' : `, and ${others.length} more`
+  return `the database was changed: ${findingText(first)}${more}; "ledger verify" names all`
 }
