@@ -1,20 +1,24 @@
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readGuardProblem } from '../../audit/checks/database-guards-check.ts'
 import { lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
+import { readOpenViolations, violationText } from '../../audit/violations.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
+import { delayText } from '../../platform/work/queue-operations.ts'
 import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
 import { enabledGroups } from '../projections.ts'
+import { readDelays } from '../queues.ts'
 
 /** `note`: worth knowing, and nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
@@ -127,6 +131,56 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
   return serverRuns
     ? wrong(check, found, 'start the server with the same FAREBOX_SEAL_TARGET')
     : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')
+}
+
+/** Violations that nobody acknowledged, as the servers found them. */
+export const checkViolations = async ({ pool, config }: DoctorContext): Promise<Finding> => {
+  const check = 'violations'
+  if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
+  const { rows } = await pool.query<{ made: boolean }>(
+    `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
+  )
+  if (!rows[0]!.made) return note(check, 'not checked yet', 'a server checks when it starts')
+  const open = await readOpenViolations(pool)
+  return open.first === null
+    ? ok(check, 'none is open')
+    : wrong(
+        check,
+        `${open.count} open, the first: ${violationText(open.first)}`,
+        'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them',
+      )
+}
+
+/** What could hide a violation. */
+export const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
+  const check = 'guards'
+  const problem = await readGuardProblem(pool)
+  return problem === null
+    ? ok(check, 'the database is as the migrations made it')
+    : wrong(check, problem, 'find out who changed it, undo it, and run "ledger verify"')
+}
+
+/** Queues whose items are late. */
+export const checkQueues = async (
+  { pool }: DoctorContext,
+  serverRuns: boolean,
+): Promise<readonly Finding[]> => {
+  const delays = await readDelays(pool)
+  const late = delays.flatMap((delay) => delayText(delay) ?? [])
+  const failing = delays.filter(({ failing }) => failing > 0)
+  const found = late.map((text) =>
+    serverRuns
+      ? wrong(
+          'queues',
+          text,
+          'read the log of the server: "farebox workers" has the last error of each worker',
+        )
+      : note('queues', text, 'a running server works them off'),
+  )
+  const notes = failing.map(({ queue, failing }) =>
+    note('queues', `${queue}: ${pluralize(failing, 'item')} failed three times or more, and wait`),
+  )
+  return found.length + notes.length === 0 ? [ok('queues', 'nothing is late')] : [...found, ...notes]
 }
 
 const dayMs = 86_400_000
