@@ -21,7 +21,11 @@ export type CheckedEvents = {
   count(range: Range): number
   /** Of events up to a position. */
   found(through: number): readonly FoundViolation[]
+  /** It was acknowledged. */
+  forget(violation: FoundViolation): void
 }
+
+const keyOf = ({ position, rule }: FoundViolation): string => `${position} ${rule}`
 
 const none: Range = { after: 0, through: 0 }
 
@@ -32,7 +36,7 @@ export const createCheckedEvents = (): CheckedEvents => {
     const before = checked[check]
     // Another process checked what is between.
     checked[check] = range.after === before.through ? { ...before, through: range.through } : range
-    for (const violation of found) violations.set(`${violation.position} ${violation.rule}`, violation)
+    for (const violation of found) violations.set(keyOf(violation), violation)
   }
   return {
     took,
@@ -53,6 +57,7 @@ export const createCheckedEvents = (): CheckedEvents => {
       const from = Math.max(after, invariants.after, signatures.after)
       return Math.max(0, Math.min(through, invariants.through, signatures.through) - from)
     },
+    forget: (violation) => void violations.delete(keyOf(violation)),
     found: (through) => [...violations.values()].filter(({ position }) => position <= through),
   }
 }

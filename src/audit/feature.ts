@@ -121,7 +121,7 @@ export const startAuditing = async (
     checked,
   }: AuditSettings & { readonly systemClock: Clock; readonly checked: CheckedEvents },
 ): Promise<void> => {
-  const { pool, registry, isLogInPostgres } = core
+  const { registry, isLogInPostgres } = core
   const { feed, progress } = core.projecting
   const delivery = await startSealDelivery(core, sealTarget, systemClock)
   if (delivery !== null) closing.add(delivery.stop)
@@ -139,7 +139,7 @@ export const startAuditing = async (
     ...(laws &&
       onViolation !== 'alarm' && {
         cleared: (position, signal) =>
-          requireInvariantsHold({ pool, progress, signatures, checked }, position, signal),
+          requireInvariantsHold({ ...core, progress, signatures, checked }, position, signal),
       }),
   })
   closing.add(sealer.stop)

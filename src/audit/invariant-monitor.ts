@@ -18,7 +18,7 @@ import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
 import {
   eachViolation,
-  missingViolations,
+  isAcknowledged,
   type OpenViolations,
   openViolationsText,
   readOpenViolations,
@@ -50,9 +50,11 @@ export const requireInvariantsHold = async (
     progress,
     signatures,
     checked,
+    log,
   }: {
     readonly pool: pg.Pool
-    readonly checked: Pick<CheckedEvents, 'found'>
+    readonly log: Pick<EventLog, 'readStream'>
+    readonly checked: Pick<CheckedEvents, 'found' | 'forget'>
     readonly progress: Pick<Progress, 'reached'>
     /** Null where nothing is signed. */
     readonly signatures: SignatureProgress | null
@@ -70,11 +72,13 @@ export const requireInvariantsHold = async (
   await signatures?.reached(position, signal)
   const problem = await readViolationProblem(pool)
   if (problem !== null) throw new UnresolvedViolation(problem)
-  const missing = await missingViolations(pool, checked.found(position))
-  if (missing[0] !== undefined)
-    throw new UnresolvedViolation(
-      `the tables of violations lack ${missing.length} that this process found, the first of event ${missing[0].eventId} (${missing[0].rule}): somebody removed them; run "ledger verify"`,
-    )
+  for (const violation of checked.found(position)) {
+    if (!(await isAcknowledged(log, violation)))
+      throw new UnresolvedViolation(
+        `event ${violation.eventId} breaks ${violation.rule}, as this process found, and the tables of violations do not say so: somebody changed them; run "ledger verify"`,
+      )
+    checked.forget(violation)
+  }
   const changed = await readGuardProblem(pool)
   if (changed !== null) throw new UnresolvedViolation(changed)
 }

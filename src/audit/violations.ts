@@ -3,9 +3,11 @@ import { violationFold } from '../domain/seals/events.ts'
 import { decided } from '../kernel/decider.ts'
 import type { Cause } from '../kernel/event.ts'
 import type { AccountId } from '../kernel/ids.ts'
+import { parseUntrustedObject } from '../kernel/json-text.ts'
 import { violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
 import { handle } from '../platform/commands/handle.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
 
 /** An event that breaks a law, as the running server found it. */
 export type Violation = {
@@ -98,18 +100,14 @@ export const eachViolation = async function* (
   }
 }
 
-/** Those that the tables of violations do not have. */
-export const missingViolations = async <Found extends Cursor>(
-  pool: Pick<pg.Pool, 'query'>,
-  violations: readonly Found[],
-): Promise<readonly Found[]> => {
-  if (violations.length === 0) return []
-  const { rows } = await pool.query<Cursor>(
-    `select position, rule from ${found} where position = any ($1::bigint[])`,
-    [violations.map(({ position }) => position)],
-  )
-  const known = new Set(rows.map(({ position, rule }) => `${position} ${rule}`))
-  return violations.filter(({ position, rule }) => !known.has(`${position} ${rule}`))
+/** Whether an operator acknowledged it, by the log and not by a table. */
+export const isAcknowledged = async (
+  log: Pick<EventLog, 'readStream'>,
+  { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,
+): Promise<boolean> => {
+  for await (const { type, data } of log.readStream(violationStream(eventId)))
+    if (type === 'LawBreachDecided' && parseUntrustedObject<{ rule: unknown }>(data)?.rule === rule) return true
+  return false
 }
 
 export type OpenViolations = {

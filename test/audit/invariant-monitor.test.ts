@@ -212,6 +212,13 @@ describe('the laws that a running server holds events against', () => {
     })
     await restartMonitor(t, service)
     assert.equal(await buy(service, account.key), 201)
+    const doctor = await operate(['doctor', '--json'], service.env)
+    const findings: { check: string; state: string; found: string }[] = JSON.parse(doctor.out).findings
+    const states = findings.flatMap(({ check, state }) =>
+      /violations|guards|queues/.test(check) ? [`${check}: ${state}`] : [],
+    )
+    assert.deepEqual(states, ['violations: wrong', 'guards: ok', 'queues: ok'], doctor.out)
+    assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
     const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
     assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
   })
@@ -277,7 +284,8 @@ describe('the laws that a running server holds events against', () => {
       what: 'the violation',
     })
     const sealed = await sealedThrough(service)
-    await pool.query('delete from read.violations')
+    await pool.query(`insert into read.audit_decided (event_id, rule, reason, decided_by, decided_at)
+      select event_id, rule, 'none', 'nobody', '2026-01-01' from read.violations`)
     await until(async () => (await readyz(service)).laws === 'ok', { timeoutMs: 20_000, what: 'a lie' })
     assert.equal(await buy(service, account.key), 201)
     await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
