@@ -49,12 +49,23 @@ const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
       : 'not checked yet',
 })
 
+/** Anybody may ask `/readyz` again and again, and the comparison takes Postgres tens of milliseconds. */
+const guardsFreshMs = 5_000
+
 /** What could hide a violation. A note: orders can be placed. */
-const guardProbe = ({ pool }: ServerCore): Probe => ({
-  name: 'guards',
-  note: true,
-  check: () => readGuardProblem(pool),
-})
+const guardProbe = ({ pool }: ServerCore): Probe => {
+  let last: { readonly atMs: number; readonly problem: string | null } | null = null
+  return {
+    name: 'guards',
+    note: true,
+    check: async () => {
+      const nowMs = performance.now()
+      if (last === null || nowMs - last.atMs > guardsFreshMs)
+        last = { atMs: nowMs, problem: await readGuardProblem(pool) }
+      return last.problem
+    },
+  }
+}
 
 /** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
 const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Probe[] => {

@@ -106,7 +106,8 @@ export const isAcknowledged = async (
   { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,
 ): Promise<boolean> => {
   for await (const { type, data } of log.readStream(violationStream(eventId)))
-    if (type === 'LawBreachDecided' && parseUntrustedObject<{ rule: unknown }>(data)?.rule === rule) return true
+    if (type === 'LawBreachDecided' && parseUntrustedObject<{ rule: unknown }>(data)?.rule === rule)
+      return true
   return false
 }
 

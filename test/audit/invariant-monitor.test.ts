@@ -266,7 +266,7 @@ describe('the laws that a running server holds events against', () => {
       ],
     ] as const) {
       await pool.query(mute)
-      assert.match(await notes(), found)
+      await until(async () => found.test(await notes()), { timeoutMs: 20_000, what: 'a note' })
       const sealed = await sealedThrough(service)
       assert.equal(await buy(service, account.key), 201)
       await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
