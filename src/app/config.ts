@@ -6,6 +6,7 @@ import {
   sealTargetSecrets,
   sealTargetSettings,
 } from '../audit/external-seals/settings.ts'
+import { type ViolationEffect, violationEffects } from '../audit/settings.ts'
 import {
   type FreelistConfig,
   type FreeToolConfig,
@@ -139,6 +140,11 @@ export const settings = {
     .describe(
       'on: events are held against the laws of "ledger verify" before they are sealed. off: only by it.',
     ),
+  FAREBOX_ON_VIOLATION: oneOf(violationEffects)
+    .prefault('stop-sealing')
+    .describe(
+      'What an event that breaks a law causes until "ledger decide". alarm: only the alarm. stop-sealing: nothing is sealed, too. block: its account is blocked, too.',
+    ),
   FAREBOX_SIGNING: onOff
     .prefault('on')
     .describe('on: each process signs what it appends to the log in Postgres. off: none does.'),
@@ -220,6 +226,8 @@ export type Config = {
   readonly sealTarget: StoreSettings
   /** Whether events are held against the laws before they are sealed. */
   readonly laws: boolean
+  /** What a violation does beside the alarm. */
+  readonly onViolation: ViolationEffect
   /** Whether processes sign what they append. */
   readonly signing: boolean
   readonly freeTools: FreeToolConfig
@@ -315,6 +323,7 @@ const configOf = (values: Values): Config => ({
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
   laws: values.FAREBOX_LAWS,
+  onViolation: values.FAREBOX_ON_VIOLATION,
   signing: values.FAREBOX_SIGNING,
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),

@@ -5,9 +5,9 @@ import type { RunnerHealth } from '../platform/commands/command-runner.ts'
 import type { RunnerMetrics } from '../platform/commands/runner-ports.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { GroupLag, ProjectionRunner } from '../platform/projections/projection-runner.ts'
-import { type Depth, depthOf } from '../platform/work/queue-operations.ts'
+import { type Depth, depthOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { WorkMetrics } from '../platform/work/queue-table.ts'
-import { queues } from './queues.ts'
+import { queues, readDelays } from './queues.ts'
 
 export const createRegistry = (): Registry => new Registry()
 
@@ -132,6 +132,34 @@ export const createWorkMetrics = (
       }
     },
   })
+  const delays = sharedPerScrape(() => readDelays(pool))
+  const delayGauge = (name: string, help: string, read: (delay: QueueDelay) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['queue'] as const,
+      registers,
+      async collect() {
+        this.reset()
+        for (const delay of (await delays()) ?? []) this.set({ queue: delay.queue }, read(delay))
+      },
+    })
+  }
+  delayGauge(
+    'farebox_queue_overdue',
+    'Items that wait and were due more than five minutes ago, by the clock of Postgres.',
+    ({ overdue }) => overdue,
+  )
+  delayGauge(
+    'farebox_queue_stuck',
+    '1 while a queue has overdue items and finished none since the oldest of them was due.',
+    ({ stuck }) => (stuck ? 1 : 0),
+  )
+  delayGauge(
+    'farebox_queue_failing',
+    'Items that wait and failed three times or more.',
+    ({ failing }) => failing,
+  )
   const inFlight = new Map<string, () => number>()
   new Gauge({
     name: 'farebox_queue_in_flight',

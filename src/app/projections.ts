@@ -8,6 +8,7 @@ import { readCheckpoint, refuseForeignLog } from '../platform/projections/checkp
 import { createLogFeed } from '../platform/projections/feed.ts'
 import { outdatedModels } from '../platform/projections/group-loop.ts'
 import { listenForHints } from '../platform/projections/group-signals.ts'
+import type { BatchDone } from '../platform/projections/leadership.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
 import type { RunningWorker } from '../platform/work/scheduler.ts'
@@ -71,6 +72,7 @@ export const openProjections = (
   core: Core,
   groups: readonly ReadModelGroup[],
   hooks: CrashHooks,
+  onBatch: (batch: BatchDone) => void = () => undefined,
 ): { readonly projecting: Projecting; start(options: { readonly folds: boolean }): Promise<void> } => {
   const { pool, log, codec, clock, backgroundScheduler, logger } = core
   const feed = createLogFeed({
@@ -88,6 +90,7 @@ export const openProjections = (
     logger,
     clock,
     yieldToCommands: backgroundScheduler.yieldToCommands,
+    onBatch,
     onPoint: (point) => hooks.at(point),
   })
   let follower: Pick<RunningWorker, 'stop'> | null = null

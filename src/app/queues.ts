@@ -1,8 +1,10 @@
+import type pg from 'pg'
 import { disputeQueue, pollTable } from '../features/deposits/index.ts'
 import { inboxQueue } from '../features/payments/index.ts'
 import { messageQueue } from '../features/resellers/index.ts'
 import { batchQueue } from '../features/scrapers/index.ts'
 import { deliveryQueue } from '../features/webhooks/index.ts'
+import { delayOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { QueueTable } from '../platform/work/queue-table.ts'
 
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */
@@ -14,3 +16,9 @@ export const queues: readonly QueueTable[] = [
   disputeQueue,
   batchQueue,
 ]
+
+export const readDelays = async (pool: pg.Pool): Promise<readonly QueueDelay[]> => {
+  const delays: QueueDelay[] = []
+  for (const queue of queues) delays.push(await delayOf(pool, queue))
+  return delays
+}

@@ -3,6 +3,8 @@ import { readFutureTime } from '../features/finance/index.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
 import type { ServerCore } from '../platform/feature/core.ts'
 import type { Probe } from '../platform/http/health.ts'
+import { delayText } from '../platform/work/queue-operations.ts'
+import { readDelays } from './queues.ts'
 
 const caughtUpWithinMs = 1_000
 
@@ -38,6 +40,14 @@ export const readinessProbes = (
       return stuck.length === 0
         ? 'not caught up with the log'
         : stuck.map(({ group, error }) => `${group}: ${error}`).join('; ')
+    },
+  },
+  {
+    name: 'queues',
+    note: true,
+    check: async () => {
+      const late = (await readDelays(core.pool)).flatMap((delay) => delayText(delay) ?? [])
+      return late.length === 0 ? null : late.join('; ')
     },
   },
 ]

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { createCheckedEvents } from '../audit/checked-events.ts'
 import { startAuditing } from '../audit/feature.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
@@ -99,7 +100,8 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   closing.add(opened.close)
   options.onDatabase?.(opened)
   const groups = enabledGroups(config)
-  const projections = openProjections(opened, groups, hooks)
+  const checked = createCheckedEvents()
+  const projections = openProjections(opened, groups, hooks, checked.onBatch)
   const { projecting } = projections
   await projections.start({ folds: has('projections') })
   closing.add(projecting.stop)
@@ -123,7 +125,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const { features, prices } = program
   if (has('reactors')) {
     // Stopped after every other writer of this process: its last seal covers what they wrote.
-    await startAuditing(core, closing, { ...config, systemClock })
+    await startAuditing(core, closing, { ...config, systemClock, checked })
     const workers = startWorkers(core, features)
     closing.add(workers.stop)
   }

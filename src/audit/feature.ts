@@ -7,6 +7,8 @@ import type { Feature } from '../platform/feature/feature.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore, type StoreSettings } from '../platform/outgoing/open-object-store.ts'
+import type { CheckedEvents } from './checked-events.ts'
+import { readGuardProblem } from './checks/database-guards-check.ts'
 import {
   type Delivery,
   type DeliveryLag,
@@ -20,13 +22,15 @@ import { auditRoutes } from './routes.ts'
 import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
+import type { ViolationEffect } from './settings.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { createVerificationRuns, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
 
 export type AuditSettings = {
-  /** Whether events are checked against the invariants before they are sealed. */
+  /** Whether events are checked against the invariants. */
   readonly laws: boolean
+  readonly onViolation: ViolationEffect
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
   /** Where each seal is brought. */
@@ -35,7 +39,7 @@ export type AuditSettings = {
 
 const caughtUpWithinMs = 1_000
 
-/** An account that broke an invariant is stopped; the others go on. */
+/** A note: orders can be placed. */
 const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
   name: 'laws',
   note: true,
@@ -44,6 +48,24 @@ const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
       ? readViolationProblem(pool)
       : 'not checked yet',
 })
+
+/** Anybody may ask `/readyz` again and again, and the comparison takes Postgres tens of milliseconds. */
+const guardsFreshMs = 5_000
+
+/** What could hide a violation. A note: orders can be placed. */
+const guardProbe = ({ pool }: ServerCore): Probe => {
+  let last: { readonly atMs: number; readonly problem: string | null } | null = null
+  return {
+    name: 'guards',
+    note: true,
+    check: async () => {
+      const nowMs = performance.now()
+      if (last === null || nowMs - last.atMs > guardsFreshMs)
+        last = { atMs: nowMs, problem: await readGuardProblem(pool) }
+      return last.problem
+    },
+  }
+}
 
 /** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
 const sealTargetProbes = (core: Core, { location }: StoreSettings): readonly Probe[] => {
@@ -97,19 +119,26 @@ const startSealDelivery = async (
   return startDelivery({ ...core, place: location, store: await openStore(location, access, systemClock) })
 }
 
-/** Seals the log as far as it keeps the invariants, and stops the accounts whose events violate one. */
+/** Seals the log and reports what violates an invariant. */
 export const startAuditing = async (
   core: ServerCore,
   closing: CloseStack,
-  { laws, seal, sealTarget, systemClock }: AuditSettings & { readonly systemClock: Clock },
+  {
+    laws,
+    onViolation,
+    seal,
+    sealTarget,
+    systemClock,
+    checked,
+  }: AuditSettings & { readonly systemClock: Clock; readonly checked: CheckedEvents },
 ): Promise<void> => {
-  const { pool, registry, isLogInPostgres } = core
+  const { registry, isLogInPostgres } = core
   const { feed, progress } = core.projecting
   const delivery = await startSealDelivery(core, sealTarget, systemClock)
   if (delivery !== null) closing.add(delivery.stop)
   const key = sealKeyOf(core.keys.seal)
   const signatures =
-    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey }) : null
+    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey, checked }) : null
   if (signatures !== null) closing.add(signatures.stop)
   const sealer = startSealer({
     ...core,
@@ -117,9 +146,12 @@ export const startAuditing = async (
     feed,
     key,
     every: seal,
-    ...(laws && {
-      cleared: (position, signal) => requireInvariantsHold({ pool, progress, signatures }, position, signal),
-    }),
+    ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
+    ...(laws &&
+      onViolation !== 'alarm' && {
+        cleared: (position, signal) =>
+          requireInvariantsHold({ ...core, progress, signatures, checked }, position, signal),
+      }),
   })
   closing.add(sealer.stop)
   registerGauge(registry, {
@@ -128,12 +160,17 @@ export const startAuditing = async (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!laws) return
-  const monitor = startViolationMonitor({ ...core, progress })
+  const monitor = startViolationMonitor({ ...core, progress, blocks: onViolation === 'block' })
   closing.add(monitor.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',
     help: '1 while an event of the log breaks a law and no operator decided about it.',
-    read: () => (monitor.problem() === null ? 0 : 1),
+    read: () => Math.min(1, monitor.open().count),
+  })
+  registerGauge(registry, {
+    name: 'farebox_open_violations',
+    help: 'Violations of invariants that no operator acknowledged.',
+    read: () => monitor.open().count,
   })
 }
 
@@ -159,6 +196,9 @@ export const open = (
   return {
     routes: auditRoutes(core),
     pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
-    probes: [...(laws ? [violationProbe(core)] : []), ...sealTargetProbes(core, sealTarget)],
+    probes: [
+      ...(laws ? [violationProbe(core), guardProbe(core)] : []),
+      ...sealTargetProbes(core, sealTarget),
+    ],
   }
 }

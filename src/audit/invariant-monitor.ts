@@ -3,51 +3,58 @@ import type { Logger } from 'pino'
 import { decideBlock } from '../domain/accounts/decide.ts'
 import { accountRef } from '../domain/accounts/fold.ts'
 import { violationFold } from '../domain/seals/events.ts'
+import type { EventMetadata } from '../kernel/event.ts'
 import { type AccountId, newId } from '../kernel/ids.ts'
+import { parseUntrustedObject } from '../kernel/json-text.ts'
 import { accountStream, violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
+import type { CheckedEvents } from './checked-events.ts'
+import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
-import { listViolations, type Violation, violationText } from './violations.ts'
+import {
+  eachViolation,
+  isAcknowledged,
+  type OpenViolations,
+  openViolationsText,
+  readOpenViolations,
+  type Violation,
+  violationText,
+} from './violations.ts'
 
 /** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
 export class UnresolvedViolation extends Error {
   override readonly name = 'UnresolvedViolation'
 }
 
-const maxShown = 20
 const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const maxWaitAttempts = 60
 
-const brokenText = (violations: readonly Violation[]): string | null => {
-  const [first] = violations
-  if (first === undefined) return null
-  const more = violations.length === 1 ? '' : `, and ${violations.length - 1} more`
-  return `${violationText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" says why one stands`
-}
-
-const readOpen = (pool: pg.Pool): Promise<readonly Violation[]> =>
-  listViolations(pool, { open: true, limit: maxShown })
-
 /** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
 export const readViolationProblem = async (pool: pg.Pool): Promise<string | null> =>
-  brokenText(await readOpen(pool))
+  openViolationsText(await readOpenViolations(pool))
 
 /**
- * Resolves when every event up to a position was held against the laws and none breaks one.
- * @throws UnresolvedViolation; Error when the laws do not follow the log
+ * Resolves when every event up to a position was checked, none violates an invariant, and nothing in the database can hide it
+ * if one does.
+ * @throws UnresolvedViolation; Error when the checks do not follow the log
  */
 export const requireInvariantsHold = async (
   {
     pool,
     progress,
     signatures,
+    checked,
+    log,
   }: {
     readonly pool: pg.Pool
+    readonly log: Pick<EventLog, 'readStream'>
+    readonly checked: Pick<CheckedEvents, 'found' | 'forget'>
     readonly progress: Pick<Progress, 'reached'>
     /** Null where nothing is signed. */
     readonly signatures: SignatureProgress | null
@@ -65,20 +72,56 @@ export const requireInvariantsHold = async (
   await signatures?.reached(position, signal)
   const problem = await readViolationProblem(pool)
   if (problem !== null) throw new UnresolvedViolation(problem)
+  for (const violation of checked.found(position)) {
+    if (!(await isAcknowledged(log, violation)))
+      throw new UnresolvedViolation(
+        `event ${violation.eventId} breaks ${violation.rule}, as this process found, and the tables of violations do not say so: somebody changed them; run "ledger verify"`,
+      )
+    checked.forget(violation)
+  }
+  const changed = await readGuardProblem(pool)
+  if (changed !== null) throw new UnresolvedViolation(changed)
 }
 
 export type ViolationMonitor = Pick<RunningWorker, 'stop'> & {
-  /** As of its last look, what `readViolationProblem` says. */
-  problem(): string | null
+  /** At the last check. */
+  open(): Pick<OpenViolations, 'count' | 'first'>
 }
 
-/** Blocks the account, unless somebody has decided by now: a look that lags must not undo what an operator did since. */
-const stopAccount = async (
+const monitorActor = { kind: 'system', name: 'law-guard' } as const
+
+const isByMonitor = (metadata: string): boolean => {
+  const actor = parseUntrustedObject<EventMetadata>(metadata)?.actor
+  return actor?.kind === monitorActor.kind && 'name' in actor && actor.name === monitorActor.name
+}
+
+/**
+ * Whether an operator unblocked the account after this violation, although the monitor had blocked it: the operator knew
+ * the violation, and the account stays unblocked until another one comes.
+ */
+const isUnblockedSince = async (
+  log: Pick<EventLog, 'readStream'>,
+  accountId: AccountId,
+  { position }: Violation,
+): Promise<boolean> => {
+  let wasBlocked = false
+  for await (const event of log.readStream(accountStream(accountId))) {
+    if (event.type === 'AccountBlocked') wasBlocked ||= isByMonitor(event.metadata)
+    if (event.type === 'AccountUnblocked' && wasBlocked && event.position > position) return true
+  }
+  return false
+}
+
+/**
+ * Blocks the account, unless an operator has acknowledged the violation by now.
+ * @returns whether the account is blocked now
+ */
+const blockAccount = async (
   runner: CommandRunner,
   accountId: AccountId,
   { eventId, rule }: Violation,
-): Promise<void> => {
-  await runner.run({
+): Promise<boolean> => {
+  const { answer } = await runner.run({
     name: 'block-for-breach',
     account: accountId,
     streams: {
@@ -86,51 +129,83 @@ const stopAccount = async (
       violation: { stream: violationStream(eventId), fold: violationFold },
     },
     decide: ({ account, violation }) => {
+      if (violation.includes(rule)) return { appends: [], answer: false }
       const reason = `an event of it breaks the law ${rule}: ${eventId}`
-      const decision = violation.includes(rule) ? null : decideBlock(account, { reason })
-      const events = decision?.outcome === 'decided' ? decision.events : []
+      const decision = decideBlock(account, { reason })
+      const events = decision.outcome === 'decided' ? decision.events : []
       return {
         appends: events.length === 0 ? [] : [{ stream: accountStream(accountId), events }],
-        answer: null,
+        answer: decision.outcome === 'decided',
       }
     },
-    actor: { kind: 'system', name: 'law-guard' },
+    actor: monitorActor,
     correlationId: newId('run'),
   })
+  return answer
 }
 
 export const lawGuard = worker({
   name: 'law-guard',
-  about: 'Blocks accounts whose events break an invariant',
+  about: 'Reports events that break an invariant, and blocks their accounts if a setting says so',
   trigger: { everyMs: 1_000 },
   per: 'process',
   process: 'server',
 })
 
-/** Stops what accounts do whose events break a law, until an operator decided about them and unblocks the account. */
+/**
+ * Logs each violation once. With `blocks` it also blocks the account of each, once: an operator who unblocks it is not
+ * overruled, whether the violation was acknowledged or not.
+ */
 export const startViolationMonitor = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream'>
   readonly runner: CommandRunner
   readonly progress: Pick<Progress, 'reached'>
   readonly logger: Logger
+  readonly blocks: boolean
   readonly intervalMs?: number
 }): ViolationMonitor => {
-  const { scheduler, pool, runner, progress, logger } = deps
-  let open: readonly Violation[] = []
-  const told = new Set<string>()
-  const look = async (): Promise<void> => {
-    // Before the tables are made there is nothing to look at.
-    if (!(await progress.reached(invariantGroup.name, 0, 0))) return
-    open = await readOpen(pool)
-    for (const violation of open) {
+  const { scheduler, pool, log, runner, progress, logger, blocks } = deps
+  let open: OpenViolations = { count: 0, first: null, digest: '' }
+  /** The open violations that were all processed. */
+  let processed = ''
+  let logged: ReadonlySet<string> = new Set()
+  let enforced: ReadonlySet<string> = new Set()
+
+  /** Rejects with the first failure once all were tried. */
+  const processAll = async (): Promise<void> => {
+    const [nowLogged, nowEnforced] = [new Set<string>(), new Set<string>()]
+    const blocked = new Set<AccountId>()
+    const failures: unknown[] = []
+    for await (const violation of eachViolation(pool, { open: true })) {
       const { eventId, rule, accountId } = violation
       const key = `${eventId} ${rule}`
-      if (!told.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
-      told.add(key)
-      if (accountId !== null) await stopAccount(runner, accountId, violation)
+      if (!logged.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
+      nowLogged.add(key)
+      if (!blocks || accountId === null) continue
+      try {
+        const isDone = enforced.has(key) || blocked.has(accountId)
+        if (!isDone && !(await isUnblockedSince(log, accountId, violation)))
+          if (await blockAccount(runner, accountId, violation)) blocked.add(accountId)
+        nowEnforced.add(key)
+      } catch (error) {
+        failures.push(error)
+      }
     }
+    logged = nowLogged
+    enforced = nowEnforced
+    if (failures.length > 0) throw failures[0]
   }
-  const { stop } = scheduler.start(lawGuard, look, { everyMs: deps.intervalMs })
-  return { problem: () => brokenText(open), stop }
+
+  const check = async (): Promise<void> => {
+    // Before the tables are made there is nothing to check.
+    if (!(await progress.reached(invariantGroup.name, 0, 0))) return
+    open = await readOpenViolations(pool)
+    if (open.digest === processed) return
+    await processAll()
+    processed = open.digest
+  }
+  const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
+  return { open: () => open, stop }
 }

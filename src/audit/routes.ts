@@ -30,6 +30,10 @@ const Seals = z
           digest: hex(32, 'The running digest after it, SHA-256.'),
           sealedAt: z.iso.datetime(),
           publicKey: hex(32, 'Ed25519.'),
+          checkedEvents: z.int().min(0).optional().meta({
+            description:
+              'How many of the events since the seal before it the sealing process had checked itself. Older seals do not say.',
+          }),
           signature: hex(64, 'Over the statement of the seal.'),
         })
         .meta({ id: 'Seal' }),

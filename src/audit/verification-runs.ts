@@ -4,6 +4,7 @@ import { type Clock, isoTime } from '../kernel/clock.ts'
 import { type Actor, actorText } from '../kernel/event.ts'
 import { newId } from '../kernel/ids.ts'
 import { positionToken } from '../kernel/log-position.ts'
+import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { inTransaction } from '../platform/postgres/transaction.ts'
 import type { MasterKey } from '../platform/vault/keys.ts'
 import { type Finding, findingJson } from './checks/finding.ts'
@@ -143,33 +144,41 @@ export const recordStart = async (
   )
 }
 
-/** `result`: null when it ended without a verdict. */
+const outcomeOf = (result: VerifyResult | null): VerificationOutcome =>
+  result === null ? 'failed' : result.findingCount === 0 ? 'clean' : 'differs'
+
+const toStored = (result: VerifyResult): VerificationResult => ({
+  position: result.position,
+  events: result.events,
+  streams: result.streams,
+  seals: result.seals,
+  groups: result.groups,
+  findingCount: result.findingCount,
+  findings: result.findings.slice(0, keptFindings),
+})
+
+/**
+ * `result`: null when it ended without a verdict.
+ * @throws Error when the table does not take it
+ */
 export const recordEnd = async (
   pool: pg.Pool,
   runId: string,
   finishedAt: string,
   result: VerifyResult | null,
 ): Promise<Verification> => {
-  const outcome: VerificationOutcome =
-    result === null ? 'failed' : result.findingCount === 0 ? 'clean' : 'differs'
-  const kept: VerificationResult | null = result && {
-    position: result.position,
-    events: result.events,
-    streams: result.streams,
-    seals: result.seals,
-    groups: result.groups,
-    findingCount: result.findingCount,
-    findings: result.findings.slice(0, keptFindings),
-  }
+  const stored = result && toStored(result)
   return inTransaction(pool, async (client) => {
     await lockChain(client)
     const { rows } = await client.query<Row>(
       `update work.verifications set finished_at = $2::timestamptz, outcome = $3::text, result = $4::jsonb
         where run_id = $1::text and link is null returning ${columns}`,
-      [runId, finishedAt, outcome, kept === null ? null : JSON.stringify(kept)],
+      [runId, finishedAt, outcomeOf(result), stored === null ? null : JSON.stringify(stored)],
     )
+    const [row] = rows
+    if (row === undefined) throw new Error(`work.verifications has no row of the run ${runId}`)
     await linkRun(client, runId)
-    return toVerification(rows[0]!)
+    return toVerification(row)
   })
 }
 
@@ -189,19 +198,47 @@ export type VerificationRequest = Pick<
 
 export const newRunId = (): string => newId<string>('vrf')
 
-/** Verifies the log, and keeps the run on record from its start; one that throws is kept as ended without a verdict. */
+/** Not recorded because of the table, which somebody changed; an outage is thrown on. */
+const recordProblem = (error: unknown): string => {
+  if (isDatabaseOutage(error)) throw error
+  return `the run is not recorded in work.verifications: ${(error as Error).message}`
+}
+
+const withProblem = (result: VerifyResult, problem: string): VerifyResult => ({
+  ...result,
+  findings: [...result.findings, { where: 'log', check: 'verifications', problem }],
+  findingCount: result.findingCount + 1,
+})
+
+/**
+ * Verifies the log, and records the run from its start; one that throws is recorded as ended without a verdict. A run that
+ * cannot be recorded is a finding of it.
+ */
 export const runVerification = async (
   { clock, master, ...deps }: VerificationDeps,
   { actor, ...asked }: VerificationRequest,
 ): Promise<{ readonly run: Verification; readonly result: VerifyResult }> => {
   const { pool, log } = deps
   const { runId } = asked
-  await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
+  const started = { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) }
+  const notStarted = await recordStart(pool, started).then(() => null, recordProblem)
+  let result: VerifyResult
   try {
-    const result = await verifyLog(deps, { ...asked, customerIdOf: createCustomerIds(master), clock })
-    return { run: await recordEnd(pool, runId, isoTime(clock()), result), result }
+    result = await verifyLog(deps, { ...asked, customerIdOf: createCustomerIds(master), clock })
   } catch (error) {
     await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
     throw error
   }
+  const finishedAt = isoTime(clock())
+  const ended = await recordEnd(pool, runId, finishedAt, result).catch(recordProblem)
+  if (typeof ended !== 'string') return { run: ended, result }
+  result = withProblem(result, notStarted ?? ended)
+  const run: Verification = {
+    ...started,
+    actor: actorText(actor),
+    finishedAt,
+    outcome: outcomeOf(result),
+    result: toStored(result),
+  }
+  return { run, result }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { CustomerIdOf } from '../kernel/external-id.ts'
 import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import { createAttempt } from './checks/attempt.ts'
 import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
 import { createFindings, eventLocationOf, type Finding } from './checks/finding.ts'
@@ -80,13 +81,24 @@ export type VerifyOptions = {
   readonly signal?: AbortSignal
 }
 
+/** Of a log whose seals could not be checked. */
+const notSealed = (events: number): SealSummary => ({
+  seals: 0,
+  sealedThrough: 0,
+  unsealed: events,
+  digest: '',
+  publicKey: null,
+  exported: null,
+})
+
 /** The fewer, the less memory; the more, the less often a hot row is written. */
 const pageSize = 2_000
 
 /**
  * Reads the whole log once and holds it against itself, its seals and everything that was derived from it. It runs
  * beside a live server: the log is checked up to where it ends when its end is reached, each group of read models where
- * it stands then.
+ * it stands then. A check that cannot run, for instance because a table was changed, is a finding; the others go on.
+ * @throws the signal's reason, and when Postgres cannot be reached
  */
 export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
   const { pool, log, groups, logInPostgres } = deps
@@ -94,35 +106,36 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
   const findings = createFindings()
   const logId = await log.logId()
   const scratch = await openScratch(pool, runId, options.onWait)
+  const stopped = AbortSignal.any([scratch.signal, ...(signal ? [signal] : [])])
+  const attempt = createAttempt(findings, stopped)
   try {
     const { schema } = scratch
-    const seals = await createSealCheck({
-      log,
-      store: createDigestStore(pool, logId),
-      findings,
-      publicKey,
-      exported,
-    })
+    const seals = await attempt({ check: 'seals' }, () =>
+      createSealCheck({ log, store: createDigestStore(pool, logId), findings, publicKey, exported }),
+    )
     const signatures = logInPostgres
-      ? await createSignatureFindings({ pool, log, findings, publicKey })
+      ? await attempt({ check: 'signatures' }, () =>
+          createSignatureFindings({ pool, log, findings, publicKey }),
+        )
       : null
     const placesSession = await scratch.session()
-    await rememberQueuedWork(placesSession.client, schema)
-    const sequence = await createSequenceCheck({
-      client: placesSession.client,
-      schema,
-      findings,
-      gapless: logInPostgres,
-      clock,
-    })
-    const traffic = await createTrafficCheck({ client: placesSession.client, schema, log, findings })
+    const { client } = placesSession
+    await attempt({ check: 'invariants' }, () => rememberQueuedWork(client, schema))
+    const sequence = await attempt({ check: 'revisions' }, () =>
+      createSequenceCheck({ client, schema, findings, gapless: logInPostgres, clock }),
+    )
+    const traffic = await attempt({ check: 'traffic' }, () =>
+      createTrafficCheck({ client, schema, log, findings }),
+    )
     const rulesSession = await scratch.session()
     const poisons = createPoisons()
-    const kept = await createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison))
+    const kept = await attempt({ check: 'invariants' }, () =>
+      createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison)),
+    )
     const rederived: Rederivation[] = []
-    for (const group of groups)
-      rederived.push(
-        await createRederivation({
+    for (const group of groups) {
+      const rederivation = await attempt({ group: group.name }, () =>
+        createRederivation({
           scratch,
           log,
           group,
@@ -130,6 +143,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
           onPoison: (poison) => poisons.ofModels(poison),
         }),
       )
+      if (rederivation !== null) rederived.push(rederivation)
+    }
     const periods = createPeriodCheck(findings)
     const reader = createEventReader()
     let events = 0
@@ -148,8 +163,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
           })
       periods.take(read)
       const known = readable(read)
-      await kept.take(known)
-      for (const group of rederived) await group.take(known)
+      await attempt({ check: 'invariants' }, async () => kept?.take(known))
+      for (const group of rederived) await attempt({ group: group.group }, () => group.take(known))
     }
 
     const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
@@ -168,15 +183,14 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     }
     let next = read(0)
     for (;;) {
-      scratch.signal.throwIfAborted()
-      signal?.throwIfAborted()
-      const page = await next
+      stopped.throwIfAborted()
+      const page = (await attempt({ check: 'positions' }, () => next)) ?? []
       const last = page.at(-1)
       if (last !== undefined) {
         if (page.length === pageSize) next = read(last.position)
-        await seals.take(page, events + 1)
-        await signatures?.take(page, events + 1)
-        await sequence.take(page, events + 1)
+        await attempt({ check: 'seals' }, async () => seals?.take(page, events + 1))
+        await attempt({ check: 'signatures' }, async () => signatures?.take(page, events + 1))
+        await attempt({ check: 'revisions' }, async () => sequence?.take(page, events + 1))
         await takeContent(page)
         events += page.length
         position = last.position
@@ -186,37 +200,46 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       if (page.length < pageSize) break
     }
     report('order', 0, 0)
-    const sealed = await seals.end(events)
-    const signed = (await signatures?.end()) ?? null
-    await sequence.written()
-    await kept.written()
-    await planForWholeTables(placesSession.client, schema)
-    const { streams } = await sequence.end(events)
-    await readViolations(placesSession.client, schema, findings)
-    await checkUnfinishedWork(placesSession.client, schema, findings)
-    const vault = [...(await checkVault(placesSession.client, schema, findings))]
-    if (options.customerIdOf !== undefined)
-      vault.push(await checkCustomers(placesSession.client, options.customerIdOf, findings))
-    const unloggedTraffic = await traffic.end()
-    const runs = await checkRuns(pool)
-    for (const problem of runs.findings) findings.add({ where: 'log', check: 'verifications', problem })
-    if (logInPostgres) await checkAppendOnly(pool, findings)
-    await checkGuards(pool, findings)
+    const sealed = await attempt({ check: 'seals' }, async () => seals?.end(events))
+    const signed = await attempt({ check: 'signatures' }, async () => signatures?.end())
+    await attempt({ check: 'revisions' }, async () => sequence?.written())
+    await attempt({ check: 'invariants' }, async () => kept?.written())
+    await planForWholeTables(client, schema)
+    const ordered = await attempt({ check: 'revisions' }, async () => sequence?.end(events))
+    await attempt({ check: 'invariants' }, async () => {
+      await readViolations(client, schema, findings)
+      await checkUnfinishedWork(client, schema, findings)
+    })
+    const { customerIdOf } = options
+    const vault: VaultSummary[] = []
+    await attempt({ check: 'vault' }, async () => {
+      vault.push(...(await checkVault(client, schema, findings)))
+      if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
+    })
+    const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())
+    const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool))
+    for (const problem of runs?.findings ?? [])
+      findings.add({ where: 'log', check: 'verifications', problem })
+    if (logInPostgres) await attempt({ check: 'append-only' }, () => checkAppendOnly(pool, findings))
+    await attempt({ check: 'guards' }, () => checkGuards(pool, findings))
     report('projections', 0, 0, tables)
     const compared: GroupSummary[] = []
-    for (const group of rederived) compared.push(await group.compare(reportTable))
+    for (const group of rederived) {
+      const summary = await attempt({ group: group.group }, () => group.compare(reportTable))
+      if (summary !== null) compared.push(summary)
+    }
     // Those of the read tables are known only now: they were folded to where the live ones stand.
-    await poisons.report(placesSession.client, schema, findings)
+    await attempt({ check: 'content' }, () => poisons.report(client, schema, findings))
     return {
       logId,
       position,
       events,
-      streams,
-      seals: sealed,
-      signatures: signed,
+      streams: ordered?.streams ?? 0,
+      seals: sealed ?? notSealed(events),
+      signatures: signed ?? null,
       vault,
-      runs,
-      unloggedTraffic,
+      runs: runs ?? { links: 0, digest: null, findings: [] },
+      unloggedTraffic: unloggedTraffic ?? { bytes: 0, plans: 0 },
       groups: compared,
       findings: findings.list(),
       findingCount: findings.count,

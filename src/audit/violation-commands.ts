@@ -1,4 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander'
+import {
+  createMoments,
+  type Moment,
+  momentAction,
+  momentForms,
+  momentOption,
+} from '../features/finance/index.ts'
+import { pluralize } from '../kernel/formats.ts'
 import type { Cli, CliContext } from '../platform/cli/cli-context.ts'
 import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
@@ -7,12 +15,19 @@ import { catchUp } from '../platform/projections/bring-up.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
-import { acknowledgeViolation, listViolations, type Violation } from './violations.ts'
+import {
+  acknowledgeViolation,
+  eachViolation,
+  listViolations,
+  readOpenViolations,
+  type Violation,
+  violationText,
+} from './violations.ts'
 
 const maxListed = 1_000
 
-/** Every breach of the whole log as it stands now. */
-const currentViolations = async (context: CliContext, open: boolean): Promise<readonly Violation[]> => {
+/** Brings the check of invariants and signatures to the end of the log as it is now. */
+const checkWholeLog = async (context: CliContext): Promise<void> => {
   const bar = createProgressBar(process.stderr)
   try {
     const { codec } = context
@@ -22,21 +37,33 @@ const currentViolations = async (context: CliContext, open: boolean): Promise<re
   }
   if (context.config.eventStoreUrl === null)
     await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
-  return listViolations(context.pool, { open, limit: maxListed })
+}
+
+const openRefusal = async (
+  { pool }: CliContext,
+  message: string,
+  listed: readonly Violation[],
+): Promise<CliRefusal | null> => {
+  const { count } = await readOpenViolations(pool)
+  if (count === 0) return null
+  return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
+    open: count,
+    breaches: listed,
+  })
 }
 
 /**
- * Holds the whole log against the laws.
- * @throws CliRefusal `law_broken` when an event breaks one and nobody decided about it
+ * Checks the whole log against the invariants.
+ * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it
  */
 export const refuseUnresolvedViolations = async (context: CliContext): Promise<void> => {
-  const violations = await currentViolations(context, true)
-  if (violations.length > 0)
-    throw new CliRefusal(
-      'law_broken',
-      `the log is not sealed: "ledger decide" says why an event stands that breaks a law\n${violationTable(violations)}`,
-      { breaches: violations },
-    )
+  await checkWholeLog(context)
+  const refusal = await openRefusal(
+    context,
+    'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
+    await listViolations(context.pool, { open: true, limit: maxListed }),
+  )
+  if (refusal !== null) throw refusal
 }
 
 const violationTable = (violations: readonly Violation[]): string =>
@@ -67,24 +94,62 @@ const registerList = (ledger: Command, cli: Cli): void => {
     .option('--open', 'only those that nobody decided about')
     .addHelpText(
       'after',
-      '\nA running server stops the account of such an event and does not seal the log until "ledger decide" says why it stands.',
+      '\nWhile one is open a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
     )
     .action(
       cli.action(async (context, { open = false }: { open?: boolean }) => {
-        const violations = await currentViolations(context, open)
-        const text = violationTable(violations)
-        if (violations.some(({ decision }) => decision === null))
-          throw new CliRefusal('law_broken', `an event breaks a law\n${text}`, { breaches: violations })
-        return { json: { breaches: violations }, text }
+        await checkWholeLog(context)
+        const violations = await listViolations(context.pool, { open, limit: maxListed })
+        const refusal = await openRefusal(context, 'an event breaks a law', violations)
+        if (refusal !== null) throw refusal
+        return { json: { breaches: violations }, text: violationTable(violations) }
       }),
     )
+}
+
+type Choice = {
+  readonly eventId: string | undefined
+  readonly all: boolean
+  readonly since: Moment | undefined
+}
+
+/** Which violations a command means. @throws CliMisuse when the arguments do not say which */
+const choose = async function* (
+  context: CliContext,
+  { eventId, all, since }: Choice,
+): AsyncGenerator<Violation> {
+  const { pool, log } = context
+  if (eventId !== undefined) {
+    if (all || since !== undefined) throw new CliMisuse('name an event, or use --all with --since, not both')
+    for await (const violation of eachViolation(pool, { open: false }))
+      if (violation.eventId === eventId) yield violation
+    return
+  }
+  if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
+  // By its place in the log: what an event says of its own time may be forged.
+  const before = await createMoments(context).before(since, await log.head())
+  yield* eachViolation(pool, { open: true, from: before + 1 })
+}
+
+const maxShown = 20
+
+const decidedText = (decided: readonly Violation[], all: boolean): string => {
+  const [first] = decided
+  if (first === undefined) return 'no open violation is of that time'
+  if (!all)
+    return `it is on record why ${first.eventId} stands against ${decided.map(({ rule }) => rule).join(', ')}`
+  const lines = decided.slice(0, maxShown).map(violationText)
+  const more = decided.length > maxShown ? [`and ${decided.length - maxShown} more`] : []
+  return [`${pluralize(decided.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
 }
 
 const registerDecide = (ledger: Command, cli: Cli): void => {
   ledger
     .command('decide')
-    .description('record why an event stands that breaks a law; then the log is sealed again')
-    .argument('<eventId>', 'the event, as "ledger breaches" lists it')
+    .description('acknowledge violations with a reason; sealing then resumes')
+    .argument('[eventId]', 'the event, as "ledger breaches" lists it')
+    .option('--all', 'every open violation of events at or after --since')
+    .option('--since <moment>', momentForms, momentOption)
     .requiredOption(
       '--reason <text>',
       'why it stands: it stays in the log for ever, name no person',
@@ -92,25 +157,41 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
     )
     .addHelpText(
       'after',
-      '\nThe account of the event stays blocked until "accounts unblock", and "ledger verify" goes on finding the event.',
+      '\nAn account that was blocked stays blocked until "accounts unblock", and "ledger verify" still finds the events.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
     )
     .action(
-      cli.action(async (context, eventId: string, { reason }: { reason: string }) => {
-        const violations = await currentViolations(context, false)
-        const found = violations.filter((violation) => violation.eventId === eventId)
-        if (found.length === 0)
-          throw new CliMisuse(
-            `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
-            {},
-            'not_found',
-          )
-        for (const violation of found) await acknowledgeViolation(context.runner, violation, reason, context)
-        const rules = found.map(({ rule }) => rule)
-        return {
-          json: { eventId, rules, reason },
-          text: `it is on record why ${eventId} stands against ${rules.join(', ')}`,
-        }
-      }),
+      momentAction(
+        cli,
+        async (
+          context,
+          eventId: string | undefined,
+          { all = false, since, reason }: { all?: boolean; since?: Moment; reason: string },
+        ) => {
+          await checkWholeLog(context)
+          const decided: Violation[] = []
+          for await (const violation of choose(context, { eventId, all, since })) {
+            await acknowledgeViolation(context.runner, violation, reason, context)
+            decided.push(violation)
+          }
+          if (eventId !== undefined && decided.length === 0)
+            throw new CliMisuse(
+              `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
+              {},
+              'not_found',
+            )
+          const text = decidedText(decided, all)
+          if (eventId === undefined)
+            return {
+              json: {
+                count: decided.length,
+                violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
+                reason,
+              },
+              text,
+            }
+          return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
+        },
+      ),
     )
 }
 

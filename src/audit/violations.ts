@@ -3,9 +3,11 @@ import { violationFold } from '../domain/seals/events.ts'
 import { decided } from '../kernel/decider.ts'
 import type { Cause } from '../kernel/event.ts'
 import type { AccountId } from '../kernel/ids.ts'
+import { parseUntrustedObject } from '../kernel/json-text.ts'
 import { violationStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
 import { handle } from '../platform/commands/handle.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
 
 /** An event that breaks a law, as the running server found it. */
 export type Violation = {
@@ -22,7 +24,7 @@ export type Violation = {
 }
 
 /** The law that an event breaks which no process signed as it stands. */
-const signatureRule = 'signed-by-its-process'
+export const signatureRule = 'signed-by-its-process'
 
 type Row = {
   position: number
@@ -49,22 +51,92 @@ const toViolation = (row: Row): Violation => ({
     row.reason === null ? null : { reason: row.reason, by: row.decided_by ?? '', at: row.decided_at ?? '' },
 })
 
-/** What broke a law, in the order of the log; `open`: only what nobody decided about. */
+const found = `
+  (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
+   union all
+   select position, event_id::text, event_type, stream, account_id, '${signatureRule}', problem
+     from work.unsigned_events) v left join read.audit_decided d using (event_id, rule)`
+
+/** The place of a violation in the order of the log. */
+type Cursor = Pick<Violation, 'position' | 'rule'>
+
+/** Violations in the order of the log. Callers show them: whoever acts on them takes `eachViolation`. */
 export const listViolations = async (
   pool: Pick<pg.Pool, 'query'>,
-  { open, limit }: { readonly open: boolean; readonly limit: number },
+  {
+    open,
+    limit,
+    after = null,
+  }: {
+    /** Only those that nobody acknowledged. */
+    readonly open: boolean
+    readonly limit: number
+    /** Only those behind this one. */
+    readonly after?: Cursor | null
+  },
 ): Promise<readonly Violation[]> => {
   const { rows } = await pool.query<Row>(
-    `select v.*, d.reason, d.decided_by, d.decided_at
-       from (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
-             union all
-             select position, event_id::text, event_type, stream, account_id, '${signatureRule}', problem
-               from work.unsigned_events) v left join read.audit_decided d using (event_id, rule)
-      where not $1::boolean or d.reason is null
+    `select v.*, d.reason, d.decided_by, d.decided_at from ${found}
+      where (not $1::boolean or d.reason is null)
+        and ($3::bigint is null or (v.position, v.rule) > ($3::bigint, $4::text))
       order by v.position, v.rule limit $2::int`,
-    [open, limit],
+    [open, limit, after?.position ?? null, after?.rule ?? null],
   )
   return rows.map(toViolation)
+}
+
+const pageSize = 1_000
+
+/** All violations of events at or after a position, in the order of the log, page by page. */
+export const eachViolation = async function* (
+  pool: Pick<pg.Pool, 'query'>,
+  { open, from = 0 }: { readonly open: boolean; readonly from?: number },
+): AsyncGenerator<Violation> {
+  for (let after: Cursor = { position: from, rule: '' }; ; ) {
+    const page: readonly Violation[] = await listViolations(pool, { open, limit: pageSize, after })
+    yield* page
+    after = page.at(-1) ?? after
+    if (page.length < pageSize) return
+  }
+}
+
+/** Whether an operator acknowledged it, by the log and not by a table. */
+export const isAcknowledged = async (
+  log: Pick<EventLog, 'readStream'>,
+  { eventId, rule }: Pick<Violation, 'eventId' | 'rule'>,
+): Promise<boolean> => {
+  for await (const { type, data } of log.readStream(violationStream(eventId)))
+    if (type === 'LawBreachDecided' && parseUntrustedObject<{ rule: unknown }>(data)?.rule === rule)
+      return true
+  return false
+}
+
+export type OpenViolations = {
+  readonly count: number
+  /** The first of them in the order of the log. */
+  readonly first: Violation | null
+  /** Another text when any of them comes or goes. */
+  readonly digest: string
+}
+
+export const readOpenViolations = async (pool: Pick<pg.Pool, 'query'>): Promise<OpenViolations> => {
+  const { rows } = await pool.query<{ count: number; digest: string }>(
+    `select count(*)::int as count, coalesce(sum(hashtextextended(event_id || ' ' || rule, 0)), 0)::text as digest
+       from ${found} where d.reason is null`,
+  )
+  const { count, digest } = rows[0]!
+  const [first = null] = count === 0 ? [] : await listViolations(pool, { open: true, limit: 1 })
+  return { count, digest: `${count} ${digest}`, first }
+}
+
+/** What to do about open violations, for an alarm; null when there are none. */
+export const openViolationsText = ({
+  count,
+  first,
+}: Pick<OpenViolations, 'count' | 'first'>): string | null => {
+  if (first === null) return null
+  const more = count <= 1 ? '' : `, and ${count - 1} more`
+  return `${violationText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" acknowledges them`
 }
 
 export const violationText = ({ eventId, eventType, rule, problem }: Violation): string =>

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { describe, test } from 'node:test'
-import { invariants } from '../../src/audit/invariants/invariants.ts'
+import { describe, type TestContext, test } from 'node:test'
+import { lawGuard, startViolationMonitor } from '../../src/audit/invariant-monitor.ts'
+import { invariants, rulesDigest } from '../../src/audit/invariants/invariants.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import type { RecordedEvent } from '../../src/kernel/event.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
+import { definitionOf } from '../../src/platform/projections/definition.ts'
 import { foldBatch } from '../../src/platform/projections/fold-batch.ts'
 import { createRowCache } from '../../src/platform/projections/row-cache.ts'
+import { createScheduler } from '../../src/platform/work/scheduler.ts'
 import { freshAccount } from '../support/console.ts'
 import { asOperator } from '../support/demo-env.ts'
 import { operate } from '../support/operator.ts'
@@ -16,6 +19,7 @@ import { until } from '../support/until.ts'
 import { allEvents, tamper } from './world.ts'
 
 const sealing = { FAREBOX_SEAL_SECONDS: '1' }
+const blocking = { ...sealing, FAREBOX_ON_VIOLATION: 'block' }
 const plan = { product_id: 'residential-premium', quantity: 1 }
 
 const buy = async (service: Service, key: string): Promise<number> =>
@@ -27,10 +31,37 @@ const sealedThrough = async ({ farebox }: Service): Promise<number> => {
   return seals[0]?.throughOrdinal ?? 0
 }
 
+const ordinalOfLastOrder = async ({ farebox }: Service): Promise<number> =>
+  (await allEvents(farebox.core.log)).findLastIndex(({ type }) => type === 'OrderCompleted') + 1
+
 const readyz = async ({ baseUrl }: Service): Promise<{ status: number; laws: string }> => {
   const answer = await fetch(`${baseUrl}/readyz`, asOperator)
   const { notes } = (await answer.json()) as { notes?: { laws: string } }
   return { status: answer.status, laws: notes?.laws ?? 'not looked at' }
+}
+
+const metrics = async ({ baseUrl }: Service): Promise<string> =>
+  (await fetch(`${baseUrl}/metrics`, asOperator)).text()
+
+/** A monitor as another process starts it, once it has processed all open violations. */
+const restartMonitor = async (t: TestContext, { farebox }: Service): Promise<void> => {
+  const { core, config } = farebox
+  const scheduler = createScheduler({ ...core, workers: [lawGuard], place: null })
+  t.after(() => scheduler.stop())
+  const rounds: (() => Promise<void>)[] = []
+  startViolationMonitor({
+    ...core,
+    scheduler: {
+      ...scheduler,
+      start: (worker, round) => {
+        rounds.push(round)
+        return scheduler.start(worker, round)
+      },
+    },
+    progress: core.projecting.progress,
+    blocks: config.onViolation === 'block',
+  })
+  await rounds[0]?.()
 }
 
 /** What an insider with the database does: a credit that fits the wallet's figures and answers to no deposit. */
@@ -55,7 +86,7 @@ const giveMoney = async ({ farebox }: Service, accountId: string): Promise<strin
 
 describe('the laws that a running server holds events against', () => {
   test('money without a reason is not sealed, stops its account alone, and stands once an operator says why', async (t) => {
-    const service = await startService(t, sealing)
+    const service = await startService(t, blocking)
     const { env, farebox } = service
     const thief = await freshAccount(service, 'thief@example.com', { cents: 2_000 })
     const other = await freshAccount(service, 'other@example.com', { cents: 50_000 })
@@ -99,7 +130,7 @@ describe('the laws that a running server holds events against', () => {
   })
 
   test('a lawful event that no process signed is not sealed, stops its account, and stands once an operator says why', async (t) => {
-    const service = await startService(t, sealing)
+    const service = await startService(t, blocking)
     const { env, farebox } = service
     const account = await freshAccount(service, 'added@example.com', { cents: 50_000 })
     assert.equal(await buy(service, account.key), 201)
@@ -130,6 +161,152 @@ describe('the laws that a running server holds events against', () => {
     await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
     const verified = await operate(['ledger', 'verify', '--json'], env)
     assert.match(verified.out, /no process signed it/, 'an auditor still sees it')
+  })
+
+  test('every open violation is logged and blocks its account, however many there are', async (t) => {
+    const lines: string[] = []
+    const logTo = { write: (line: string) => void lines.push(line) }
+    const service = await startService(t, blocking, { logTo })
+    const { env } = service
+    const since = new Date().toISOString()
+    const first = await freshAccount(service, 'first@example.com', { cents: 2_000 })
+    const last = await freshAccount(service, 'last@example.com', { cents: 2_000 })
+    const forged: string[] = []
+    for (let n = 0; n < 25; n += 1) forged.push(await giveMoney(service, first.accountId))
+    forged.push(await giveMoney(service, last.accountId))
+    await until(async () => (await buy(service, last.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+    assert.equal(await buy(service, first.key), 403)
+    assert.match((await readyz(service)).laws, /, and \d\d more; /)
+    await until(async () => forged.every((id) => lines.some((line) => line.includes(id))), {
+      timeoutMs: 20_000,
+      what: 'a line for each violation',
+    })
+    assert.match(await metrics(service), /^farebox_open_violations (2[6-9]|[3-9]\d)$/m)
+
+    assert.equal((await operate(['accounts', 'unblock', last.accountId], env)).code, 0)
+    await until(async () => (await buy(service, last.key)) === 201, { timeoutMs: 20_000, what: 'an order' })
+    await giveMoney(service, first.accountId) // the list of open violations changes
+    await restartMonitor(t, service)
+    assert.equal(await buy(service, last.key), 201, 'the operator is not overruled')
+    const repeated = await giveMoney(service, last.accountId)
+    await until(async () => (await buy(service, last.key)) === 403, { timeoutMs: 20_000, what: repeated })
+
+    const misused = await operate(['ledger', 'decide', '--all', '--reason', 'x'], env)
+    assert.equal(misused.code, 2)
+    const why = ['--reason', 'a test', '--json']
+    const later = await operate(['ledger', 'decide', '--all', '--since', '2999-01-01T00:00:00Z', ...why], env)
+    assert.equal(later.code, 2, later.out)
+    const decided = await operate(['ledger', 'decide', '--all', '--since', since, ...why], env)
+    assert.ok(JSON.parse(decided.out).count >= 28, decided.out + decided.err)
+    await until(async () => (await readyz(service)).laws === 'ok', { timeoutMs: 20_000, what: 'no alarm' })
+    assert.equal((await operate(['ledger', 'breaches', '--open', '--json'], env)).code, 0)
+  })
+
+  test('without a setting a violation raises the alarm and stops sealing, and blocks no account', async (t) => {
+    const service = await startService(t, sealing)
+    const account = await freshAccount(service, 'alarm@example.com', { cents: 2_000 })
+    const eventId = await giveMoney(service, account.accountId)
+    await until(async () => (await readyz(service)).laws.includes(eventId), {
+      timeoutMs: 20_000,
+      what: 'the alarm',
+    })
+    await restartMonitor(t, service)
+    assert.equal(await buy(service, account.key), 201)
+    const doctor = await operate(['doctor', '--json'], service.env)
+    const findings: { check: string; state: string; found: string }[] = JSON.parse(doctor.out).findings
+    const states = findings.flatMap(({ check, state }) =>
+      /violations|guards|queues/.test(check) ? [`${check}: ${state}`] : [],
+    )
+    assert.deepEqual(states, ['violations: wrong', 'guards: ok', 'queues: ok'], doctor.out)
+    assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
+    const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
+    assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+  })
+
+  test('a server that only raises the alarm goes on sealing', async (t) => {
+    const service = await startService(t, { ...sealing, FAREBOX_ON_VIOLATION: 'alarm' })
+    const account = await freshAccount(service, 'only@example.com', { cents: 2_000 })
+    const eventId = await giveMoney(service, account.accountId)
+    const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
+    await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 20_000, what: 'a seal' })
+    await until(async () => (await readyz(service)).laws.includes(eventId), {
+      timeoutMs: 20_000,
+      what: 'the alarm',
+    })
+    assert.equal(await buy(service, account.key), 201)
+  })
+
+  test('a rule, trigger or deletion that hides a violation stops sealing, and a seal says how many events were checked', async (t) => {
+    const service = await startService(t, sealing)
+    const { farebox } = service
+    const { pool, log } = farebox.core
+    const notes = async (): Promise<string> =>
+      JSON.stringify(await (await fetch(`${service.baseUrl}/readyz`, asOperator)).json())
+    const account = await freshAccount(service, 'muted@example.com', { cents: 50_000 })
+    const sealedAll = async () => (await sealedThrough(service)) >= (await ordinalOfLastOrder(service))
+    assert.equal(await buy(service, account.key), 201)
+    await until(sealedAll, { timeoutMs: 20_000, what: 'a seal' })
+    assert.equal(await buy(service, account.key), 201)
+    await until(sealedAll, { timeoutMs: 20_000, what: 'another seal' })
+    const { seals } = await listSeals(log, { limit: 2, offset: 0 })
+    const [last, before] = seals
+    assert.ok(last && before)
+    assert.equal(last.checkedEvents, last.throughOrdinal - before.throughOrdinal)
+
+    for (const [mute, undo, found] of [
+      [
+        'create rule mute as on insert to read.violations do instead nothing',
+        'drop rule mute on read.violations',
+        /read\.violations: expected none, found .*rule mute/,
+      ],
+      [
+        'create rule mute as on insert to work.unsigned_events do instead nothing',
+        'drop rule mute on work.unsigned_events',
+        /work\.unsigned_events, rule mute/,
+      ],
+    ] as const) {
+      await pool.query(mute)
+      await until(async () => found.test(await notes()), { timeoutMs: 20_000, what: 'a note' })
+      const sealed = await sealedThrough(service)
+      assert.equal(await buy(service, account.key), 201)
+      await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+        timeoutMs: 20_000,
+        what: 'an alarm',
+      })
+      assert.equal(await sealedThrough(service), sealed, mute)
+      await pool.query(undo)
+      await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
+    }
+
+    const forged = await giveMoney(service, account.accountId)
+    await until(async () => (await readyz(service)).laws.includes(forged), {
+      timeoutMs: 20_000,
+      what: 'the violation',
+    })
+    const sealed = await sealedThrough(service)
+    await pool.query(`insert into read.audit_decided (event_id, rule, reason, decided_by, decided_at)
+      select event_id, rule, 'none', 'nobody', '2026-01-01' from read.violations`)
+    await until(async () => (await readyz(service)).laws === 'ok', { timeoutMs: 20_000, what: 'a lie' })
+    assert.equal(await buy(service, account.key), 201)
+    await until(async () => (await metrics(service)).includes('\nfarebox_seal_problem 1'), {
+      timeoutMs: 20_000,
+      what: 'an alarm',
+    })
+    assert.equal(await sealedThrough(service), sealed, 'what this process found is not sealed')
+  })
+
+  test('rules whose versions have the same sum are not the same rules', () => {
+    const one = { name: 'one', version: 1 }
+    const two = { name: 'two', version: 2 }
+    const exchanged = [
+      { ...one, version: 2 },
+      { ...two, version: 1 },
+    ]
+    assert.notEqual(rulesDigest([one, two]), rulesDigest(exchanged))
+    assert.notEqual(
+      definitionOf({ ...invariants, content: rulesDigest([one, two]) }).digest,
+      definitionOf({ ...invariants, content: rulesDigest(exchanged) }).digest,
+    )
   })
 
   test('an event that no law can read breaks them, and stops nothing', async () => {

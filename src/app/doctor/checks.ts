@@ -1,10 +1,12 @@
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readGuardProblem } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
+import { readOpenViolations, violationText } from '../../audit/violations.ts'
 import { readFutureTime } from '../../features/finance/index.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { sealStream } from '../../kernel/streams.ts'
@@ -14,12 +16,12 @@ import { openStore } from '../../platform/outgoing/open-object-store.ts'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
-import { countTooLate } from '../../platform/work/queue-operations.ts'
+import { countTooLate, delayText } from '../../platform/work/queue-operations.ts'
 import { skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
 import { urlOf } from '../listen.ts'
 import { enabledGroups } from '../projections.ts'
-import { queues } from '../queues.ts'
+import { queues, readDelays } from '../queues.ts'
 
 /** `note`: worth knowing, and nothing is wrong. */
 export type State = 'ok' | 'note' | 'wrong'
@@ -67,23 +69,6 @@ export const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding
   return found === null
     ? ok(check, 'no event is of the future')
     : note(check, found, 'see to it that the clocks keep the time: docs/operations.md says what follows')
-}
-
-/** Items that were due at a clock which was wrong. */
-export const checkQueues = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
-  const check = 'queues'
-  const late: string[] = []
-  for (const queue of queues) {
-    const items = await countTooLate(pool, queue, clock())
-    if (items > 0) late.push(`${items} of ${queue.name}`)
-  }
-  return late.length === 0
-    ? ok(check, 'nothing is due later than its queue ever waits')
-    : wrong(
-        check,
-        `due later than their queue ever waits: ${late.join(', ')}`,
-        'a running server brings them forward within a minute',
-      )
 }
 
 export const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
@@ -173,6 +158,62 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
   return serverRuns
     ? wrong(check, found, 'start the server with the same FAREBOX_SEAL_TARGET')
     : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')
+}
+
+/** Violations that nobody acknowledged, as the servers found them. */
+export const checkViolations = async ({ pool, config }: DoctorContext): Promise<Finding> => {
+  const check = 'violations'
+  if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
+  const { rows } = await pool.query<{ made: boolean }>(
+    `select to_regclass('read.violations') is not null and to_regclass('read.audit_decided') is not null as made`,
+  )
+  if (!rows[0]!.made) return note(check, 'not checked yet', 'a server checks when it starts')
+  const open = await readOpenViolations(pool)
+  return open.first === null
+    ? ok(check, 'none is open')
+    : wrong(
+        check,
+        `${open.count} open, the first: ${violationText(open.first)}`,
+        'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them',
+      )
+}
+
+/** What could hide a violation. */
+export const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
+  const check = 'guards'
+  const problem = await readGuardProblem(pool)
+  return problem === null
+    ? ok(check, 'the database is as the migrations made it')
+    : wrong(check, problem, 'find out who changed it, undo it, and run "ledger verify"')
+}
+
+/** Queues whose items are late. */
+export const checkQueues = async (
+  { pool, clock }: DoctorContext,
+  serverRuns: boolean,
+): Promise<readonly Finding[]> => {
+  const delays = await readDelays(pool)
+  const late = delays.flatMap((delay) => delayText(delay) ?? [])
+  const failing = delays.filter(({ failing }) => failing > 0)
+  const found = late.map((text) =>
+    serverRuns
+      ? wrong(
+          'queues',
+          text,
+          'read the log of the server: "farebox workers" has the last error of each worker',
+        )
+      : note('queues', text, 'a running server works them off'),
+  )
+  const notes = failing.map(({ queue, failing }) =>
+    note('queues', `${queue}: ${pluralize(failing, 'item')} failed three times or more, and wait`),
+  )
+  for (const queue of queues) {
+    const items = await countTooLate(pool, queue, clock())
+    if (items === 0) continue
+    const text = `${queue.name}: ${pluralize(items, 'item')} due later than the queue ever waits, after a wrong clock`
+    found.push(wrong('queues', text, 'a running server makes them due within a minute'))
+  }
+  return found.length + notes.length === 0 ? [ok('queues', 'nothing is late')] : [...found, ...notes]
 }
 
 const dayMs = 86_400_000

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import {
   checkClock,
   checkData,
+  checkDatabaseGuards,
   checkHead,
   checkQueues,
   checkReadModels,
@@ -14,6 +15,7 @@ import {
   checkServer,
   checkTime,
   checkVerification,
+  checkViolations,
   type DoctorContext,
   type Finding,
   wrong,
@@ -48,10 +50,12 @@ const inside = async (context: DoctorContext, serverRuns: boolean): Promise<read
   ...(await guarded('clock', () => checkClock(context))),
   ...(await guarded('log', () => checkHead(context))),
   ...(await guarded('time of the log', () => checkTime(context))),
-  ...(await guarded('queues', () => checkQueues(context))),
   ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
   ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
   ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
+  ...(await guarded('violations', () => checkViolations(context))),
+  ...(await guarded('guards', () => checkDatabaseGuards(context))),
+  ...(await guarded('queues', () => checkQueues(context, serverRuns))),
   ...(await guarded('last verification', () => checkVerification(context))),
 ]
 
@@ -81,7 +85,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, scrapers, clock, log, queues, read models, seals and where they go, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, violations, guards of the database, queues, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
-import type { Findings } from './finding.ts'
+import { type Finding, type Findings, findingText } from './finding.ts'
 import made from './guards.json' with { type: 'json' }
 
 /** What only the log's own Postgres can tell. */
@@ -36,11 +36,38 @@ export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promis
  */
 export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** Beside the schema `log`: the tables that tell whether the log was changed. */
-const auditTables = ['work.event_digests', 'work.verifications']
+/** Beside the schema `log`: the tables that say what was checked, found and applied. Every fact of them is listed. */
+const auditTables = [
+  'public.farebox_migration',
+  'engine.checkpoints',
+  'work.event_digests',
+  'work.verifications',
+  'work.unsigned_events',
+  'work.signatures_checked',
+]
 
 /**
- * Every fact in the words of Postgres. The owner is who owns the record of the migrations, for that is who made the rest.
+ * Settings that change what statements mean, which rows they see or which triggers fire. They must have the values that
+ * Postgres starts with.
+ */
+const sessionSettings = [
+  'session_replication_role',
+  'search_path',
+  'role',
+  'row_security',
+  'transform_null_equals',
+  'array_nulls',
+  'standard_conforming_strings',
+  'allow_system_table_mods',
+  'ignore_system_indexes',
+  'ignore_checksum_failure',
+  'zero_damaged_pages',
+]
+
+/**
+ * Every fact in the words of Postgres. Of the schema `log` and of the tables above they are all listed. Of the other tables that
+ * the server trusts (`work`, `vault`, `engine`, `read`) only what could hide, change or add rows: triggers, rules, policies,
+ * foreign keys, tables that inherit, views in their place, another owner, rights of others to write. The owner is who owns the record of the migrations, for that is who made the rest.
  * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
  * may be the owner of all. `not null` stands with its column,
  * since only Postgres 18 and later name it as a constraint.
@@ -55,15 +82,27 @@ const facts = `
     union all select 0, '<everybody>'
   ), schema as (
     select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'log'
-  ), relation as (
+  ), ours as (
+    select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read')
+  ), extended as (
+    select d.classid, d.objid from pg_depend d where d.deptype = 'e'
+  ), searched as (
+    select n.oid from pg_namespace n where n.nspname in ('pg_catalog', 'public')
+        or n.nspname in (select r.rolname from pg_roles r, known k where r.oid in (k.owner, k.service))
+  ), trusted as (
     select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
-        else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object
-      from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where c.relkind not in ('i', 'I', 'c', 't') and (n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]))
+        else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object,
+        n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
+        case n.nspname when 'read' then k.service else k.owner end as right_owner
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace, known k
+     where c.relkind not in ('i', 'I', 'c', 't')
+       and (n.oid in (select oid from ours) or n.nspname || '.' || c.relname = any ($1::text[]))
+  ), relation as (
+    select * from trusted where whole
   ), routine as (
     select p.*, case p.prokind when 'f' then 'function ' else 'routine of kind ' || p.prokind::text || ' ' end
         || p.oid::regprocedure as object
-      from pg_proc p join schema s on s.oid = p.pronamespace
+      from pg_proc p where p.pronamespace in (select oid from ours)
   ), type as (
     select t.*, 'type log.' || t.typname as object
       from pg_type t join schema s on s.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
@@ -116,19 +155,36 @@ const facts = `
     from relation r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
    where not exists (select from pg_constraint k where k.conindid = i.indexrelid and k.conrelid = r.oid)
   union all
+  select t.object, 'owner', coalesce(r.name, t.relowner::text)
+    from trusted t left join role r on r.oid = t.relowner where not t.whole and t.relowner <> t.right_owner
+  union all
+  select t.object, 'rights of ' || coalesce(r.name, a.grantee::text),
+      string_agg(a.privilege_type, ', ' order by a.privilege_type collate "C")
+    from known k, trusted t, aclexplode(t.relacl) a left join role r on r.oid = a.grantee
+   where not t.whole and a.grantee not in (t.relowner, k.owner, k.service)
+     and a.privilege_type not in ('SELECT', 'USAGE')
+   group by t.object, coalesce(r.name, a.grantee::text)
+  union all
+  select object, 'form', concat_ws(', ', case when relpersistence <> 'p' then 'not permanent' end,
+      case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'S') then 'no table' end)
+    from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'S'))
+  union all
+  select t.object, 'constraint ' || k.conname, pg_get_constraintdef(k.oid)
+    from trusted t join pg_constraint k on k.conrelid = t.oid and k.contype = 'f' where not t.whole
+  union all
   select r.object, 'trigger ' || g.tgname, concat_ws(', ', pg_get_triggerdef(g.oid),
       case g.tgenabled when 'O' then null when 'D' then 'disabled' when 'R' then 'on replicas only' else 'always' end)
-    from relation r join pg_trigger g on g.tgrelid = r.oid and not g.tgisinternal
+    from trusted r join pg_trigger g on g.tgrelid = r.oid and not g.tgisinternal
   union all
   select r.object, 'rule ' || w.rulename, concat_ws(', ', pg_get_ruledef(w.oid),
       case w.ev_enabled when 'O' then null else 'enabled: ' || w.ev_enabled::text end)
-    from relation r join pg_rewrite w on w.ev_class = r.oid
+    from trusted r join pg_rewrite w on w.ev_class = r.oid
   union all
   select r.object, 'policy ' || p.polname, concat_ws(', ', p.polcmd::text, pg_get_expr(p.polqual, p.polrelid),
       pg_get_expr(p.polwithcheck, p.polrelid))
-    from relation r join pg_policy p on p.polrelid = r.oid
+    from trusted r join pg_policy p on p.polrelid = r.oid
   union all
-  select r.object, 'rows of', h.inhrelid::regclass::text from relation r join pg_inherits h on h.inhparent = r.oid
+  select r.object, 'rows of', h.inhrelid::regclass::text from trusted r join pg_inherits h on h.inhparent = r.oid
   union all
   select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
       s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
@@ -152,13 +208,57 @@ const facts = `
         then 'change the rows of log.events' end,
       case when has_table_privilege(k.service, 'log.head', 'insert, update, delete, truncate, trigger')
         then 'change the row of log.head' end,
+      (select nullif(concat_ws(', ', case when s.rolcreaterole then 'make roles' end,
+          case when s.rolcreatedb then 'make databases' end, case when s.rolreplication then 'replicate' end,
+          case when s.rolbypassrls then 'pass by row security' end), '') from pg_roles s where s.oid = k.service),
+      (select 'act as ' || string_agg(m.roleid::regrole::text, ' and ' order by m.roleid::regrole::text collate "C")
+         from pg_auth_members m where m.member = k.service and m.roleid <> k.owner),
       case when has_schema_privilege(k.service, 'log', 'create') then 'make what it likes in the schema log' end
     ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
   union all
   select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
     from pg_db_role_setting d left join role r on r.oid = d.setrole, unnest(d.setconfig) s
    where d.setdatabase in (0, (select oid from pg_database where datname = current_database()))
-     and s like 'session_replication_role=%'`
+     and (s like 'session_replication_role=%' or split_part(s, '=', 1) = any ($2::text[])
+       and d.setrole in (select 0 union all select owner from known union all select service from known))
+  union all
+  select 'sessions', 'server setting ' || name, reset_val from pg_settings
+   where name = any ($2::text[]) and reset_val is distinct from boot_val
+  union all
+  select 'database', 'event trigger ' || e.evtname, 'on ' || e.evtevent || ' does ' || e.evtfoid::regprocedure
+    from pg_event_trigger e
+   where not exists (select from extended x where x.objid = e.oid and x.classid = 'pg_event_trigger'::regclass)
+  union all
+  select distinct 'database', 'publication ' || p.pubname, 'of ' ||
+      coalesce(r.prrelid::regclass::text, 'all tables of ' || n.pnnspid::regnamespace, 'all tables')
+    from pg_publication p
+    left join (select r.* from pg_publication_rel r join trusted t on t.oid = r.prrelid) r on r.prpubid = p.oid
+    left join (select n.* from pg_publication_namespace n join ours o on o.oid = n.pnnspid) n on n.pnpubid = p.oid
+   where p.puballtables or r.oid is not null or n.oid is not null
+  union all
+  select 'database', 'subscription ' || subname, 'writes as ' || subowner::regrole
+    from pg_subscription where subdbid = (select oid from pg_database where datname = current_database())
+  union all
+  select 'database', 'cast ' || format_type(castsource, null) || ' to ' || format_type(casttarget, null),
+      case castcontext when 'i' then 'implicit' when 'a' then 'in assignments' else 'explicit' end
+    from pg_cast c where c.oid >= 16384
+     and not exists (select from extended x where x.objid = c.oid and x.classid = 'pg_cast'::regclass)
+  union all
+  select 'database', 'function ' || p.oid::regprocedure, 'has the name of one of Postgres'
+    from pg_proc p join searched s on s.oid = p.pronamespace
+   where p.oid >= 16384 and exists (select from pg_proc b where b.proname = p.proname and b.oid < 16384)
+     and not exists (select from extended x where x.objid = p.oid and x.classid = 'pg_proc'::regclass)
+  union all
+  select 'database', 'operator ' || o.oid::regoperator, 'has the name of one of Postgres'
+    from pg_operator o join searched s on s.oid = o.oprnamespace
+   where o.oid >= 16384 and exists (select from pg_operator b where b.oprname = o.oprname and b.oid < 16384)
+     and not exists (select from extended x where x.objid = o.oid and x.classid = 'pg_operator'::regclass)
+  union all
+  select 'database', 'operator class ' || o.opcname, 'default of ' || format_type(o.opcintype, null)
+    from pg_opclass o where o.oid >= 16384 and o.opcdefault and o.opcintype < 16384
+     and not exists (select from extended x where x.objid = o.oid and x.classid = 'pg_opclass'::regclass)
+  union all
+  select 'database', 'conversion ' || conname, 'default' from pg_conversion where oid >= 16384 and condefault`
 
 type Row = { readonly object: string; readonly fact: string; readonly value: string }
 
@@ -179,7 +279,7 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
     async (client) => {
       // Names are written whole, whatever this session would find without their schema.
       await client.query(`set local search_path = ''`)
-      const { rows } = await client.query<Row>(facts, [auditTables])
+      const { rows } = await client.query<Row>(facts, [auditTables, sessionSettings])
       return guardsOf(rows)
     },
     'isolation level repeatable read read only',
@@ -244,9 +344,24 @@ const expectedOf = (found: Guards): Guards => {
   )
 }
 
+const guardFindings = async (pool: pg.Pool): Promise<readonly Finding[]> => {
+  const found = await readGuards(pool)
+  return compareGuards(expectedOf(found), found).map((difference) => ({
+    where: 'guard',
+    check: 'guards',
+    ...difference,
+  }))
+}
+
 /** The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made. */
 export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<void> => {
-  const found = await readGuards(pool)
-  for (const difference of compareGuards(expectedOf(found), found))
-    findings.add({ where: 'guard', check: 'guards', ...difference })
+  for (const finding of await guardFindings(pool)) findings.add(finding)
+}
+
+/** What differs from what the migrations made, for an alarm; null when nothing does. */
+export const readGuardProblem = async (pool: pg.Pool): Promise<string | null> => {
+  const [first, ...others] = await guardFindings(pool)
+  if (first === undefined) return null
+  const more = others.length === 0 ? '' : `, and ${others.length} more`
+  return `the database was changed: ${findingText(first)}${more}; "ledger verify" names all`
 }

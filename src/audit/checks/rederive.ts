@@ -60,10 +60,33 @@ const maxRounds = 50
 const existing = async (client: pg.ClientBase, group: ReadModelGroup): Promise<ReadonlySet<string>> => {
   const names = group.models.flatMap(({ tables }) => tables.map(({ name }) => name))
   const { rows } = await client.query<{ name: string }>(
-    `select tablename as name from pg_tables where schemaname = 'read' and tablename = any ($1::text[])`,
+    `select tablename as name from pg_tables where schemaname = 'read' and tablename = any ($1::text[])
+        and has_table_privilege(format('read.%I', tablename), 'select')`,
     [names],
   )
   return new Set(rows.map(({ name }) => name))
+}
+
+/** The first column that two tables do not both have at the same place in the same form; null when they have the same columns. */
+const differingColumn = async (
+  client: pg.ClientBase,
+  live: string,
+  derived: string,
+): Promise<string | null> => {
+  const { rows } = await client.query<{ name: string }>(
+    `with columns as (
+       select attrelid, attname, format_type(atttypid, atttypmod) as type, attcollation, attnotnull, attgenerated,
+           row_number() over (partition by attrelid order by attnum) as place
+         from pg_attribute where attnum > 0 and not attisdropped
+     ), one as (select * from columns where attrelid = $1::regclass),
+        other as (select * from columns where attrelid = $2::regclass)
+     select coalesce(one.attname, other.attname) as name
+       from one full join other using (attname, type, attcollation, attnotnull, attgenerated, place)
+      where one.attrelid is null or other.attrelid is null
+      group by 1 order by min(place), count(*) limit 1`,
+    [live, derived],
+  )
+  return rows[0]?.name ?? null
 }
 
 export const createRederivation = async (options: {
@@ -116,10 +139,10 @@ export const createRederivation = async (options: {
     if (checkpoint.position > (await log.head()))
       problems.push(`its tables are at position ${checkpoint.position}, past the end of the log`)
     for (const model of group.models) {
-      const missing = model.tables.filter(({ name }) => !found.has(name))
-      if (missing.length > 0)
-        problems.push(`its tables ${missing.map(({ name }) => name).join(', ')} are missing`)
-      else if (checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest)
+      if (
+        model.tables.every(({ name }) => found.has(name)) &&
+        checkpoint.definitions[model.name]?.digest !== definitionOf(model).digest
+      )
         problems.push(
           `the tables of ${model.name} were made by another version of the program: start this one, then verify`,
         )
@@ -128,11 +151,24 @@ export const createRederivation = async (options: {
     return problems
   }
 
-  const compareAll = async (onTable: () => void): Promise<number> => {
+  const compareAll = async (found: ReadonlySet<string>, onTable: () => void): Promise<number> => {
     for (const table of group.models.flatMap(({ tables }) => tables)) {
       scratch.signal.throwIfAborted()
-      const difference = await compareTables(client, table, scratch.schema)
       onTable()
+      if (!found.has(table.name)) {
+        say(`its table read.${table.name} is missing, or it is no table that this user may read`)
+        continue
+      }
+      const changed = await differingColumn(
+        client,
+        qualified('read', table),
+        qualified(scratch.schema, table),
+      )
+      if (changed !== null) {
+        say(`its table read.${table.name} was changed: column ${changed}`)
+        continue
+      }
+      const difference = await compareTables(client, table, scratch.schema)
       if (difference === null) continue
       const { key, column, live, rebuilt } = difference
       findings.add({
@@ -175,7 +211,7 @@ export const createRederivation = async (options: {
       const problems = await liveStanding(present, logId)
       await follow()
       for (const problem of problems) say(problem)
-      const rows = problems.length === 0 ? await compareAll(onTable) : 0
+      const rows = problems.length === 0 ? await compareAll(present, onTable) : 0
       const tables = group.models.flatMap((model) => model.tables).length
       return { group: group.name, position: bound, tables, rows }
     }

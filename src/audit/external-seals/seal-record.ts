@@ -26,6 +26,7 @@ export const recordText = ({ firstEventId, revision, event }: SealRecord): strin
           digest: data.digest,
           sealedAt: data.sealedAt,
           publicKey: data.publicKey,
+          ...(data.checkedEvents !== undefined && { checkedEvents: data.checkedEvents }),
           signature: data.signature,
         }
       : {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import {
   createDispatch,
@@ -61,6 +62,12 @@ export const rules: readonly ReadModel[] = [
   authorityRules,
 ]
 
+/** Another text for any other list of rules: in a sum of versions, one that rises and one that falls cancel out. */
+export const rulesDigest = (rules: readonly Pick<ReadModel, 'name' | 'version'>[]): string =>
+  createHash('sha256')
+    .update(JSON.stringify(rules.map(({ name, version }) => [name, version])))
+    .digest('hex')
+
 const rulesFor = createDispatch(rules)
 
 /** What a rule names of an event that it can read; another one is looked up row by row when it is applied. */
@@ -78,7 +85,9 @@ const nameRows = (rule: ReadModel, event: RecordedEvent, named: RowKey[]): void 
  */
 export const invariants: ReadModel = {
   name: 'laws',
+  // Ordered, so that a process of an older release knows that a newer one made the tables.
   version: rules.reduce((sum, { version }) => sum + version, 0),
+  content: rulesDigest(rules),
   tables: rules.flatMap(({ tables }) => tables),
   attempts: true,
   reads: (event) => {

@@ -76,6 +76,7 @@ const registerList = (seals: Command, cli: Cli): void => {
           [
             { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
             { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
+            { title: 'checked', value: ({ checkedEvents }) => checkedEvents ?? '-', align: 'right' },
             { title: 'digest', value: ({ digest }) => digest },
             { title: 'key', value: ({ publicKey }) => `${publicKey.slice(0, 16)}…` },
           ],

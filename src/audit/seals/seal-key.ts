@@ -56,9 +56,14 @@ export const parsePublicKey = (text: string): string | null => {
   }
 }
 
-/** What a seal signs. Every line ends with a line feed. */
-export const sealStatement = (seal: Omit<LogSealed['data'], 'signature'>): string =>
-  `farebox log seal v1\n${seal.throughOrdinal}\n${seal.throughEventId}\n${seal.digest}\n${seal.sealedAt}\n${seal.publicKey}\n`
+/** What a seal signs: version 2 when it says how many events were checked. Every line ends with a line feed. */
+export const sealStatement = (seal: Omit<LogSealed['data'], 'signature'>): string => {
+  const { throughOrdinal, throughEventId, digest, sealedAt, publicKey, checkedEvents } = seal
+  const covered = `${throughOrdinal}\n${throughEventId}\n${digest}\n${sealedAt}\n${publicKey}\n`
+  return checkedEvents === undefined
+    ? `farebox log seal v1\n${covered}`
+    : `farebox log seal v2\n${covered}${checkedEvents}\n`
+}
 
 /** What a rotation signs. */
 export const rotationStatement = (rotation: Omit<SealKeyRotated['data'], 'signature'>): string =>

@@ -12,7 +12,14 @@ import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { createDigestStore } from './digests.ts'
 import type { SealKey } from './seal-key.ts'
-import { chainToHead, openSealing, type Sealing, SealRefused, sealerLock } from './sealing.ts'
+import {
+  chainToHead,
+  openSealing,
+  type Sealing,
+  type SealingDeps,
+  SealRefused,
+  sealerLock,
+} from './sealing.ts'
 
 export type SealerDeps = {
   readonly scheduler: Scheduler
@@ -28,6 +35,8 @@ export type SealerDeps = {
   readonly every: { readonly events: number; readonly seconds: number }
   /** Told of each seal that this process made. */
   readonly onSeal?: () => void
+  /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
+  readonly checkedEvents?: SealingDeps['checkedEvents']
   /** Resolves when the events up to a position may be sealed; throws why not. Left out: all may be. */
   readonly cleared?: (position: number, signal: AbortSignal) => Promise<void>
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
@@ -132,7 +141,15 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   ): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing(
-      { log, runner, store, key, clock, yieldToCommands: backgroundScheduler.yieldToCommands },
+      {
+        log,
+        runner,
+        store,
+        key,
+        clock,
+        yieldToCommands: backgroundScheduler.yieldToCommands,
+        ...(deps.checkedEvents && { checkedEvents: deps.checkedEvents }),
+      },
       cause(),
     )
     try {

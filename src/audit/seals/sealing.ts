@@ -132,6 +132,8 @@ export type SealingDeps = {
   readonly store: DigestStore
   readonly key: SealKey
   readonly clock: Clock
+  /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
+  readonly checkedEvents?: (range: { readonly after: number; readonly through: number }) => number
   /** Called before each step of taking events. */
   readonly yieldToCommands?: YieldToCommands
 }
@@ -159,7 +161,7 @@ const differs = (ordinal: number): SealRefused =>
  * @throws SealRefused when the kept digests are not those of the log's seals
  */
 export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
-  const { log, runner, store, key, clock, yieldToCommands } = deps
+  const { log, runner, store, key, clock, checkedEvents, yieldToCommands } = deps
   let { last } = await readSeals(runner, cause)
   const chain = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
   const { ordinal, position, eventId } = chain.end()
@@ -202,6 +204,9 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
         digest: digest.toString('hex'),
         sealedAt: isoTime(clock()),
         publicKey: key.publicKey,
+        ...(checkedEvents && {
+          checkedEvents: checkedEvents({ after: last?.throughOrdinal ?? 0, through: ordinal }),
+        }),
       }
       const seal = { ...unsigned, signature: key.sign(sealStatement(unsigned)) }
       const answer = await append(seal, cause)

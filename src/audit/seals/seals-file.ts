@@ -13,6 +13,7 @@ const Sealed = z.strictObject({
   digest: hex(32),
   sealedAt: z.string(),
   publicKey: hex(32),
+  checkedEvents: z.exactOptional(ordinal),
   signature: hex(64),
 })
 

@@ -1,14 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { newId } from '../../kernel/ids.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
-import { processKeyStream, sealStream } from '../../kernel/streams.ts'
+import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
+import type { CheckedEvents, FoundViolation } from '../checked-events.ts'
 import { accountOf } from '../invariants/violation.ts'
+import { readSeals } from '../seals/sealing.ts'
+import { signatureRule } from '../violations.ts'
 import { createSignatureCheck } from './check-signatures.ts'
 import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
 
@@ -22,6 +27,8 @@ type Mark = SignatureCheckpoint & { readonly eventId: string }
 export type ResumableSignatureCheck = {
   /** Where the events begin that `take` wants next. */
   next(): number
+  /** Up to which position the events were checked: what waits for the rest of its batch comes after it. */
+  reached(): number
   take(events: readonly StoredEvent[]): Promise<void>
 }
 
@@ -94,19 +101,50 @@ const forgetGone = `
   delete from work.unsigned_events u
    where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
 
-/** @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet */
+/** The last end of a batch at or before a position, and whether processes signed there, by what the log says. */
+const readSignaturesBefore = async (
+  pool: Pick<pg.Pool, 'query'>,
+  position: number,
+): Promise<SignatureCheckpoint> => {
+  const { rows } = await pool.query<SignatureCheckpoint>(
+    `with at as (
+       select coalesce((select s.first_position - 1 from (
+           select first_position, events from log.signatures where first_position <= $1::bigint
+            order by first_position desc limit 1) s
+           where s.first_position + s.events > $1::bigint + 1), $1::bigint) as position)
+     select at.position,
+            coalesce((select max(s.first_position) from log.signatures s where s.first_position <= at.position), 0) >
+            coalesce((select max(e.position) from log.events e
+                where e.stream = $2::text and e.position <= at.position), 0) as signing
+       from at`,
+    [position, signingStream],
+  )
+  return rows[0]!
+}
+
+/**
+ * @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet
+ * @param from it begins here when the stored checkpoint is further on: what nobody sealed is checked again, whatever a table says
+ * @param onFound told of the events that are not signed
+ */
 export const openSignatureCheck = async ({
   pool,
   log,
   publicKey,
+  from = Number.POSITIVE_INFINITY,
+  onFound = () => undefined,
 }: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'logId' | 'readStream'>
   readonly publicKey: string
+  readonly from?: number
+  readonly onFound?: (event: StoredEvent) => void
 }): Promise<ResumableSignatureCheck> => {
   const logId = await log.logId()
   await pool.query(forgetGone)
-  const checked = await readSignatureCheckpoint(pool, logId)
+  const stored = await readSignatureCheckpoint(pool, logId)
+  const checked = stored.position <= from ? stored : await readSignaturesBefore(pool, from)
+  let reached = checked.position
   let next = checked.position
   const unsigned: UnsignedRow[] = []
 
@@ -125,11 +163,15 @@ export const openSignatureCheck = async ({
     after: checked.position,
     signing: checked.signing,
     findKey,
-    onUnsigned: ({ event }, problem) => unsigned.push(rowOf(event, problem)),
+    onUnsigned: ({ event }, problem) => {
+      unsigned.push(rowOf(event, problem))
+      onFound(event)
+    },
   })
 
   return {
     next: () => next,
+    reached: () => reached,
     async take(events) {
       const last = events.at(-1)
       if (last === undefined) return
@@ -137,9 +179,10 @@ export const openSignatureCheck = async ({
       next = last.position
       const looked = check.last()
       if (looked === null) return
-      const reached = { position: looked.position, eventId: looked.id, signing: check.signing() }
-      await keep(pool, logId, reached, unsigned)
+      const mark = { position: looked.position, eventId: looked.id, signing: check.signing() }
+      await keep(pool, logId, mark, unsigned)
       unsigned.length = 0
+      reached = looked.position
     },
   }
 }
@@ -171,9 +214,11 @@ export type SignatureWatchDeps = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly feed: LogFeed
+  readonly runner: CommandRunner
   /** Of the key that seals. */
   readonly publicKey: string
   readonly logger: Logger
+  readonly checked: Pick<CheckedEvents, 'took'>
 }
 
 /** As for the laws: a check need not be fresher, and large batches cost least. */
@@ -198,20 +243,40 @@ export const signatureWatch = worker({
  * that its account is stopped and no seal covers it. Of several processes one does it at a time.
  */
 export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch => {
-  const { scheduler, pool, log, feed, logger } = deps
+  const { scheduler, pool, log, feed, runner, logger, checked } = deps
+  /** While this process checks, how far it came; null while another one does. */
+  let own: (() => number) | null = null
+
+  const sealedThrough = async (): Promise<number> => {
+    const { last } = await readSeals(runner, {
+      actor: { kind: 'system', name: signatureWatch.name },
+      correlationId: newId('run'),
+    })
+    // The position of the event: a log in Postgres has no gaps.
+    return last?.throughOrdinal ?? 0
+  }
 
   const { stop } = scheduler.lead(
     signatureWatch,
     async ({ signal, round }) => {
       const reader = feed.reader({ batchWindowMs })
       try {
-        const check = await openSignatureCheck(deps)
+        let found: FoundViolation[] = []
+        const onFound = ({ position, id }: StoredEvent): void => {
+          found.push({ position, eventId: id, rule: signatureRule })
+        }
+        const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
+        own = check.reached
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
           const events = await reader.nextStored(check.next(), maxEvents, signal)
+          const after = check.reached()
           await round(() => check.take(events))
+          checked.took('signatures', { after, through: check.reached() }, found)
+          found = []
         }
       } finally {
+        own = null
         reader.close()
       }
     },
@@ -227,7 +292,7 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
     async reached(position, signal) {
       const untilMs = performance.now() + maxWaitMs
       const logId = await log.logId()
-      while ((await readSignatureCheckpoint(pool, logId)).position < position) {
+      while ((own?.() ?? (await readSignatureCheckpoint(pool, logId)).position) < position) {
         if (performance.now() > untilMs)
           throw new Error(`the signatures of the log are not checked up to position ${position}`)
         await sleep(lookMs, undefined, { signal })

@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
-import { anyId, hex, integer, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
+import { anyId, hex, integer, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
@@ -18,6 +18,13 @@ export const logSealed = defineEvent('LogSealed', {
     digest: hex(32, 'the running digest after it'),
     sealedAt: pastTime('when'),
     publicKey: hex(32, 'Ed25519'),
+    checkedEvents: orAbsent(
+      integer(
+        'events',
+        '0 or more',
+        'how many of the events since the seal before it the sealing process had checked itself against invariants and signatures, counted in its memory',
+      ),
+    ),
     signature: hex(64, 'over the statement of docs/seals.md'),
   },
 })

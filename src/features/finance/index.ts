@@ -4,7 +4,7 @@ export { explainResource } from './explain.ts'
 export { readFutureTime } from './future-time.ts'
 export { createGatewayNames, type GatewayName, readGatewayNames } from './gateway-names.ts'
 export type { JournalHead } from './journal-sums.ts'
-export { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
+export { createMoments, type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
 export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
 export { periodCheck, startPeriodGuard } from './period-guard.ts'
 export {

@@ -4,7 +4,7 @@ import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
 /** What filled a model's tables: kept beside the checkpoint, so that changed code is noticed. */
 export type Definition = {
   readonly version: number
-  /** Digest of version and tables: finds a table that was changed without a new version. */
+  /** Digest of version, tables and content: finds a table that was changed without a new version. */
   readonly digest: string
 }
 
@@ -24,7 +24,14 @@ const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown 
 export const definitionOf = (model: ReadModel): Definition => ({
   version: model.version,
   digest: createHash('sha256')
-    .update(JSON.stringify([layout, model.version, model.tables.map(tableShape)]))
+    .update(
+      JSON.stringify([
+        layout,
+        model.version,
+        model.tables.map(tableShape),
+        ...(model.content ? [model.content] : []),
+      ]),
+    )
     .digest('hex')
     .slice(0, 16),
 })

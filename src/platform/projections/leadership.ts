@@ -17,6 +17,11 @@ export type BatchDone = {
   readonly group: string
   readonly events: number
   readonly rows: number
+  /** Positions: the batch has the events after one and up to the other. */
+  readonly after: number
+  readonly through: number
+  /** What it wrote to the read tables. */
+  readonly tables: readonly TableChange[]
 }
 
 /** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
@@ -195,6 +200,7 @@ export const foldAsLeader = async (
     const rows = await written
     if (rows === null) return false
     changes.commit()
+    const after = position
     position = to
     const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
     if (group.work && rows > 0) tables.push(group.work.name)
@@ -202,7 +208,7 @@ export const foldAsLeader = async (
     progress.advanceAsOwner(group.name, to)
     const told = tables.filter((name) => group.held?.includes(name))
     if (told.length > 0) await sendHint(session.client, group.name, told)
-    onBatch?.({ group: group.name, events: fold.events, rows })
+    onBatch?.({ group: group.name, events: fold.events, rows, after, through: to, tables: changes.tables })
     return true
   }
 

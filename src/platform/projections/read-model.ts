@@ -105,6 +105,8 @@ export type ReadModel = {
   readonly name: string
   /** Rises with every change of tables or handlers; a new version is rebuilt beside the old. */
   readonly version: number
+  /** Says what it is made of, where the version alone does not: the tables are rebuilt after a change of it, too. */
+  readonly content?: string
   // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
   readonly tables: readonly Table<any>[]
   /** Names of tables that earlier versions had: they go when the tables of this version come. */

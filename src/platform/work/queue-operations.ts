@@ -77,6 +77,49 @@ export const bringForward = async (db: Db, queue: QueueTable, nowMs: number): Pr
   return rowCount ?? 0
 }
 
+/** An item that is due for longer is overdue: processes look for work every few seconds. */
+const overdueAfter = `interval '5 minutes'`
+const manyAttempts = 3
+
+/** What is late in a queue, by Postgres's clock. */
+export type QueueDelay = {
+  readonly queue: string
+  /** Items that wait, and were due more than five minutes ago. */
+  readonly overdue: number
+  /** When the oldest of these was due, ISO 8601; null without any. */
+  readonly overdueSince: string | null
+  /** Nothing of the queue was finished since the oldest overdue item was due. */
+  readonly stuck: boolean
+  /** Items that wait and failed three times or more. */
+  readonly failing: number
+}
+
+/** Counts the items themselves: a queue whose owners have a wrong time is late, too. */
+export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDelay> => {
+  const { name, table, ready } = queue
+  const { rows } = await pool.query<{
+    overdue: number
+    since: string | null
+    stuck: boolean
+    failing: number
+  }>(
+    `select p.overdue, p.since, p.failing,
+            p.overdue > 0 and not exists (select from ${table} f where f.finished_at >= p.since) as stuck
+       from (select count(*) filter (where is_overdue) as overdue, min(due_at) filter (where is_overdue) as since,
+                    count(*) filter (where attempts >= ${manyAttempts}) as failing
+               from (select d.due_at, d.attempts, d.due_at < now() - ${overdueAfter}${ready ? ` and ${ready('now()')}` : ''} as is_overdue
+                       from ${table} d where d.status = 'pending') w) p`,
+  )
+  const { overdue, since, stuck, failing } = rows[0]!
+  return { queue: name, overdue, overdueSince: since, stuck, failing }
+}
+
+/** In words; null when nothing is late. */
+export const delayText = ({ queue, overdue, overdueSince, stuck }: QueueDelay): string | null =>
+  overdue === 0
+    ? null
+    : `${queue}: ${overdue} overdue, the oldest due at ${overdueSince}${stuck ? ', and none finished since: it is stuck' : ''}`
+
 /** `apiKeyOf` as a term over the item `d`. */
 const nameOf = ({ key }: QueueTable): string =>
   `concat_ws(' ', ${key.map((column) => `d.${column}`).join(', ')})`

@@ -12,6 +12,7 @@ import {
 } from '../../../src/audit/checks/database-guards-check.ts'
 import { createFindings, findingText } from '../../../src/audit/checks/finding.ts'
 import { migrate } from '../../../src/platform/postgres/migrate.ts'
+import { createPool } from '../../../src/platform/postgres/pool.ts'
 import { testDatabase, twoUsers } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
@@ -148,6 +149,84 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     'delete from work.event_digests; alter table work.event_digests drop constraint event_digests_pkey',
     /^guards: table work\.event_digests, key event_digests_pkey: expected ".*", found none$/,
   ],
+  [
+    `create table read.few (id text); create trigger mute before insert on read.few for each row execute function work.tell_queue()`,
+    /^guards: table read\.few, trigger mute: expected none|^guards: table read\.few: expected none, found "trigger mute CREATE TRIGGER mute /,
+  ],
+  [
+    'create rule mute as on insert to work.unsigned_events do instead nothing',
+    /^guards: table work\.unsigned_events, rule mute: expected none, found "CREATE RULE mute /,
+  ],
+  [
+    'create trigger mute before update on work.signatures_checked for each row execute function suppress_redundant_updates_trigger()',
+    /^guards: table work\.signatures_checked, trigger mute: expected none, found "CREATE TRIGGER mute /,
+  ],
+  [
+    'create unique index mute on work.unsigned_events ((true))',
+    /^guards: table work\.unsigned_events, index mute: expected none, found "CREATE UNIQUE INDEX mute /,
+  ],
+  [
+    'create rule mute as on update to vault.api_keys do instead nothing',
+    /^guards: table vault\.api_keys: expected none, found "rule mute CREATE RULE mute /,
+  ],
+  [
+    'alter table work.messages disable trigger tell_queue_of_new',
+    /^guards: table work\.messages, trigger tell_queue_of_new: expected ".*", found ".*, disabled"$/,
+  ],
+  [
+    `do $$ begin execute replace(pg_get_functiondef('engine.forget_last_event'::regproc), 'return new', 'return null'); end $$`,
+    /^guards: function engine\.forget_last_event\(\), body: /,
+  ],
+  [
+    'create table public.child () inherits (vault.api_keys)',
+    /^guards: table vault\.api_keys: expected none, found "rows of public\.child"$/,
+  ],
+  [
+    'alter table vault.accounts enable row level security',
+    /^guards: table vault\.accounts: expected none, found "form row security"$/,
+  ],
+  [
+    'alter table work.messages owner to pg_monitor',
+    /^guards: table work\.messages, owner: expected none, found "pg_monitor"$/,
+  ],
+  [
+    'grant select, insert on vault.api_keys to pg_monitor',
+    /^guards: table vault\.api_keys: expected none, found "rights of pg_monitor INSERT"$/,
+  ],
+  [
+    `create function public.on_ddl() returns event_trigger language plpgsql as 'begin end';
+     create event trigger watch on ddl_command_start execute function public.on_ddl()`,
+    /^guards: database: expected none, found "event trigger watch on ddl_command_start does public\.on_ddl\(\)"$/,
+  ],
+  [
+    'create publication copies for table log.events',
+    /^guards: database: expected none, found "publication copies of log\.events"$/,
+  ],
+  [
+    'create publication copies for tables in schema vault',
+    /^guards: database: expected none, found "publication copies of all tables of vault"$/,
+  ],
+  [
+    'create cast (text as integer) with inout as implicit',
+    /^guards: database: expected none, found "cast text to integer implicit"$/,
+  ],
+  [
+    `create function public.lower(varchar) returns text language sql as 'select $1::text'`,
+    /^guards: database: expected none, found "function public\.lower\(character varying\) has the name of one of Postgres"$/,
+  ],
+  [
+    `create function public.same(text, uuid) returns boolean language sql as 'select true';
+     create operator public.= (leftarg = text, rightarg = uuid, function = public.same)`,
+    /^guards: database: expected none, found "operator public\.=\(text,uuid\) has the name of one of Postgres"$/,
+  ],
+  [
+    `do $$ begin execute format('alter database %I set search_path = elsewhere, public', current_database()); end $$`,
+    /^guards: sessions: expected none, found "setting of <everybody> search_path=elsewhere, public"$/,
+  ],
+  [
+    `do $$ begin execute format('alter database %I set row_security = off', current_database()); end $$`,
+    /^guards: sessions: expected none, found "setting of <everybody> row_security=off"$/,
+  ],
 ]
 
 for (const [sql, ...expected] of mutations)
@@ -158,3 +237,27 @@ for (const [sql, ...expected] of mutations)
     assert.equal(said.length, expected.length, said.join('\n'))
     for (const [at, one] of expected.entries()) assert.match(said[at] ?? '', one)
   })
+
+/** As `alter system set`, which would change the server of every test. */
+test('found by verify: a session setting of the server', async (t) => {
+  const { url } = await testDatabase(t)
+  const given = new URL(url)
+  given.searchParams.set('options', '-c session_replication_role=replica')
+  const pool = createPool({ url: given.toString(), applicationName: 'farebox-test' })
+  t.after(() => pool.end())
+  assert.deepEqual(await found(pool), [
+    'guards: sessions: expected none, found "server setting session_replication_role replica"',
+  ])
+})
+
+test('found by verify: a service that may make roles or act as another one', async (t) => {
+  const { service } = await twoUsers(t)
+  const { pool } = await testDatabase(t)
+  await migrate(pool, allMigrations, { service })
+  assert.deepEqual(await found(pool), [])
+  await pool.query(`alter role ${service} createrole; grant pg_write_all_data to ${service}`)
+  assert.match(
+    (await found(pool)).join('\n'),
+    /role <service>.*make roles; act as pg_write_all_data|make roles, act as pg_write_all_data/,
+  )
+})

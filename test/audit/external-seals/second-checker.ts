@@ -116,13 +116,15 @@ export const checkLog = (text: string, pinnedKey: string, sumToo = true): string
     if (publicKey !== key) fail('another key')
     if (digests[throughOrdinal - 1] !== said.digest || ids[throughOrdinal - 1] !== throughEventId)
       fail('another digest')
+    const checked = 'checkedEvents' in said ? [Number(said.checkedEvents)] : []
     const statement = lines(
-      'farebox log seal v1',
+      `farebox log seal v${1 + checked.length}`,
       throughOrdinal,
       throughEventId,
       said.digest,
       sealedAt,
       publicKey,
+      ...checked,
     )
     if (!signedBy(key, statement, signature)) fail('not signed')
   }

@@ -96,8 +96,9 @@ def check(path, key):
             return {"ok": False, "ordinal": ordinal, "why": "a seal by another key"}
         if digests.get(through) != seal["digest"] or ids.get(through) != seal["throughEventId"]:
             return {"ok": False, "ordinal": ordinal, "why": "the digest differs"}
-        if not signed(key, lines("farebox log seal v1", through, seal["throughEventId"], seal["digest"],
-                                 seal["sealedAt"], key), seal["signature"]):
+        checked = [seal["checkedEvents"]] if "checkedEvents" in seal else []
+        if not signed(key, lines("farebox log seal v%d" % (1 + len(checked)), through, seal["throughEventId"],
+                                 seal["digest"], seal["sealedAt"], key, *checked), seal["signature"]):
             return {"ok": False, "ordinal": ordinal, "why": "the signature is not the key's"}
         seals, sealed = seals + 1, through
     return {"ok": True, "events": len(digests), "seals": seals, "sealed": sealed, "digest": digest.hex()}

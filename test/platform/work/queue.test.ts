@@ -4,7 +4,14 @@ import type pg from 'pg'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
 import type { ProcessGuard } from '../../../src/platform/work/queue.ts'
-import { countTooLate, depthOf, listDead, retryDead } from '../../../src/platform/work/queue-operations.ts'
+import {
+  countTooLate,
+  delayOf,
+  delayText,
+  depthOf,
+  listDead,
+  retryDead,
+} from '../../../src/platform/work/queue-operations.ts'
 import type { QueueTable } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../../src/platform/work/standard-queue.ts'
@@ -369,4 +376,34 @@ test('an item whose result Postgres refuses is put off ever longer, and keeps ba
   ])
   await process.drain()
   assert.equal(worked.length, 9)
+})
+
+test('a queue says what is overdue by the clock of Postgres, whether it is stuck and what fails again and again', async (t) => {
+  const pool = await openJobs(t)
+  const at = async (minutes: number): Promise<number> => {
+    const { rows } = await pool.query<{ ms: string }>(
+      'select (extract(epoch from now()) * 1000)::bigint::text as ms',
+    )
+    return Number(rows[0]!.ms) + minutes * 60_000
+  }
+  await put(pool, 'a', 3, 0, await at(-4))
+  await put(pool, 'b', 1, 0, await at(600))
+  assert.deepEqual(await delayOf(pool, jobs), {
+    queue: 'jobs',
+    overdue: 0,
+    overdueSince: null,
+    stuck: false,
+    failing: 0,
+  })
+  const late = await at(-20)
+  await put(pool, 'c', 2, 0, late)
+  // The queue does not see them: the time of their owner is wrong.
+  await pool.query(`update work.queue_owners set next_due_at = now() + interval '1 year' where owner = 'c'`)
+  const stuck = await delayOf(pool, jobs)
+  assert.deepEqual([stuck.overdue, stuck.stuck, stuck.overdueSince], [2, true, isoTime(late)])
+  assert.match(delayText(stuck) ?? '', /^jobs: 2 overdue, the oldest due at .*: it is stuck$/)
+  await pool.query(`update work.jobs set status = 'done', finished_at = now() where job_id = 'c0'`)
+  await pool.query(`update work.jobs set attempts = 3 where job_id = 'a0'`)
+  const slow = await delayOf(pool, jobs)
+  assert.deepEqual([slow.overdue, slow.stuck, slow.failing], [1, false, 1])
 })

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { allMigrations } from '../../src/app/migrations.ts'
+import { migrate } from '../../src/platform/postgres/migrate.ts'
+import { twoUsers } from '../support/postgres.ts'
+import { commandLine } from './command-line.ts'
+import { appendEach, everyKind } from './world.ts'
+
+/** What somebody who owns the database does, how it is undone, and the findings that it must cause. */
+const changes: readonly (readonly [change: string, undo: string, ...findings: RegExp[]])[] = [
+  [
+    'alter table read.orders add column more text',
+    'alter table read.orders drop column more',
+    /^projections: .*read\.orders.*column more/,
+  ],
+  [
+    'alter table read.orders drop column status cascade',
+    'select 1',
+    /^projections: .*read\.orders.*column status/,
+  ],
+  [
+    'alter table read.balances alter column account_id type varchar(40)',
+    'alter table read.balances alter column account_id type text collate "C"',
+    /^projections: .*read\.balances.*column account_id/,
+  ],
+  [
+    'create rule hide as on insert to work.verifications do instead nothing',
+    'drop rule hide on work.verifications',
+    /^guards: table work\.verifications, rule hide/,
+    /^verifications: .*is not recorded/,
+  ],
+  [
+    'create rule hide as on update to work.verifications do instead nothing',
+    'drop rule hide on work.verifications',
+    /^guards: table work\.verifications, rule hide/,
+    /^verifications: .*is not recorded/,
+  ],
+  [
+    'alter table work.verifications rename column result to results',
+    'alter table work.verifications rename column results to result',
+    /^verifications: the check could not run: /,
+  ],
+  [
+    'create table read.more () inherits (read.balances)',
+    'drop table read.more',
+    /^guards: table read\.balances: expected none, found "rows of read\.more"/,
+  ],
+  [
+    `alter table read.balances rename to moved; create view read.balances as select * from read.moved`,
+    'drop view read.balances; alter table read.moved rename to balances',
+    /^guards: view read\.balances/,
+  ],
+  [
+    `alter table log.events rename to moved; create view log.events as select * from log.moved`,
+    'drop view log.events; alter table log.moved rename to events',
+    /^guards: table log\.events: expected .*, found none/,
+    /^guards: view log\.events/,
+  ],
+  [
+    'create table log.more () inherits (log.events)',
+    'drop table log.more',
+    /^guards: table log\.events, rows of/,
+  ],
+  [
+    'alter table vault.api_keys rename to moved',
+    'alter table vault.moved rename to api_keys',
+    /^vault: the check could not run: /,
+  ],
+  [
+    'alter table engine.checkpoints add column more text, drop column definitions cascade',
+    `alter table engine.checkpoints drop column more, add column definitions jsonb not null default '{}'`,
+    /^projections: group hot: the check could not run: /,
+  ],
+]
+
+test('a table that was changed is a finding, and every other check goes on', async (t) => {
+  const { run, log, pool, fold } = await commandLine(t)
+  await appendEach(log, await everyKind())
+  await run('ledger', 'seal')
+  await fold()
+  const clean = (await run('ledger', 'verify', '--json')).json()
+  assert.equal(clean.outcome, 'clean', JSON.stringify(clean.result?.findings))
+  for (const [change, undo, ...expected] of changes) {
+    await pool.query(change)
+    const verified = await run('ledger', 'verify', '--json')
+    assert.equal(verified.code, 1, change)
+    const { code, result, error: message } = verified.json()
+    assert.equal(code, 'log_differs', `${change}: ${verified.out}`)
+    assert.equal(result.events, clean.result.events, `${change}: the whole log was read`)
+    for (const finding of expected)
+      assert.ok(
+        message.split('\n').some((line: string) => finding.test(line.replace(/^DIFFERENT /, ''))),
+        `${change}: ${finding} is not in\n${message}`,
+      )
+    await pool.query(undo)
+  }
+})
+
+test('a table that the service may not read is a finding, and every other check goes on', async (t) => {
+  const { service, as } = await twoUsers(t)
+  const { runWith, run, log, pool, fold, url } = await commandLine(t)
+  await appendEach(log, await everyKind())
+  await run('ledger', 'seal')
+  await fold()
+  await migrate(pool, allMigrations, { service })
+  const verify = async () =>
+    (await runWith({ DATABASE_URL: as(url, service) }, 'ledger', 'verify', '--json')).json()
+  const clean = await verify()
+  assert.equal(clean.outcome, 'clean', JSON.stringify(clean))
+  await pool.query(
+    `alter table read.balances owner to pg_monitor; revoke all on vault.api_keys from ${service}`,
+  )
+  const { code, error: message, result } = await verify()
+  assert.equal(code, 'log_differs', message)
+  assert.equal(result.events, clean.result.events)
+  assert.match(message, /guards: table read\.balances: expected none, found "owner pg_monitor"/)
+  assert.match(message, /projections: group hot: its table read\.balances is missing, or/)
+  assert.match(message, /vault: the check could not run: permission denied for table api_keys/)
+  assert.deepEqual(
+    result.groups.map(({ group }: { group: string }) => group),
+    clean.result.groups.map(({ group }: { group: string }) => group),
+  )
+})
