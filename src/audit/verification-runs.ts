@@ -195,7 +195,12 @@ export const runVerification = async (
   const { runId } = asked
   await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
   try {
-    const result = await verifyLog(deps, { ...asked, customerIdOf: createCustomerIds(master), clock })
+    const result = await verifyLog(deps, {
+      ...asked,
+      customerIdOf: createCustomerIds(master),
+      keys: { master },
+      clock,
+    })
     return { run: await recordEnd(pool, runId, isoTime(clock()), result), result }
   } catch (error) {
     await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters

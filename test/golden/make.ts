@@ -74,7 +74,13 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   } as const
   const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
   for (const id of [buyer, reseller])
-    onAccount(id, (s) => accounts.decideCreation(s, { accountId: id, reseller: id === reseller }))
+    onAccount(id, (s) =>
+      accounts.decideCreation(s, {
+        accountId: id,
+        reseller: id === reseller,
+        emailCommitment: '0'.repeat(64),
+      }),
+    )
   onAccount(buyer, (s) => accounts.decideIssue(s, issue, now()))
   onAccount(reseller, (s) =>
     accounts.decideIssue(s, { ...issue, ...held, keyId: 'key_other' as KeyId }, now()),
