@@ -283,10 +283,9 @@ test('pages and who they are for', async (t) => {
     const { staffId } = member
     const people = createPeople(core)
     await people.grant(member, 'operator', operator)
-    const opened = await createSessions(core).open(
-      { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' },
-      { userAgent: 'test', address: '127.0.0.1' },
-    )
+    const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
+    await people.signIn(session, operator)
+    const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
     const browser = consoleBrowser(service)
     browser.cookies.set('__Host-farebox_session', opened.secret)
     assert.equal((await browser.get('/console/staff')).status, 200)
