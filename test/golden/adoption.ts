@@ -36,7 +36,11 @@ export const makeAdoption = ({ fact, state }: ReturnType<typeof createHistory>):
   })
   const found = { accountId, emailCommitment: commitment, keys: [{ keyId, commitment }] }
   fact(account, ...decideAdoption(state(account, accountFold), found).events)
-  const member = { subjectId, emailCommitment: commitment, passkeys: [{ passkeyId: 'psk_golden_before', commitment }] }
+  const member = {
+    subjectId,
+    emailCommitment: commitment,
+    passkeys: [{ passkeyId: 'psk_golden_before', commitment }],
+  }
   fact(person, ...decidePersonAdoption(state(person, personFold), member).events)
   const tokens = [{ tokenId, commitment }]
   fact(financeStream, ...decideTokenAdoption(state(financeStream, financeTokenFold), tokens).events)

@@ -239,6 +239,16 @@ describe('what resellers and receivers left in the vault', () => {
         /^vault: event .*GatewaySet/,
       ],
       [
+        'vault.reseller_credentials',
+        `update vault.reseller_credentials set purpose = 'other' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        /^vault: event .*GatewaySet.*purpose or provider/,
+      ],
+      [
+        'vault.reseller_credentials',
+        `update vault.reseller_credentials set provider = 'other' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        /^vault: event .*GatewaySet.*purpose or provider/,
+      ],
+      [
         customers,
         `update ${customers} set ref = 'me' where customer_id = ${first(customers, 'customer_id')}`,
         /^vault: vault.customers holds another reference/,
@@ -261,7 +271,7 @@ describe('what resellers and receivers left in the vault', () => {
     assert.deepEqual(erased.findings.map(findingText), [])
     assert.deepEqual(
       erased.vault.map(({ erased: gone }) => gone),
-      [0, 6, 0, 2],
+      [0, 6, 0, 0, 0, 0, 0, 2],
     )
   })
 })
