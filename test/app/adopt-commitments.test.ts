@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { adoptCommitments } from '../../src/app/adopt-commitments.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
+import { accountRef } from '../../src/domain/accounts/fold.ts'
 import { storeKey } from '../../src/features/accounts/account-vault.ts'
 import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
@@ -29,7 +30,7 @@ test('an upgrade commits once to what an older release left: it works from then 
   await runner.run({
     ...cause,
     name: 'older-release',
-    streams: {},
+    streams: { account: accountRef(accountId) },
     decide: () => ({
       appends: [{ stream: accountStream(accountId), events: [created, issued(kept), issued(late)] }],
       answer: null,
@@ -83,11 +84,11 @@ test('an upgrade commits once to what an older release left: it works from then 
   await runner.run({
     ...cause,
     name: 'forged-adoption',
-    streams: {},
+    streams: { account: accountRef(accountId) },
     decide: () => ({
       appends: [
         {
-          stream: accountStream(newId<AccountId>('acc')),
+          stream: accountStream(accountId),
           events: [
             { type: 'AccountCommitmentsAdopted', data: { accountId, emailCommitment: null, keys: [] } },
           ],

@@ -240,12 +240,12 @@ describe('what resellers and receivers left in the vault', () => {
       ],
       [
         'vault.reseller_credentials',
-        `update vault.reseller_credentials set purpose = 'other' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        `update vault.reseller_credentials set purpose = 'bot' where reference = ${first('vault.reseller_credentials', 'reference')}`,
         /^vault: event .*GatewaySet.*purpose or provider/,
       ],
       [
         'vault.reseller_credentials',
-        `update vault.reseller_credentials set provider = 'other' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        `update vault.reseller_credentials set provider = 'telegram' where reference = ${first('vault.reseller_credentials', 'reference')}`,
         /^vault: event .*GatewaySet.*purpose or provider/,
       ],
       [
