@@ -49,10 +49,10 @@ const cookieOf = async ({ core }: Desk, subjectId: string): Promise<string> => {
 }
 
 const staffOf = async (desk: Desk): Promise<string> => {
-  const staffId = await claimStaff(desk.core.pool, 'bench@staff.example')
+  const member = await claimStaff(desk.core.pool, 'bench@staff.example')
   for (const role of ['finance', 'operator'] as const)
-    await createPeople(desk.core).grant(staffId, role, cause)
-  return cookieOf(desk, staffId)
+    await createPeople(desk.core).grant(member, role, cause)
+  return cookieOf(desk, member.staffId)
 }
 
 type Page = { readonly path: string; readonly cookie: string | null }

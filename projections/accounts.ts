@@ -136,6 +136,8 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
     case 'KeyRevoked':
       changeKey(rows, event.data.keyId, { revoked: true })
       break
+    case 'AccountCommitmentsAdopted':
+      break
     default: {
       const unknown: never = event
       throw new Error(`unknown account event ${JSON.stringify(unknown)}`)

@@ -57,7 +57,13 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   const limited = config.rates !== null
   const sandbox = config.payments.sandbox !== null
   const sandboxUrl = program.sandbox.url
-  const { prices, credentials, gateways: resellerGateways, returnUrlOf } = openResellerAccess(core)
+  const {
+    prices,
+    credentials,
+    termsOfReseller,
+    gateways: resellerGateways,
+    returnUrlOf,
+  } = openResellerAccess(core)
   const { catalog } = prices
   const { termsOf } = prices.terms
 
@@ -89,7 +95,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     settleTraffic: (planId) => plans.meter.settle(planId),
   })
   const sale = { ...shop, ...deposits, ...orders }
-  const resellers = openResellers(core, { ...sale, credentials, sandboxUrl })
+  const resellers = openResellers(core, { ...sale, credentials, termsOfReseller, sandboxUrl })
   const plans = openPlans(core, { ...sale, gateway })
   const proxies = openProxies(core, { ...sale, gateway, sandbox, publicUrl })
   const subscriptions = openSubscriptions(core, { ...orders, ...plans, market, prices })

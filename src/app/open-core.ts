@@ -24,6 +24,7 @@ import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
+import { adoptCommitments } from './adopt-commitments.ts'
 import { type ClockGuard, clockComparison, serviceClock, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { migrateDatabase } from './migrate-database.ts'
@@ -181,6 +182,9 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
+  // One that copies a log adds nothing of its own.
+  if (options.signs !== false)
+    await adoptCommitments({ pool, runner: guarded(runner, timeGuard), log, logger })
   return {
     keys,
     postgresUrl: postgres.url,

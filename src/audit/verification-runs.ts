@@ -224,7 +224,12 @@ export const runVerification = async (
   const notStarted = await recordStart(pool, started).then(() => null, recordProblem)
   let result: VerifyResult
   try {
-    result = await verifyLog(deps, { ...asked, customerIdOf: createCustomerIds(master), clock })
+    result = await verifyLog(deps, {
+      ...asked,
+      customerIdOf: createCustomerIds(master),
+      keys: { master },
+      clock,
+    })
   } catch (error) {
     await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
     throw error

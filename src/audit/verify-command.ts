@@ -72,8 +72,8 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     'signed by processes': signaturesText(result),
     vault: result.vault
       .map(
-        ({ table, checked, uncommitted, erased }) =>
-          `${table}: ${pluralize(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
+        ({ table, checked, adopted, uncommitted, erased }) =>
+          `${table}: ${pluralize(checked, 'row')} as committed to${adopted === 0 ? '' : ` (${adopted} since an upgrade only)`}, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
       )
       .join('; '),
     'unlogged traffic':

@@ -4,6 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { CustomerIdOf } from '../kernel/external-id.ts'
 import type { EventLog, StoredEvent } from '../platform/eventstore/port.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import type { Keys } from '../platform/vault/keys.ts'
 import { createAttempt } from './checks/attempt.ts'
 import { checkAppendOnly, checkGuards } from './checks/database-guards-check.ts'
 import { createEventReader, readable } from './checks/event-reader.ts'
@@ -22,7 +23,7 @@ import { createSealCheck, type SealSummary } from './checks/seal-check.ts'
 import { createSequenceCheck } from './checks/sequence-check.ts'
 import { createSignatureFindings } from './checks/signature-check.ts'
 import { createTrafficCheck, type UnloggedTraffic } from './checks/traffic-check.ts'
-import { checkCustomers, checkVault, type VaultSummary } from './checks/vault-check.ts'
+import { checkConsole, checkCustomers, checkVault, type VaultSummary } from './checks/vault-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { rules } from './invariants/invariants.ts'
 import { createDigestStore } from './seals/digests.ts'
@@ -73,6 +74,8 @@ export type VerifyOptions = {
   readonly exported: readonly LogSealed['data'][] | null
   /** Makes the ids of customers; left out: the resellers' own ids of them are not checked. */
   readonly customerIdOf?: CustomerIdOf
+  /** Sign sessions and links; left out: those are not checked. */
+  readonly keys?: Pick<Keys, 'master'>
   /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
   readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
@@ -210,11 +213,12 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       await readViolations(client, schema, findings)
       await checkUnfinishedWork(client, schema, findings)
     })
-    const { customerIdOf } = options
+    const { customerIdOf, keys } = options
     const vault: VaultSummary[] = []
     await attempt({ check: 'vault' }, async () => {
       vault.push(...(await checkVault(client, schema, findings)))
       if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
+      if (keys !== undefined) vault.push(...(await checkConsole(client, keys, findings)))
     })
     const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())
     const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool))

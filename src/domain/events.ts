@@ -16,6 +16,7 @@ import { termsEventDefinitions } from './resellers/events.ts'
 import { scrapeBatchEventDefinitions } from './scrapers/batches.ts'
 import { scrapeEventDefinitions } from './scrapers/calls.ts'
 import { scraperPriceEventDefinitions } from './scrapers/price-events.ts'
+import { adoptionEventDefinitions } from './seals/adoption.ts'
 import { sealEventDefinitions, signingEventDefinitions, violationEventDefinitions } from './seals/events.ts'
 import { personEventDefinitions } from './staff/events.ts'
 import { addressEventDefinitions, stockEventDefinitions } from './stock/events.ts'
@@ -47,6 +48,7 @@ export const eventDefinitions: readonly EventDefinition[] = [
   ...personEventDefinitions,
   ...financeTokenEventDefinitions,
   ...periodEventDefinitions,
+  ...adoptionEventDefinitions,
   ...sealEventDefinitions,
   ...signingEventDefinitions,
   ...violationEventDefinitions,

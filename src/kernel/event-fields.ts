@@ -126,6 +126,10 @@ export const orNull = <T extends z.ZodType>(schema: T): z.ZodType<z.infer<T> | n
 export const orAbsent = <T extends z.ZodType>(schema: T): z.ZodExactOptional<T> =>
   described(z.exactOptional(schema), metaOf(schema))
 
+/** A commitment that an upgrade adopted: the value is vouched for from here on, not from its beginning. */
+export const adoptedCommitment = (to: string) =>
+  hex(32, `SHA-256 over ${to} as it was in the vault when the service was upgraded, salted`)
+
 /** A commitment of an event to a value of the vault. @param to the value, e.g. `the hash of the key` */
 export const commitment = (to: string) =>
   orAbsent(

@@ -71,6 +71,8 @@ export const periodStream = (period: Period): StreamName => named(`period-${peri
 export const statementStream = (line: string): StreamName => named(`statement-${line}`)
 /** The ways out of the proxy gateway. */
 export const exitsStream: StreamName = named('exits')
+/** When an upgrade committed to what older releases had put into the vault. */
+export const adoptionStream: StreamName = named('adoption')
 /** Who may read the books over HTTP. */
 export const financeStream: StreamName = named('finance')
 
@@ -110,6 +112,7 @@ const homes: Readonly<Record<string, ShardKey['of']>> = {
   'period-': 'control',
   'statement-': 'control',
   finance: 'control',
+  adoption: 'control',
   foureyes: 'control',
   exits: 'control',
   seal: 'each',

@@ -37,14 +37,20 @@ export const makeConsole = ({ fact, state, now }: History, accountId: AccountId)
       reason: 'signed_out',
     }),
   )
-  act(staffId, (person) => people.decideGrant(person, { staffId, role: 'operator' }))
-  act(staffId, (person) => people.decideGrant(person, { staffId, role: 'finance' }))
+  act(staffId, (person) =>
+    people.decideGrant(person, { staffId, role: 'operator', emailCommitment: 'e1'.repeat(32) }),
+  )
+  act(staffId, (person) =>
+    people.decideGrant(person, { staffId, role: 'finance', emailCommitment: 'e1'.repeat(32) }),
+  )
   act(staffId, (person) => people.decideRoleRevocation(person, { staffId, role: 'finance' }))
   act(staffId, (person) =>
     people.decideLink(person, { subjectId: staffId, expiresAt: isoTime(now() + 86_400_000) }),
   )
   for (const passkeyId of ['psk_golden_one', 'psk_golden_two'])
-    act(staffId, (person) => people.decidePasskey(person, { subjectId: staffId, passkeyId }))
+    act(staffId, (person) =>
+      people.decidePasskey(person, { subjectId: staffId, passkeyId, commitment: 'c1'.repeat(32) }),
+    )
   visits(staffId, 'passkey')
   act(staffId, (person) =>
     people.decidePasskeyRemoval(person, { subjectId: staffId, passkeyId: 'psk_golden_one' }),

@@ -28,6 +28,7 @@ import {
 import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
+import { makeAdoption } from './adoption.ts'
 import { makeApprovals } from './approvals.ts'
 import { makeConsole } from './console.ts'
 import { makeDeposits, makeGatewayChanges } from './deposits.ts'
@@ -73,8 +74,15 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     ...free,
   } as const
   const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
+  makeAdoption(history)
   for (const id of [buyer, reseller])
-    onAccount(id, (s) => accounts.decideCreation(s, { accountId: id, reseller: id === reseller }))
+    onAccount(id, (s) =>
+      accounts.decideCreation(s, {
+        accountId: id,
+        reseller: id === reseller,
+        emailCommitment: '0'.repeat(64),
+      }),
+    )
   onAccount(buyer, (s) => accounts.decideIssue(s, issue, now()))
   onAccount(reseller, (s) =>
     accounts.decideIssue(s, { ...issue, ...held, keyId: 'key_other' as KeyId }, now()),

@@ -59,7 +59,13 @@ export const makeOperations = ({ written, write, fact, state, now, wait }: Histo
 
   const tokens = () => state(financeStream, financeTokenFold)
   const issue = (tokenId: string, expiresAtMs: number | null): void => {
-    const wish = { tokenId, name: `for ${tokenId}`, displayPrefix: 'fbf_abcd', expiresAtMs }
+    const wish = {
+      tokenId,
+      name: `for ${tokenId}`,
+      displayPrefix: 'fbf_abcd',
+      expiresAtMs,
+      commitment: 'f1'.repeat(32),
+    }
     const decision = decideTokenIssue(tokens(), wish, now())
     if (decision.outcome === 'decided') fact(financeStream, ...decision.events)
   }

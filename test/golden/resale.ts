@@ -22,6 +22,7 @@ const customerId = 'cus_golden' as CustomerId
 export const makeResale = (history: History, { move, place, refund }: Acts): void => {
   const { fact, state, states, write, now } = history
   const creation = accounts.decideCreation(state(accountStream(shop), accountFold), {
+    emailCommitment: '0'.repeat(64),
     accountId: shop,
     reseller: true,
   })

@@ -208,6 +208,26 @@ export const sendBatch = async (
   return body.batchId
 }
 
+/** Changes the sessions of people as the service does: with the signatures of the changed rows. */
+export const changeSessions = async (
+  service: Pick<Service, 'farebox'>,
+  subjectIds: readonly string[],
+  /** SQL, e.g. `confirmed_until = null`. */
+  set: string,
+): Promise<void> => {
+  const { createSessionSigner } = await import('../../src/features/sign-in/sessions.ts')
+  const { pool, keys } = service.farebox.core
+  const { rows } = await pool.query(
+    `update vault.console_sessions set ${set} where subject_id = any ($1) returning *`,
+    [subjectIds],
+  )
+  for (const row of rows)
+    await pool.query('update vault.console_sessions set signature = $2 where session_id = $1', [
+      row.session_id,
+      createSessionSigner(keys).sign(row),
+    ])
+}
+
 /** A browser of a member of the staff with a passkey, whose ceremony the tests of the real browser show. */
 export const staffBrowser = async (
   service: Pick<Service, 'baseUrl' | 'farebox'>,
@@ -220,16 +240,13 @@ export const staffBrowser = async (
   const { createSessions, newSessionId } = await import('../../src/features/sign-in/sessions.ts')
   const { core } = service.farebox
   const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
-  const staffId = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
-  for (const role of roles) await createPeople(core).grant(staffId, role, cause)
+  const member = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
+  const { staffId } = member
+  for (const role of roles) await createPeople(core).grant(member, role, cause)
   const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
   await createPeople(core).signIn(session, { ...cause, actor: { kind: 'session', ...session } })
   const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
-  if (confirmed)
-    await core.pool.query(
-      `update vault.console_sessions set confirmed_until = now() + interval '1 hour' where session_id = $1`,
-      [session.sessionId],
-    )
+  if (confirmed) await changeSessions(service, [staffId], `confirmed_until = now() + interval '1 hour'`)
   const browser = consoleBrowser(service)
   browser.cookies.set('__Host-farebox_session', opened.secret)
   return { ...browser, staffId }

@@ -129,7 +129,11 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
         name: 'open-account',
         streams: { account: { stream: accountStream(accountId), fold: accountFold } },
         decide: ({ account }) => {
-          const decision = decideCreation(account, { accountId, reseller: false })
+          const decision = decideCreation(account, {
+            accountId,
+            reseller: false,
+            emailCommitment: '0'.repeat(64),
+          })
           const events = decision.outcome === 'decided' ? decision.events : []
           return { appends: [{ stream: accountStream(accountId), events }], answer: null }
         },

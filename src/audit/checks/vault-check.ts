@@ -1,6 +1,9 @@
 import type pg from 'pg'
+import { createLinkSigner, createSessionSigner } from '../../features/sign-in/index.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { financeStream } from '../../kernel/streams.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
 import { commitmentSql } from '../../platform/vault/seal.ts'
 import { commitmentsTable } from '../invariants/delivery-invariants.ts'
 import { type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
@@ -11,27 +14,33 @@ type Source = {
   readonly what: string
   readonly table: `vault.${string}`
   readonly id: string
+  /** Whose a row `v` is, as SQL. */
   readonly owner: string
   /** The salted bytes of a row `v`, as SQL. */
   readonly salted: string
+  /** What else the event says of a row `v`, as SQL; left out: nothing. */
+  readonly detail?: string
   /** What may have been exchanged, in words. */
   readonly holds: string
 }
+
+const salted = (value: string): string => `v.salt || ${value}`
+const textBytes = (column: string): string => `convert_to(v.${column}, 'UTF8')`
 
 const sources: readonly Source[] = [
   {
     what: 'api-key',
     table: 'vault.api_keys',
     id: 'key_id',
-    owner: 'account_id',
-    salted: 'v.salt || v.hash',
+    owner: 'v.account_id',
+    salted: salted('v.hash'),
     holds: 'another hash, account or salt',
   },
   {
     what: 'webhook-value',
     table: 'vault.webhook_values',
     id: 'value_id',
-    owner: 'endpoint_id',
+    owner: 'v.endpoint_id',
     salted: 'v.sealed',
     holds: 'another URL, secret or endpoint',
   },
@@ -39,23 +48,66 @@ const sources: readonly Source[] = [
     what: 'reseller-credentials',
     table: 'vault.reseller_credentials',
     id: 'reference',
-    owner: 'reseller_id',
+    owner: 'v.reseller_id',
     salted: 'v.sealed',
-    holds: 'other credentials, or another reseller,',
+    detail: `v.purpose || ' ' || v.provider`,
+    holds: 'other credentials, or another reseller, purpose or provider,',
+  },
+  {
+    what: 'account-email',
+    table: 'vault.accounts',
+    id: 'account_id',
+    owner: 'v.account_id',
+    salted: salted(textBytes('email')),
+    holds: 'another e-mail or salt',
+  },
+  {
+    what: 'staff-email',
+    table: 'vault.staff',
+    id: 'staff_id',
+    owner: 'v.staff_id',
+    salted: salted(textBytes('email')),
+    holds: 'another e-mail or salt',
+  },
+  {
+    what: 'passkey',
+    table: 'vault.console_passkeys',
+    id: 'passkey_id',
+    owner: 'v.subject_id',
+    salted: salted(`${textBytes('credential_id')} || '\\x0a'::bytea || v.public_key`),
+    holds: 'another public key, credential, person or salt',
+  },
+  {
+    what: 'finance-token',
+    table: 'vault.finance_tokens',
+    id: 'token_id',
+    owner: `'${financeStream}'`,
+    salted: salted('v.hash'),
+    holds: 'another hash or salt',
   },
 ]
 
 const customersTable = 'vault.customers'
 
-/** The tables that are held against the log. */
-export const vaultTables: readonly string[] = [...sources.map(({ table }) => table), customersTable]
+const sessionsTable = 'vault.console_sessions'
+const linksTable = 'vault.console_links'
+
+/** The tables that are held against the log, or whose rows are signed. */
+export const vaultTables: readonly string[] = [
+  ...sources.map(({ table }) => table),
+  customersTable,
+  sessionsTable,
+  linksTable,
+]
 
 /** The rows of one table of the vault that events of the log name. */
 export type VaultSummary = {
   readonly table: string
   /** Held against what their events commit to. */
   readonly checked: number
-  /** Outside: their events, of an older release, commit to nothing. */
+  /** Of those, how many an upgrade adopted: nothing vouches for what they were before it. */
+  readonly adopted: number
+  /** Outside: their events, of an older release, commit to nothing. They open nothing. */
   readonly uncommitted: number
   /** Committed to, and gone: erased, or never brought here. */
   readonly erased: number
@@ -71,17 +123,19 @@ export const checkVault = async (
 ): Promise<readonly VaultSummary[]> => {
   const committed = `${schema}.${commitmentsTable.name}`
   const summaries: VaultSummary[] = []
-  for (const { what, table, id, owner, salted, holds } of sources) {
+  for (const { what, table, id, owner, salted, detail = 'null::text', holds } of sources) {
     const digest = commitmentSql({
       what: 'c.what',
       id: `v.${id}`,
-      owner: `v.${owner}`,
+      owner,
       salted: `(${salted})`,
     })
     const differing = await client.query<EventLocationRow & { committed_id: string }>(
       `select e.*, c.id as committed_id
          from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
-        where c.what = $1::text and c.digest is not null and ${digest} is distinct from c.digest
+        where c.what = $1::text
+          and (c.digest is not null and ${digest} is distinct from c.digest
+            or c.detail is not null and ${detail} is distinct from c.detail)
         order by e.ordinal limit ${limit}`,
       [what],
     )
@@ -93,10 +147,13 @@ export const checkVault = async (
         problem: `${table} holds ${holds} for ${row.committed_id} than this event commits to`,
       })
     const counted = await client.query<Omit<VaultSummary, 'table'>>(
-      `select count(*) filter (where v.${id} is not null and c.digest is not null) as checked,
-              count(*) filter (where v.${id} is not null and c.digest is null) as uncommitted,
-              count(*) filter (where v.${id} is null and c.digest is not null) as erased
-         from ${committed} c left join ${table} v on v.${id} collate "C" = c.id where c.what = $1::text`,
+      `select count(*) filter (where v.${id} is not null and c.committed) as checked,
+              count(*) filter (where v.${id} is not null and c.adopted) as adopted,
+              count(*) filter (where v.${id} is not null and not c.committed) as uncommitted,
+              count(*) filter (where v.${id} is null and c.committed) as erased
+         from (select id, bool_or(digest is not null) as committed, bool_or(adopted) as adopted
+                 from ${committed} where what = $1::text group by id) c
+         left join ${table} v on v.${id} collate "C" = c.id`,
       [what],
     )
     summaries.push({ table, ...counted.rows[0]! })
@@ -136,5 +193,38 @@ export const checkCustomers = async (
   const { rows } = await client.query<{ erased: number }>(
     `select count(*) as erased from ${customersTable} where ref is null`,
   )
-  return { table: customersTable, checked, uncommitted: 0, erased: rows[0]!.erased }
+  return { table: customersTable, checked, adopted: 0, uncommitted: 0, erased: rows[0]!.erased }
+}
+
+/**
+ * Holds the rows of sessions and sign-in links against their signatures. They live for hours, and are made with a key that
+ * nobody has who only writes to the database.
+ */
+export const checkConsole = async (
+  client: pg.ClientBase,
+  keys: Pick<Keys, 'master'>,
+  findings: Findings,
+): Promise<readonly VaultSummary[]> => {
+  const signers = [
+    { table: sessionsTable, id: 'session_id', ...createSessionSigner(keys) },
+    { table: linksTable, id: `encode(hash, 'hex')`, ...createLinkSigner(keys) },
+  ]
+  const summaries: VaultSummary[] = []
+  for (const { table, id, isSigned } of signers) {
+    const { rows } = await client.query(`select *, ${id} as named from ${table} order by 1 limit 100000`)
+    let [checked, uncommitted] = [0, 0]
+    for (const row of rows) {
+      if (row.signature === null) uncommitted += 1
+      else checked += 1
+      // One without a signature is of an older release, or was made by somebody else: it opens nothing either way.
+      if (row.signature !== null && !isSigned(row as never))
+        findings.add({
+          where: 'log',
+          check: 'vault',
+          problem: `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
+        })
+    }
+    summaries.push({ table, checked, adopted: 0, uncommitted, erased: 0 })
+  }
+  return summaries
 }

@@ -1,15 +1,32 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
+import type { FinanceTokenEvent } from '../../domain/finance/tokens.ts'
 import type { TermsEvent } from '../../domain/resellers/events.ts'
+import type { CommitmentsAdopted } from '../../domain/seals/adoption.ts'
+import type { PersonEvent } from '../../domain/staff/events.ts'
 import type { DeliveryEvent, EndpointEvent } from '../../domain/webhooks/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
-import type { ReadModel, Table } from '../../platform/projections/read-model.ts'
+import type { ReadModel, Rows, Table } from '../../platform/projections/read-model.ts'
 import type { CommitmentSubject } from '../../platform/vault/seal.ts'
 import { recordViolation } from './violation.ts'
 
 /** A value of the vault that an event names; `digest` is null where the event, of an older release, commits to nothing. */
-type Named = CommitmentSubject & { readonly digest: string | null }
+type Named = CommitmentSubject & {
+  readonly digest: string | null
+  /** What else the event says of the row; left out: nothing. */
+  readonly detail?: string
+  /** Committed to by an upgrade, not when it was made. */
+  readonly adopted?: true
+}
 
-type CommitmentRow = { position: number; what: string; id: string; owner: string; digest: string | null }
+type CommitmentRow = {
+  position: number
+  what: string
+  id: string
+  owner: string
+  digest: string | null
+  detail: string | null
+  adopted: boolean
+}
 
 /** What `checks/vault-check.ts` holds against the vault. */
 export const commitmentsTable: Table<CommitmentRow> = {
@@ -20,13 +37,28 @@ export const commitmentsTable: Table<CommitmentRow> = {
     id: { type: 'text' },
     owner: { type: 'text' },
     digest: { type: 'text', nullable: true },
+    detail: { type: 'text', nullable: true },
+    adopted: { type: 'boolean' },
   },
   key: ['position', 'id'],
   indexes: [],
   appendOnly: true,
 }
 
-type Known = RecordedEvent<AccountEvent | TermsEvent | EndpointEvent>
+/** Whether an upgrade may still adopt: one row, from the first event on that ends it. */
+type AdoptionRow = { id: string; position: number }
+
+const adoptionTable: Table<AdoptionRow> = {
+  name: 'audit_adoption',
+  columns: { id: { type: 'text' }, position: { type: 'bigint' } },
+  key: ['id'],
+  indexes: [],
+}
+const adoptionKey = { table: adoptionTable.name, key: ['over'] }
+
+type Known = RecordedEvent<
+  AccountEvent | TermsEvent | EndpointEvent | PersonEvent | FinanceTokenEvent | CommitmentsAdopted
+>
 
 /** Behind the first dash of a stream's name. */
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
@@ -49,10 +81,72 @@ const namedBy = (event: Known): readonly Named[] => {
       const { keyId, commitment = null } = event.data
       return [{ what: 'api-key', id: keyId, owner: ownerOf(event), digest: commitment }]
     }
+    case 'AccountCreated': {
+      const { accountId, emailCommitment = null } = event.data
+      return [{ what: 'account-email', id: accountId, owner: ownerOf(event), digest: emailCommitment }]
+    }
+    case 'AccountCommitmentsAdopted': {
+      const { accountId, emailCommitment, keys } = event.data
+      const owner = ownerOf(event)
+      return [
+        ...(emailCommitment === null
+          ? []
+          : [
+              {
+                what: 'account-email',
+                id: accountId,
+                owner,
+                digest: emailCommitment,
+                adopted: true,
+              } as const,
+            ]),
+        ...keys.map(
+          ({ keyId, commitment }) =>
+            ({ what: 'api-key', id: keyId, owner, digest: commitment, adopted: true }) as const,
+        ),
+      ]
+    }
+    case 'StaffRoleGranted': {
+      const { staffId, emailCommitment = null } = event.data
+      return [{ what: 'staff-email', id: staffId, owner: ownerOf(event), digest: emailCommitment }]
+    }
+    case 'PasskeyAdded': {
+      const { passkeyId, commitment = null } = event.data
+      return [{ what: 'passkey', id: passkeyId, owner: ownerOf(event), digest: commitment }]
+    }
+    case 'PersonCommitmentsAdopted': {
+      const { subjectId, emailCommitment, passkeys } = event.data
+      const owner = ownerOf(event)
+      return [
+        ...(emailCommitment === null
+          ? []
+          : [{ what: 'staff-email', id: subjectId, owner, digest: emailCommitment, adopted: true } as const]),
+        ...passkeys.map(
+          ({ passkeyId, commitment }) =>
+            ({ what: 'passkey', id: passkeyId, owner, digest: commitment, adopted: true }) as const,
+        ),
+      ]
+    }
+    case 'FinanceTokenIssued': {
+      const { tokenId, commitment = null } = event.data
+      return [{ what: 'finance-token', id: tokenId, owner: event.stream, digest: commitment }]
+    }
+    case 'FinanceTokenCommitmentsAdopted':
+      return event.data.tokens.map(({ tokenId, commitment }) => ({
+        what: 'finance-token',
+        id: tokenId,
+        owner: event.stream,
+        digest: commitment,
+        adopted: true,
+      }))
     case 'GatewaySet':
     case 'MessagingBotSet': {
-      const { reference, commitment = null } = event.data
-      return [{ what: 'reseller-credentials', id: reference, owner: ownerOf(event), digest: commitment }]
+      const { reference, provider, commitment = null } = event.data
+      const purpose = event.type === 'GatewaySet' ? event.data.rail : 'bot'
+      const detail = `${purpose} ${provider}`
+      return [
+        { what: 'reseller-credentials', id: reference, owner: ownerOf(event), digest: commitment, detail },
+      ]
     }
     case 'EndpointRegistered':
       return [url(event.data), secret(event.data)]
@@ -65,11 +159,46 @@ const namedBy = (event: Known): readonly Named[] => {
   }
 }
 
-/** What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. */
+const adoptions: ReadonlySet<string> = new Set([
+  'AccountCommitmentsAdopted',
+  'PersonCommitmentsAdopted',
+  'FinanceTokenCommitmentsAdopted',
+])
+/** Of a release that adopts before it does anything else. GatewaySet and the like committed to something long before. */
+const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
+  event.type === 'CommitmentsAdopted' ||
+  ((event.type === 'AccountCreated' ||
+    event.type === 'StaffRoleGranted' ||
+    event.type === 'PasskeyAdded' ||
+    event.type === 'FinanceTokenIssued') &&
+    named.some(({ digest }) => digest !== null))
+
+const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void => {
+  const over = rows.get(adoptionTable, ['over'])
+  if (adoptions.has(event.type)) {
+    const { actor } = event.metadata
+    if (over !== undefined)
+      recordViolation(
+        rows,
+        event,
+        'adopted-late',
+        `an upgrade adopts before anything else, and was over at position ${over.position}`,
+      )
+    if (actor.kind !== 'system' || actor.name !== 'upgrade')
+      recordViolation(rows, event, 'adopted-by', 'only an upgrade adopts what older releases left')
+  }
+  if (over === undefined && endsAdoption(event, named))
+    rows.put(adoptionTable, { id: 'over', position: event.position })
+}
+
+/**
+ * What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. What older
+ * releases left is adopted once, before an event of a newer one commits to anything.
+ */
 export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
-  version: 2,
-  tables: [commitmentsTable],
+  version: 3,
+  tables: [commitmentsTable, adoptionTable],
   takes: {
     types: new Set([
       'KeyIssued',
@@ -78,12 +207,21 @@ export const commitmentRules: ReadModel = {
       'EndpointRegistered',
       'EndpointChanged',
       'SecretRotated',
+      'AccountCreated',
+      'StaffRoleGranted',
+      'PasskeyAdded',
+      'FinanceTokenIssued',
+      'CommitmentsAdopted',
+      ...adoptions,
     ]),
   },
-  reads: () => [],
-  apply: (event, rows) => {
-    for (const named of namedBy(event as Known))
-      rows.add(commitmentsTable, { position: event.position, ...named })
+  reads: () => [adoptionKey],
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const named = namedBy(event)
+    checkAdoption(event, named, rows)
+    for (const one of named)
+      rows.add(commitmentsTable, { position: event.position, detail: null, adopted: false, ...one })
   },
 }
 

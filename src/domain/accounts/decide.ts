@@ -1,5 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
-import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
@@ -24,7 +24,12 @@ const unknownAccount = refused({ code: 'unknown_account' as const })
 /** Refusal: `account_exists`. */
 export const decideCreation = (
   state: AccountState,
-  account: { readonly accountId: AccountId; readonly reseller: boolean },
+  account: {
+    readonly accountId: AccountId
+    readonly reseller: boolean
+    /** Commits to its e-mail in the vault. */
+    readonly emailCommitment: string
+  },
 ): AccountDecision =>
   state ? refused({ code: 'account_exists' }) : decided({ type: 'AccountCreated', data: { ...account } })
 
@@ -158,4 +163,21 @@ export const decideRevocation = (
   const key = state.keys.get(keyId)
   if (!key) return refused({ code: 'unknown_key' })
   return key.revoked ? decided() : decided({ type: 'KeyRevoked', data: { keyId } })
+}
+
+/** What an upgrade found in the vault of one account. */
+export type FoundInVault = {
+  readonly accountId: AccountId
+  readonly emailCommitment: string | null
+  readonly keys: readonly { readonly keyId: KeyId; readonly commitment: string }[]
+}
+
+/** Adopts what no event commits to yet. What is committed to already stays as it is. */
+export const decideAdoption = (state: AccountState, found: FoundInVault): Decided<AccountEvent> => {
+  if (!state) return decided()
+  const keys = found.keys.filter(({ keyId }) => state.keys.get(keyId)?.commitment === null)
+  const emailCommitment = state.emailCommitment === null ? found.emailCommitment : null
+  if (emailCommitment === null && keys.length === 0) return decided()
+  const data = { accountId: found.accountId, emailCommitment, keys }
+  return decided({ type: 'AccountCommitmentsAdopted', data })
 }

@@ -1,8 +1,10 @@
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import {
+  adoptedCommitment,
   cents,
   commitment,
   flag,
+  group,
   id,
   list,
   oneOf,
@@ -28,6 +30,7 @@ export const accountCreated = defineEvent('AccountCreated', {
   fields: {
     accountId: id('acc', 'the account'),
     reseller: flag('whether it sells to customers of its own: then it has a book of its own'),
+    emailCommitment: commitment('the e-mail address'),
   },
 })
 export const accountBlocked = defineEvent('AccountBlocked', {
@@ -77,6 +80,20 @@ export const keyRevoked = defineEvent('KeyRevoked', {
   fields: { keyId },
 })
 
+export const accountCommitmentsAdopted = defineEvent('AccountCommitmentsAdopted', {
+  stream,
+  means:
+    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+  fields: {
+    accountId: id('acc', 'the account'),
+    emailCommitment: orNull(adoptedCommitment('the e-mail address, which had none; null: it is not adopted')),
+    keys: list(
+      group({ keyId, commitment: adoptedCommitment('the hash of the key') }, 'a key'),
+      'keys whose events commit to nothing',
+    ),
+  },
+})
+
 export type AccountCreated = EventOf<typeof accountCreated>
 export type AccountBlocked = EventOf<typeof accountBlocked>
 export type AccountUnblocked = EventOf<typeof accountUnblocked>
@@ -84,6 +101,7 @@ export type KeyIssued = EventOf<typeof keyIssued>
 export type KeyExpirySet = EventOf<typeof keyExpirySet>
 export type KeyCapped = EventOf<typeof keyCapped>
 export type KeyRevoked = EventOf<typeof keyRevoked>
+export type AccountCommitmentsAdopted = EventOf<typeof accountCommitmentsAdopted>
 
 export const accountEventDefinitions = [
   accountCreated,
@@ -93,5 +111,6 @@ export const accountEventDefinitions = [
   keyExpirySet,
   keyCapped,
   keyRevoked,
+  accountCommitmentsAdopted,
 ] as const
 export type AccountEvent = EventOf<(typeof accountEventDefinitions)[number]>

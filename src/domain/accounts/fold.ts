@@ -20,6 +20,8 @@ export type KeyState = {
   readonly networks: readonly string[] | null
   /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
   readonly capKeyId: KeyId
+  /** Commits to its hash in the vault; null for a key of an older release, which opens nothing. */
+  readonly commitment: string | null
 }
 
 /** Whether the key opens anything at this time. It ends with its last millisecond. */
@@ -32,13 +34,16 @@ export const isKeyActive = (
 export type AccountState = {
   readonly reseller: boolean
   readonly blocked: boolean
+  /** Commits to its e-mail in the vault; null for an account of an older release. */
+  readonly emailCommitment: string | null
   readonly keys: ImmutableMap<KeyId, KeyState>
 } | null
 
 const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
   if (event.type === 'AccountCreated') {
     if (state) throw new Error(`account ${event.data.accountId} was created twice`)
-    return { reseller: event.data.reseller, blocked: false, keys: ImmutableMap() }
+    const { reseller, emailCommitment = null } = event.data
+    return { reseller, blocked: false, emailCommitment, keys: ImmutableMap() }
   }
   if (!state) throw new Error(`${event.type} on an account that was never created`)
   const changeKey = (keyId: string, change: Partial<KeyState>) => {
@@ -52,7 +57,8 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
     case 'AccountUnblocked':
       return { ...state, blocked: false }
     case 'KeyIssued': {
-      const { scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
+      const { scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId, commitment } =
+        event.data
       const keyId = event.data.keyId as KeyId
       const expiresAtMs = expiresAt === undefined ? null : Date.parse(expiresAt)
       const issued: KeyState = {
@@ -65,6 +71,7 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
         lifetimeMs: expiresAtMs === null ? null : expiresAtMs - event.recordedAtMs,
         networks: networks ?? null,
         capKeyId: (capKeyId ?? keyId) as KeyId,
+        commitment: commitment ?? null,
       }
       return { ...state, keys: state.keys.set(keyId, issued) }
     }
@@ -74,6 +81,18 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
       return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
     case 'KeyRevoked':
       return changeKey(event.data.keyId, { revoked: true })
+    case 'AccountCommitmentsAdopted': {
+      const { emailCommitment, keys } = event.data
+      return {
+        ...state,
+        emailCommitment: state.emailCommitment ?? emailCommitment,
+        keys: keys.reduce((all, { keyId, commitment }) => {
+          const key = all.get(keyId as KeyId)
+          if (!key) throw new Error(`${event.type} of the key ${keyId} that was never issued`)
+          return key.commitment === null ? all.set(keyId as KeyId, { ...key, commitment }) : all
+        }, state.keys),
+      }
+    }
     default: {
       const unknown: never = event
       throw new Error(`unknown account event ${JSON.stringify(unknown)}`)

@@ -1,8 +1,17 @@
 import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
-import { type Decision, decided, type Fold, refused } from '../../kernel/decider.ts'
+import { type Decided, type Decision, decided, type Fold, refused } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
-import { anyId, orNull, text, time } from '../../kernel/event-fields.ts'
+import {
+  adoptedCommitment,
+  anyId,
+  commitment,
+  group,
+  list,
+  orNull,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 
 export type FinanceTokenState = {
   readonly name: string
@@ -10,6 +19,8 @@ export type FinanceTokenState = {
   readonly issuedAtMs: number
   readonly expiresAtMs: number | null
   readonly revoked: boolean
+  /** Commits to its hash in the vault; null for a token of an older release, which opens nothing. */
+  readonly commitment: string | null
 }
 
 /** By token id, in the order of their issue. */
@@ -18,13 +29,14 @@ export type FinanceTokens = ImmutableMap<string, FinanceTokenState>
 const evolve: Fold<FinanceTokens, FinanceTokenEvent>['evolve'] = (state, event) => {
   switch (event.type) {
     case 'FinanceTokenIssued': {
-      const { tokenId, name, displayPrefix, expiresAt } = event.data
+      const { tokenId, name, displayPrefix, expiresAt, commitment = null } = event.data
       return state.set(tokenId, {
         name,
         displayPrefix,
         issuedAtMs: event.recordedAtMs,
         expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
         revoked: false,
+        commitment,
       })
     }
     case 'FinanceTokenRevoked': {
@@ -32,6 +44,12 @@ const evolve: Fold<FinanceTokens, FinanceTokenEvent>['evolve'] = (state, event) 
       if (!token) throw new Error(`the finance token ${event.data.tokenId} was revoked and never issued`)
       return state.set(event.data.tokenId, { ...token, revoked: true })
     }
+    case 'FinanceTokenCommitmentsAdopted':
+      return event.data.tokens.reduce((tokens, { tokenId, commitment }) => {
+        const token = tokens.get(tokenId)
+        if (!token) throw new Error(`${event.type} of the token ${tokenId} that was never issued`)
+        return token.commitment === null ? tokens.set(tokenId, { ...token, commitment }) : tokens
+      }, state)
     default: {
       const unknown: never = event
       throw new Error(`unknown finance token event ${JSON.stringify(unknown)}`)
@@ -66,6 +84,8 @@ export type FinanceTokenIssue = {
   readonly name: string
   readonly displayPrefix: string
   readonly expiresAtMs: number | null
+  /** Commits to its hash in the vault. */
+  readonly commitment: string
 }
 
 /** Refusals: `expiry_passed`, `too_many_tokens`. */
@@ -88,6 +108,17 @@ export const decideTokenRevocation = (state: FinanceTokens, tokenId: string): Fi
   return token.revoked ? decided() : decided({ type: 'FinanceTokenRevoked', data: { tokenId } })
 }
 
+/** Adopts what an upgrade found in the vault and no event commits to yet. */
+export const decideTokenAdoption = (
+  state: FinanceTokens,
+  found: readonly { readonly tokenId: string; readonly commitment: string }[],
+): Decided<FinanceTokenEvent> => {
+  const tokens = found.filter(({ tokenId }) => state.get(tokenId)?.commitment === null)
+  return tokens.length === 0
+    ? decided()
+    : decided({ type: 'FinanceTokenCommitmentsAdopted', data: { tokens } })
+}
+
 /** The stream `finance`: who may read the books over HTTP. The token's hash stands in the vault, never here. */
 const stream = 'finance'
 
@@ -101,6 +132,7 @@ export const financeTokenIssued = defineEvent('FinanceTokenIssued', {
     name: text('what it is for, as the operator wrote it; it names no person'),
     displayPrefix: text('the first 8 characters of the token, for display'),
     expiresAt: orNull(time('null for one that works until it is revoked')),
+    commitment: commitment('the hash of the token'),
   },
 })
 export type FinanceTokenIssued = EventOf<typeof financeTokenIssued>
@@ -112,5 +144,21 @@ export const financeTokenRevoked = defineEvent('FinanceTokenRevoked', {
 })
 export type FinanceTokenRevoked = EventOf<typeof financeTokenRevoked>
 
-export const financeTokenEventDefinitions = [financeTokenIssued, financeTokenRevoked] as const
+export const financeTokenCommitmentsAdopted = defineEvent('FinanceTokenCommitmentsAdopted', {
+  stream,
+  means:
+    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+  fields: {
+    tokens: list(
+      group({ tokenId, commitment: adoptedCommitment('the hash of the token') }, 'a token'),
+      'tokens whose events commit to nothing',
+    ),
+  },
+})
+
+export const financeTokenEventDefinitions = [
+  financeTokenIssued,
+  financeTokenRevoked,
+  financeTokenCommitmentsAdopted,
+] as const
 export type FinanceTokenEvent = EventOf<(typeof financeTokenEventDefinitions)[number]>

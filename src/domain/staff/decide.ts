@@ -1,4 +1,4 @@
-import { type Decision, decided, refused } from '../../kernel/decider.ts'
+import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { SignInMethod } from '../../kernel/event.ts'
 import type {
   AccountViewed,
@@ -9,6 +9,9 @@ import type {
   WorkRetryAsked,
 } from './events.ts'
 import type { PersonState } from './fold.ts'
+import { isStaff } from './lifetimes.ts'
+
+export { isStaff, lifetimeOf, lifetimes } from './lifetimes.ts'
 
 /** Passkeys of one person at once. */
 export const maxPasskeys = 10
@@ -18,18 +21,29 @@ export type PersonRefusal =
   | { readonly code: 'last_passkey' }
   | { readonly code: 'no_role' }
   | { readonly code: 'passkey_needed' }
+  /** The vault holds another e-mail for the member than events commit to. */
+  | { readonly code: 'email_changed' }
 
 export type PersonDecision = Decision<PersonEvent, PersonRefusal>
 
-/** Whether the subject is a member of the staff, and no account. */
-export const isStaff = (subjectId: string): boolean => subjectId.startsWith('stf_')
-
-/** A role that is held already is not granted again. */
+/** A role that is held already is not granted again. Refusal: `email_changed`. */
 export const decideGrant = (
   state: PersonState,
-  grant: { readonly staffId: string; readonly role: StaffRole },
-): PersonDecision =>
-  state.roles.has(grant.role) ? decided() : decided({ type: 'StaffRoleGranted', data: grant })
+  {
+    emailCommitment,
+    ...grant
+  }: {
+    readonly staffId: string
+    readonly role: StaffRole
+    /** Commits to the e-mail by which the member was found. */
+    readonly emailCommitment: string
+  },
+): PersonDecision => {
+  if (state.emailCommitment !== null && state.emailCommitment !== emailCommitment)
+    return refused({ code: 'email_changed' })
+  if (state.roles.has(grant.role)) return decided()
+  return decided({ type: 'StaffRoleGranted', data: { ...grant, emailCommitment } })
+}
 
 export const decideRoleRevocation = (
   state: PersonState,
@@ -67,7 +81,12 @@ export const decideSessionEnd = (_state: PersonState, end: SessionEnded['data'])
 /** Refusal: `too_many_passkeys`. */
 export const decidePasskey = (
   state: PersonState,
-  passkey: { readonly subjectId: string; readonly passkeyId: string },
+  passkey: {
+    readonly subjectId: string
+    readonly passkeyId: string
+    /** Commits to its row in the vault. */
+    readonly commitment: string
+  },
 ): PersonDecision => {
   if (state.passkeys.has(passkey.passkeyId)) return decided()
   return state.passkeys.size >= maxPasskeys
@@ -101,15 +120,20 @@ export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data'
     ? decided({ type: 'WorkRetryAsked', data: asked })
     : refused({ code: 'no_role' })
 
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
-
-/** How long a session lives without being used, and in all. */
-export const lifetimes = {
-  account: { idleMs: 12 * hourMs, wholeMs: 30 * dayMs },
-  staff: { idleMs: 30 * minuteMs, wholeMs: 12 * hourMs },
-} as const
-
-/** Of the sessions of an account, or of a member of the staff. */
-export const lifetimeOf = (subjectId: string) => (isStaff(subjectId) ? lifetimes.staff : lifetimes.account)
+/** Adopts what an upgrade found in the vault and no event commits to yet. What is committed to already stays as it is. */
+export const decidePersonAdoption = (
+  state: PersonState,
+  found: {
+    readonly subjectId: string
+    readonly emailCommitment: string | null
+    readonly passkeys: readonly { readonly passkeyId: string; readonly commitment: string }[]
+  },
+): Decided<PersonEvent> => {
+  const passkeys = found.passkeys.filter(({ passkeyId }) => state.passkeys.get(passkeyId) === null)
+  // Whoever was never given a role has no e-mail that counts.
+  const known = !state.roles.isEmpty() || !state.passkeys.isEmpty()
+  const emailCommitment = known && state.emailCommitment === null ? found.emailCommitment : null
+  if (emailCommitment === null && passkeys.length === 0) return decided()
+  const data = { subjectId: found.subjectId, emailCommitment, passkeys }
+  return decided({ type: 'PersonCommitmentsAdopted', data })
+}

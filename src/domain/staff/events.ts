@@ -1,5 +1,16 @@
 import { defineEvent, type EventOf, signInMethods } from '../../kernel/event.ts'
-import { anyId, id, oneOf, orNull, text, time } from '../../kernel/event-fields.ts'
+import {
+  adoptedCommitment,
+  anyId,
+  commitment,
+  group,
+  id,
+  list,
+  oneOf,
+  orNull,
+  text,
+  time,
+} from '../../kernel/event-fields.ts'
 
 /** What a member of the staff may be granted; customers and resellers have their pages by their account. */
 export const staffRoles = ['finance', 'operator'] as const
@@ -19,7 +30,11 @@ const passkeyId = anyId('the passkey')
 export const staffRoleGranted = defineEvent('StaffRoleGranted', {
   stream,
   means: 'A member of the staff may do more.',
-  fields: { staffId, role: oneOf(staffRoles, 'the role') },
+  fields: {
+    staffId,
+    role: oneOf(staffRoles, 'the role'),
+    emailCommitment: commitment("the member's e-mail address"),
+  },
 })
 export const staffRoleRevoked = defineEvent('StaffRoleRevoked', {
   stream,
@@ -44,7 +59,11 @@ export const sessionEnded = defineEvent('SessionEnded', {
 export const passkeyAdded = defineEvent('PasskeyAdded', {
   stream,
   means: 'A passkey signs in from here on.',
-  fields: { subjectId, passkeyId },
+  fields: {
+    subjectId,
+    passkeyId,
+    commitment: commitment('the public key of the passkey, and its credential id'),
+  },
 })
 export const passkeyRemoved = defineEvent('PasskeyRemoved', {
   stream,
@@ -84,6 +103,22 @@ export const workRetryAsked = defineEvent('WorkRetryAsked', {
   },
 })
 
+export const personCommitmentsAdopted = defineEvent('PersonCommitmentsAdopted', {
+  stream,
+  means:
+    'An upgrade commits to what an older release had put into the vault: it happens once, before anything else of the newer release.',
+  fields: {
+    subjectId,
+    emailCommitment: orNull(
+      adoptedCommitment("the member's e-mail address; null: it is not adopted, as that of an account"),
+    ),
+    passkeys: list(
+      group({ passkeyId, commitment: adoptedCommitment('the public key of the passkey') }, 'a passkey'),
+      'passkeys whose events commit to nothing',
+    ),
+  },
+})
+
 export type StaffRoleGranted = EventOf<typeof staffRoleGranted>
 export type StaffRoleRevoked = EventOf<typeof staffRoleRevoked>
 export type SignInLinkMade = EventOf<typeof signInLinkMade>
@@ -106,5 +141,6 @@ export const personEventDefinitions = [
   actConfirmed,
   accountViewed,
   workRetryAsked,
+  personCommitmentsAdopted,
 ] as const
 export type PersonEvent = EventOf<(typeof personEventDefinitions)[number]>

@@ -1,27 +1,66 @@
-import { Set as ImmutableSet } from 'immutable'
+import { Map as ImmutableMap, Set as ImmutableSet } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import { consoleStream } from '../../kernel/streams.ts'
 import type { PersonEvent, StaffRole } from './events.ts'
+import { lifetimeOf } from './lifetimes.ts'
 
 export type PersonState = {
   readonly roles: ImmutableSet<StaffRole>
-  /** Ids of the passkeys that open the console. */
-  readonly passkeys: ImmutableSet<string>
+  /**
+   * The passkeys that open the console, each with what commits to its row in the vault; null for one of an older release,
+   * which opens nothing.
+   */
+  readonly passkeys: ImmutableMap<string, string | null>
+  /** Commits to the e-mail of a member of the staff; null for an account, and for a member of an older release. */
+  readonly emailCommitment: string | null
+  /** Sessions that were begun and not ended, with the time (milliseconds since the epoch) when each ends by itself. */
+  readonly sessions: ImmutableMap<string, number>
 }
 
 const evolve: Fold<PersonState, PersonEvent>['evolve'] = (state, event) => {
   switch (event.type) {
-    case 'StaffRoleGranted':
-      return { ...state, roles: state.roles.add(event.data.role) }
+    case 'StaffRoleGranted': {
+      const { role, emailCommitment = null } = event.data
+      return {
+        ...state,
+        roles: state.roles.add(role),
+        emailCommitment: state.emailCommitment ?? emailCommitment,
+      }
+    }
     case 'StaffRoleRevoked':
       return { ...state, roles: state.roles.delete(event.data.role) }
-    case 'PasskeyAdded':
-      return { ...state, passkeys: state.passkeys.add(event.data.passkeyId) }
+    case 'PasskeyAdded': {
+      const { passkeyId, commitment = null } = event.data
+      return { ...state, passkeys: state.passkeys.set(passkeyId, commitment) }
+    }
     case 'PasskeyRemoved':
       return { ...state, passkeys: state.passkeys.delete(event.data.passkeyId) }
-    case 'SignInLinkMade':
-    case 'SignedIn':
+    case 'SignedIn': {
+      const { sessionId, subjectId } = event.data
+      const atMs = event.recordedAtMs
+      return {
+        ...state,
+        // Those that are over are dropped, so that there are never many.
+        sessions: state.sessions
+          .filter((endsAtMs) => endsAtMs > atMs)
+          .set(sessionId, atMs + lifetimeOf(subjectId).wholeMs),
+      }
+    }
     case 'SessionEnded':
+      return { ...state, sessions: state.sessions.delete(event.data.sessionId) }
+    case 'PersonCommitmentsAdopted': {
+      const { emailCommitment, passkeys } = event.data
+      return {
+        ...state,
+        emailCommitment: state.emailCommitment ?? emailCommitment,
+        passkeys: passkeys.reduce(
+          (kept, { passkeyId, commitment }) =>
+            kept.get(passkeyId) === null ? kept.set(passkeyId, commitment) : kept,
+          state.passkeys,
+        ),
+      }
+    }
+    case 'SignInLinkMade':
     case 'ActConfirmed':
     case 'AccountViewed':
     case 'WorkRetryAsked':
@@ -36,7 +75,12 @@ const evolve: Fold<PersonState, PersonEvent>['evolve'] = (state, event) => {
 export const personFold: Fold<PersonState, PersonEvent> = {
   name: 'person',
   version: 1,
-  initial: { roles: ImmutableSet(), passkeys: ImmutableSet() },
+  initial: {
+    roles: ImmutableSet(),
+    passkeys: ImmutableMap(),
+    emailCommitment: null,
+    sessions: ImmutableMap(),
+  },
   evolve,
 }
 

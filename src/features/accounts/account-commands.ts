@@ -24,7 +24,7 @@ import {
   blockOf,
   createAccounts,
 } from './account-service.ts'
-import { accountOfEmail, emailOf, listAccounts } from './account-vault.ts'
+import { listAccounts } from './account-vault.ts'
 import { lastUses } from './key-uses.ts'
 
 /** What an operator is told, with what to do. */
@@ -134,10 +134,10 @@ const email = (text: string): string => {
 }
 
 /** Who is meant, by id or by e-mail: no id has an @. */
-const accountOf = async ({ pool }: CliContext, idOrEmail: string): Promise<AccountId> => {
+const accountOf = async (context: CliContext, idOrEmail: string): Promise<AccountId> => {
   if (!idOrEmail.includes('@')) return idOrEmail as AccountId
-  const accountId = await accountOfEmail(pool, idOrEmail)
-  if (accountId) return accountId
+  const found = await createAccounts(context).byEmail(idOrEmail, context)
+  if (found) return found.accountId
   throw new CliMisuse('no account has this e-mail; "accounts create" makes one', {}, 'not_found')
 }
 
@@ -151,7 +151,7 @@ const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliO
   const { reseller, blocked } = state
   const block = blocked ? await blockOf(context.log, accountId) : null
   const keys = await shownKeys(context, state)
-  const address = await emailOf(context.pool, accountId)
+  const address = await createAccounts(context).emailOf(accountId, context)
   const balanceCents = microsToCentsFloor(wallet.availableMicros)
   const heldCents = microsToCentsFloor(wallet.heldMicros)
   const receivableCents = microsToCentsFloor(wallet.receivableMicros)

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import {
   type AccountDecision,
   type AccountRefusal,
@@ -23,7 +24,15 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result, readState } from '../../platform/commands/handle.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { accountOfKey, claimEmail, dropKey, storeKey } from './account-vault.ts'
+import {
+  accountOfEmail,
+  accountOfKey,
+  claimEmail,
+  dropKey,
+  emailOf,
+  type StoredEmail,
+  storeKey,
+} from './account-vault.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './api-key.ts'
 
 /** Why an account may only read: what was said when it was blocked, when (ISO 8601 UTC), and by whom. */
@@ -99,6 +108,16 @@ export type Accounts = {
   ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
   /** Refusal: `unknown_key`. */
   revokeKey(keyId: KeyId, cause: Cause): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /**
+   * Whose e-mail it is, in whatever case it is typed, with the e-mail as it is kept. Null when nobody has it, and when the
+   * vault holds another one than events commit to: such a row is logged, and names nobody.
+   */
+  byEmail(
+    email: string,
+    cause: Cause,
+  ): Promise<{ readonly accountId: AccountId; readonly email: string } | null>
+  /** The account's e-mail; null when it was erased, and when it is another one than events commit to. */
+  emailOf(accountId: AccountId, cause: Cause): Promise<string | null>
   /** The account as the log has it now; null for an unknown one. */
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
@@ -109,9 +128,11 @@ export type FindAccount = (idOrEmail: string) => Promise<AccountId | null>
 export const createAccounts = ({
   pool,
   runner,
+  logger,
 }: {
   readonly pool: pg.Pool
   readonly runner: CommandRunner
+  readonly logger: Pick<Logger, 'error'>
 }): Accounts => {
   const change = (
     name: string,
@@ -156,12 +177,26 @@ export const createAccounts = ({
     return result.outcome === 'done' ? { ...result, accountId } : result
   }
 
+  const read = (accountId: AccountId, cause: Cause): Promise<AccountState> =>
+    readState(runner, { ...cause, name: 'read-account' }, accountRef(accountId))
+
+  /** The e-mail of a row, where it is the one that the account was created with. */
+  const checkedEmail = async (stored: StoredEmail | null, cause: Cause): Promise<StoredEmail | null> => {
+    // The log is read either way: the time of the answer says nothing of the address.
+    const state = await read(stored?.accountId ?? ('acc_' as AccountId), cause)
+    if (stored === null || state === null) return null
+    if (stored.commitment !== null && stored.commitment === state.emailCommitment) return stored
+    const { accountId } = stored
+    logger.error({ accountId }, 'the e-mail of an account is not the one that its events commit to')
+    return null
+  }
+
   return {
     async create({ email, reseller }, cause) {
       if (!isEmail(email)) return refused({ code: 'invalid_email' })
-      const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
+      const { accountId, commitment } = await claimEmail(pool, email, newId<AccountId>('acc'))
       const result = await change('create-account', accountId, cause, (state) =>
-        decideCreation(state, { accountId, reseller }),
+        decideCreation(state, { accountId, reseller, emailCommitment: commitment }),
       )
       if (result.outcome === 'done') return { ...result, accountId }
       const taken = result.refusal.code === 'account_exists'
@@ -194,6 +229,11 @@ export const createAccounts = ({
     revokeKey: (keyId, cause) =>
       changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),
 
-    read: (accountId, cause) => readState(runner, { ...cause, name: 'read-account' }, accountRef(accountId)),
+    byEmail: async (email, cause) => checkedEmail(await accountOfEmail(pool, email), cause),
+
+    emailOf: async (accountId, cause) =>
+      (await checkedEmail(await emailOf(pool, accountId), cause))?.email ?? null,
+
+    read,
   }
 }

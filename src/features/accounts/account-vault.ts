@@ -1,26 +1,52 @@
 import type pg from 'pg'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import { commitmentOf, freshSalt } from '../../platform/vault/seal.ts'
+import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
+
+/** What an event commits to of an API key. */
+export const keyCommitment = (key: {
+  readonly keyId: string
+  readonly accountId: string
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+}): string =>
+  commitmentOf({ what: 'api-key', id: key.keyId, owner: key.accountId }, saltedText(key.salt, key.hash))
+
+/** What an event commits to of the e-mail of an account. */
+export const emailCommitment = (accountId: string, salt: Uint8Array, email: string): string =>
+  commitmentOf({ what: 'account-email', id: accountId, owner: accountId }, saltedText(salt, email))
+
+/** An e-mail as the vault has it; `commitment` is what an event must commit to, null for a row that nothing commits to. */
+export type StoredEmail = {
+  readonly accountId: AccountId
+  readonly email: string
+  readonly commitment: string | null
+}
+
+type EmailRow = { readonly account_id: AccountId; readonly email: string; readonly salt: Buffer | null }
+
+const storedEmail = ({ account_id: accountId, email, salt }: EmailRow): StoredEmail => ({
+  accountId,
+  email,
+  commitment: salt && emailCommitment(accountId, salt, email),
+})
 
 /**
  * The account id that an e-mail belongs to: the given one when the e-mail was free, else the one that took it before.
  * E-mails that differ in case only are one.
  */
-export const claimEmail = async (pool: pg.Pool, email: string, fresh: AccountId): Promise<AccountId> => {
-  // A row of a transaction that is just committing is neither inserted nor seen: the second look sees it.
-  for (let attempt = 0; attempt < 10; attempt += 1) {
-    const { rows } = await pool.query<{ account_id: AccountId }>(
-      `with made as (
-         insert into vault.accounts (account_id, email) values ($1::text, $2::text)
-         on conflict ((lower(email))) do nothing returning account_id
-       )
-       select account_id from made
-       union all select account_id from vault.accounts where lower(email) = lower($2::text)`,
-      [fresh, email],
-    )
-    if (rows[0]) return rows[0].account_id
-  }
-  throw new Error('an e-mail is neither free nor taken; the table vault.accounts needs a look')
+export const claimEmail = async (
+  pool: pg.Pool,
+  email: string,
+  fresh: AccountId,
+): Promise<{ readonly accountId: AccountId; readonly commitment: string }> => {
+  const { rows } = await pool.query<EmailRow & { readonly salt: Buffer }>(
+    `insert into vault.accounts (account_id, email, salt) values ($1::text, $2::text, $3::bytea)
+     on conflict ((lower(email))) do update set salt = coalesce(vault.accounts.salt, excluded.salt)
+     returning account_id, email, salt`,
+    [fresh, email, freshSalt()],
+  )
+  const { account_id: accountId, email: kept, salt } = rows[0]!
+  return { accountId, commitment: emailCommitment(accountId, salt, kept) }
 }
 
 /** Keeps a key's hash, and gives what commits to it. The key works once its `KeyIssued` is in the log. */
@@ -33,8 +59,7 @@ export const storeKey = async (
     'insert into vault.api_keys (hash, key_id, account_id, salt) values ($1::bytea, $2::text, $3::text, $4::bytea)',
     [key.hash, key.keyId, key.accountId, salt],
   )
-  const committed = { what: 'api-key', id: key.keyId, owner: key.accountId }
-  return commitmentOf(committed, Buffer.concat([salt, key.hash]))
+  return keyCommitment({ ...key, salt })
 }
 
 /** Drops the hash of a key that was refused. */
@@ -52,21 +77,21 @@ export const accountOfKey = async (pool: pg.Pool, keyId: KeyId): Promise<Account
 }
 
 /** The account's e-mail; null when it was erased. */
-export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<string | null> => {
-  const { rows } = await pool.query<{ email: string }>(
-    'select email from vault.accounts where account_id = $1::text',
+export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<StoredEmail | null> => {
+  const { rows } = await pool.query<EmailRow>(
+    'select account_id, email, salt from vault.accounts where account_id = $1::text',
     [accountId],
   )
-  return rows[0]?.email ?? null
+  return rows[0] ? storedEmail(rows[0]) : null
 }
 
 /** The account that claimed this e-mail, in whatever case it is written, or null. It may never have been created. */
-export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<AccountId | null> => {
-  const { rows } = await pool.query<{ account_id: AccountId }>(
-    'select account_id from vault.accounts where lower(email) = lower($1::text)',
+export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<StoredEmail | null> => {
+  const { rows } = await pool.query<EmailRow>(
+    'select account_id, email, salt from vault.accounts where lower(email) = lower($1::text)',
     [email],
   )
-  return rows[0]?.account_id ?? null
+  return rows[0] ? storedEmail(rows[0]) : null
 }
 
 /** An account as it is listed. */

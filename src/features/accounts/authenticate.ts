@@ -1,39 +1,32 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type AccountState, accountRef, type KeyState } from '../../domain/accounts/fold.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
-import type { KeyScope as Scope } from '../../kernel/scopes.ts'
-import { accountStream } from '../../kernel/streams.ts'
+import { createLogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller, Directory } from '../../platform/http/auth.ts'
 import { type AddressSet, addressSet } from '../../platform/http/client-address.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
-import { ReadsBehind } from '../../platform/projections/read-your-writes.ts'
+import { keyCommitment } from './account-vault.ts'
 import { hashKey, parseKey } from './api-key.ts'
 
 export type FindCallerDeps = {
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'lastOf'>
-  /** Resolves true once the read models of accounts and keys are past a position, false at its bound. */
-  reached(position: number): Promise<boolean>
+  readonly log: Pick<EventLog, 'readStreams'>
+  readonly logger: Pick<Logger, 'error'>
 }
 
 type Found = {
   readonly hash: Buffer
+  readonly salt: Buffer | null
   readonly account_id: AccountId
   readonly key_id: KeyId
   readonly email: string | null
-  readonly scopes: readonly Scope[] | null
-  readonly daily_cap_cents: number | null
-  readonly revoked: boolean | null
-  readonly expires_at: string | null
-  readonly networks: readonly string[] | null
-  readonly cap_key_id: KeyId | null
-  readonly reseller: boolean
-  readonly blocked: boolean
 }
 
 /**
@@ -41,17 +34,9 @@ type Found = {
  * hash, so learning how many bytes of it matched does not help to choose the next guess.
  */
 const query = `
-  select k.hash, k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,
-         r.expires_at, r.networks, r.cap_key_id,
-         coalesce(a.reseller, false) as reseller, coalesce(a.blocked, false) as blocked
-  from vault.api_keys k
-  left join vault.accounts v on v.account_id = k.account_id
-  left join read.keys r on r.key_id = k.key_id and r.account_id = k.account_id
-  left join read.accounts a on a.account_id = k.account_id
+  select k.hash, k.salt, k.account_id, k.key_id, v.email
+  from vault.api_keys k left join vault.accounts v on v.account_id = k.account_id
   where k.hash = any ($1::bytea[])`
-
-/** No table, or one of an older version. */
-const unmade: ReadonlySet<unknown> = new Set(['42P01', '42703'])
 
 /** A key that was issued and not revoked, with what it is held to at each use. */
 export type FoundKey = {
@@ -62,57 +47,40 @@ export type FoundKey = {
   readonly worksFrom: AddressSet | null
 }
 
-const foundOf = (row: Found): FoundKey | null =>
-  row.scopes === null || row.revoked !== false
-    ? null
-    : {
-        caller: {
-          accountId: row.account_id,
-          keyId: row.key_id,
-          capKeyId: row.cap_key_id ?? row.key_id,
-          scopes: row.scopes,
-          dailyCapCents: row.daily_cap_cents,
-          reseller: row.reseller,
-          blocked: row.blocked,
-          email: row.email ?? '',
-        },
-        expiresAtMs: row.expires_at === null ? null : Date.parse(row.expires_at),
-        worksFrom: row.networks === null ? null : addressSet(row.networks),
-      }
+const foundOf = (
+  { account_id: accountId, key_id: keyId, email }: Found,
+  { reseller, blocked }: NonNullable<AccountState>,
+  { scopes, capKeyId, dailyCapCents, expiresAtMs, networks }: KeyState,
+): FoundKey => ({
+  caller: { accountId, keyId, capKeyId, scopes, dailyCapCents, reseller, blocked, email: email ?? '' },
+  expiresAtMs,
+  worksFrom: networks === null ? null : addressSet(networks),
+})
 
 /**
- * The key that has this hash, or null for an unknown or revoked one; hashes that are asked for at once share a
- * query. A hash that the read models do not know yet is either a key of this moment (it is waited for) or one whose
- * `KeyIssued` never came (no key).
- * @throws ReadsBehind when they do not catch up in time: a valid key is never answered 401
+ * The key that has this hash, or null for an unknown or revoked one; hashes that are asked for at once share a query. The
+ * vault says only whose key has the hash. What the key may do is read from the log, and so is what commits to the hash: a
+ * row that somebody exchanged opens nothing, and is logged.
  */
-export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
-  const gathered = createBatchLoader(async (ids: readonly string[]) => {
+export const createFindCaller = ({ pool, log, logger }: FindCallerDeps) => {
+  const look = createBatchLoader(async (ids: readonly string[]) => {
     const values = [ids.map((id) => Buffer.from(id, 'base64'))]
     const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values })
     return new Map(rows.map((row) => [row.hash.toString('base64'), row]))
   })
-  const look = (hash: Buffer): Promise<Found | undefined> => gathered(hash.toString('base64'))
-  const behind = () => new ReadsBehind('the API key is not readable yet; try again')
-  const first = async (hash: Buffer): Promise<Found | undefined> => {
-    try {
-      return await look(hash)
-    } catch (error) {
-      // The read tables are being made: the first start of a database, or of a version that has others.
-      if (!unmade.has((error as { code?: unknown }).code)) throw error
-      if (!(await reached(0))) throw behind()
-      return await look(hash)
-    }
-  }
+  const accountOf = createLogStates(log, (owner) => accountRef(owner as AccountId))
   return async (hash: Buffer): Promise<FoundKey | null> => {
-    const found = await first(hash)
+    const found = await look(hash.toString('base64'))
     if (!found) return null
-    if (found.scopes !== null) return foundOf(found)
-    const last = await log.lastOf(accountStream(found.account_id))
-    if (!last) return null
-    if (!(await reached(last.position))) throw behind()
-    const again = await look(hash)
-    return again ? foundOf(again) : null
+    const { account_id: accountId, key_id: keyId, salt } = found
+    const { state: account } = await accountOf(accountId)
+    const key = account?.keys.get(keyId)
+    // A hash whose key was never issued: its command was refused, or is under way.
+    if (!account || !key || key.revoked) return null
+    if (salt !== null && key.commitment === keyCommitment({ keyId, accountId, salt, hash: found.hash }))
+      return foundOf(found, account, key)
+    logger.error({ accountId, keyId }, 'the hash of an API key is not the one that its event commits to')
+    return null
   }
 }
 

@@ -6,7 +6,6 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import type { Directory } from '../../platform/http/auth.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { type Accounts, createAccounts } from './account-service.ts'
-import { accountOfEmail } from './account-vault.ts'
 import { createDirectory } from './authenticate.ts'
 import { type Customers, createCustomers } from './customer-service.ts'
 import { keyPages } from './key-pages.ts'
@@ -15,9 +14,6 @@ import { accountRoutes } from './routes.ts'
 
 // For the list of workers (src/app/worker-list.ts).
 export { keyUses } from './key-uses.ts'
-
-/** How long a request waits for a key that was issued a moment ago. */
-const keyWaitMs = 2_000
 
 type AccountsFeature = Feature & {
   readonly accounts: Accounts
@@ -37,13 +33,10 @@ export const open = (core: ServerCore): AccountsFeature => {
     accounts,
     customers: createCustomers({ pool, master: core.keys.master }),
     findAccount: async (idOrEmail) => {
-      const accountId = idOrEmail.includes('@')
-        ? await accountOfEmail(pool, idOrEmail)
-        : (idOrEmail as AccountId)
       const cause = { actor: { kind: 'system', name: 'console' }, correlationId: 'console' } as const
-      return accountId !== null &&
-        /^acc_[0-9a-f]{32}$/.test(accountId) &&
-        (await accounts.read(accountId, cause))
+      if (idOrEmail.includes('@')) return (await accounts.byEmail(idOrEmail, cause))?.accountId ?? null
+      const accountId = idOrEmail as AccountId
+      return /^acc_[0-9a-f]{32}$/.test(accountId) && (await accounts.read(accountId, cause))
         ? accountId
         : null
     },
@@ -53,10 +46,10 @@ export const open = (core: ServerCore): AccountsFeature => {
         directory: createDirectory({
           pool,
           log,
+          logger: core.logger,
           clock,
           clockProblem: core.clockGuard.problem,
           onUse: keyUses.note,
-          reached: (position) => progress.reached(hot.name, position, keyWaitMs),
           watch: progress.watch(hot.name, ['accounts', 'keys']),
           monotonicMs,
         }),

@@ -1,5 +1,5 @@
 export { type Accounts, blockOf, createAccounts, type FindAccount } from './account-service.ts'
-export { accountOfEmail, accountsAfter, emailOf } from './account-vault.ts'
+export { accountsAfter, emailCommitment, keyCommitment } from './account-vault.ts'
 export {
   type Customers,
   createCustomerIds,

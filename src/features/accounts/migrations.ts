@@ -28,6 +28,20 @@ const accountTables: Migrations = {
   `,
   // Null for a key of before: no event commits to its hash.
   '0203_key_salts': 'alter table vault.api_keys add column salt bytea',
+  // What older releases left without a commitment: the next start commits to it (src/app/adopt-commitments.ts).
+  '1710_commitments': `
+    create table vault.uncommitted (
+      what text collate "C" not null,
+      id text collate "C" not null,
+      primary key (what, id)
+    );
+    alter table vault.accounts add column salt bytea;
+    update vault.accounts set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    insert into vault.uncommitted select 'account', account_id from vault.accounts;
+    insert into vault.uncommitted select 'api-key', key_id from vault.api_keys where salt is null;
+    update vault.api_keys set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+      where salt is null;
+  `,
 }
 
 /**

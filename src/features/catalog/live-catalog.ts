@@ -1,38 +1,61 @@
-import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { CatalogRow } from '../../../projections/catalog.ts'
 import { type Catalog, createCatalog } from '../../domain/catalog/catalog.ts'
-import { emptyCatalog } from '../../domain/catalog/fold.ts'
+import type { CatalogEvent } from '../../domain/catalog/events.ts'
+import { type CatalogState, emptyCatalog, evolveCatalog } from '../../domain/catalog/fold.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { catalogStream } from '../../kernel/streams.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
 
 /** The catalogue in memory: no request waits for a query. */
 export type LiveCatalog = LiveRows<Catalog>
 
-/** Holds `read.catalog`, also across a rebuild of it. */
+/**
+ * Holds the catalogue as the events of its stream leave it, for prices are made from it: whoever may write to the database can
+ * change `read.catalog`, which only tells that there is something to read.
+ */
 export const createLiveCatalog = (deps: {
-  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
   /** Of the table `catalog`. */
   readonly watch: Watch
   readonly logger: Logger
 }): LiveCatalog => {
-  const { pool, watch, logger } = deps
-  let revision = -1
-  let table = 0
+  const { log, watch, logger } = deps
+  let held: { readonly state: CatalogState; readonly revision: number } = {
+    state: emptyCatalog,
+    revision: -1,
+  }
 
-  // A table that was made anew is read again: what was in the former one may have been wrong.
+  const read = async (from: number, events: number): Promise<readonly StoredEvent[]> =>
+    (await log.readStreams([{ stream: catalogStream, from }], events)).get(catalogStream) ?? []
+
+  /**
+   * The events after the held revision, or from the last import on: an import replaces everything, and may be as large as an
+   * event can be, so that the way is back from the end.
+   */
+  const newEvents = async (last: number): Promise<readonly StoredEvent[]> => {
+    let events: readonly StoredEvent[] = []
+    for (let [through, size] = [last, 1]; through > held.revision; size *= 2) {
+      const from = Math.max(held.revision + 1, through - size + 1)
+      events = [...(await read(from, through - from + 1)), ...events]
+      const imported = events.findLastIndex(({ type }) => type === 'CatalogImported')
+      if (imported !== -1) return events.slice(imported)
+      through = from - 1
+    }
+    return events
+  }
+
   const load = async (former: Catalog | null): Promise<Catalog> => {
-    const { rows } = await pool.query<Omit<CatalogRow, 'catalog_id'> & { readonly table: number }>({
-      name: 'catalog-since',
-      text: `select digest, imported_at, products, revision, tableoid::bigint as table from read.catalog
-             where revision <> $1::bigint or tableoid::bigint <> $2::bigint`,
-      values: [revision, table],
-    })
-    const [row] = rows
-    if (row === undefined) return former ?? createCatalog(emptyCatalog)
-    const catalog = createCatalog({ digest: row.digest, importedAt: row.imported_at, products: row.products })
-    revision = row.revision
-    table = row.table
+    const last = await log.lastOf(catalogStream)
+    if (last === null || last.revision <= held.revision) return former ?? createCatalog(held.state)
+    const state = (await newEvents(last.revision)).reduce(
+      (before, stored) => evolveCatalog(before, decode(stored) as RecordedEvent<CatalogEvent>),
+      held.state,
+    )
+    const catalog = createCatalog(state)
+    held = { state, revision: last.revision }
     return catalog
   }
 

@@ -96,9 +96,9 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
       ...statusPages({ serviceParts: parts, clock }),
       ...searchPages({ pool, log, findAccount, caughtUp }),
       ...accountListPages({ pool, caughtUp }),
-      ...accountPages({ accounts, pool, db, reads, log, wallets }),
-      ...blockAccountPages({ accounts, pool }),
-      ...creditWalletPages({ accounts, pool, wallets }),
+      ...accountPages({ accounts, db, reads, log, wallets }),
+      ...blockAccountPages({ accounts }),
+      ...creditWalletPages({ accounts, wallets }),
       ...ownGatewayListPages({ ownGateways }),
       ...ownGatewayPages({
         ownGateways,

@@ -37,7 +37,7 @@ import {
   stateText,
   timeText,
 } from '../../platform/ui/text.ts'
-import { type Accounts, accountsAfter, blockOf, emailOf } from '../accounts/index.ts'
+import { type Accounts, accountsAfter, blockOf } from '../accounts/index.ts'
 import { linkedText } from '../finance/index.ts'
 import { orderTable } from '../orders/index.ts'
 import { isReference, maxCents, proposalPath, type Wallets } from '../wallet/index.ts'
@@ -47,14 +47,14 @@ const pathOf = (accountId: string): string => `/console/operator/accounts/${acco
 export const accountIdOf = (text: string | null | undefined): AccountId | null =>
   /^acc_[0-9a-f]{32}$/.test(text ?? '') ? (text as AccountId) : null
 
-type AccountReads = { readonly accounts: Pick<Accounts, 'read'>; readonly pool: pg.Pool }
+type AccountReads = { readonly accounts: Pick<Accounts, 'read' | 'emailOf'> }
 
 /** The account of the path, as the log has it. @throws not_found */
-const accountOf = async ({ accounts, pool }: AccountReads, { params, cause }: PersonVisit) => {
+const accountOf = async ({ accounts }: AccountReads, { params, cause }: PersonVisit) => {
   const accountId = accountIdOf(params.id)
   const state = accountId && (await accounts.read(accountId, cause))
   if (accountId === null || !state) throw refuse('not_found', 'no account has this id')
-  return { accountId, state, email: await emailOf(pool, accountId) }
+  return { accountId, state, email: await accounts.emailOf(accountId, cause) }
 }
 
 type AccountListReads = { readonly pool: pg.Pool; readonly caughtUp: CaughtUp }
@@ -93,11 +93,8 @@ type AccountServices = AccountReads & {
   readonly wallets: Pick<Wallets, 'read'>
 }
 
-const shownAccount = async (
-  { accounts, pool, db, reads, log, wallets }: AccountServices,
-  visit: PersonVisit,
-) => {
-  const { accountId, state, email } = await accountOf({ accounts, pool }, visit)
+const shownAccount = async ({ accounts, db, reads, log, wallets }: AccountServices, visit: PersonVisit) => {
+  const { accountId, state, email } = await accountOf({ accounts }, visit)
   const { nowMs, cause, visitor } = visit
   await reads.settled(accountId)
   const scope = wholeAccount(accountId)
@@ -154,10 +151,10 @@ ${tableOf({
 }
 
 const ordersOf = async (
-  { accounts, pool, db, reads }: Omit<AccountServices, 'log' | 'wallets'>,
+  { accounts, db, reads }: Omit<AccountServices, 'log' | 'wallets'>,
   visit: PersonVisit,
 ) => {
-  const { accountId, email } = await accountOf({ accounts, pool }, visit)
+  const { accountId, email } = await accountOf({ accounts }, visit)
   const { query, nowMs, visitor } = visit
   const before = query.get('before')
   const after = afterOf(before)
@@ -215,10 +212,8 @@ const reasonHint = 'It stays in the log for good: name no person.'
 /** An account is blocked and unblocked on a page of its own, and whoever sends its form shows who they are. */
 export const blockAccountPages = ({
   accounts,
-  pool,
 }: {
-  readonly accounts: Pick<Accounts, 'read' | 'block' | 'unblock'>
-  readonly pool: pg.Pool
+  readonly accounts: Pick<Accounts, 'read' | 'emailOf' | 'block' | 'unblock'>
 }): readonly ConsolePage[] => {
   const blockView = async (
     visit: PersonVisit,
@@ -226,7 +221,7 @@ export const blockAccountPages = ({
     typed: FormInput,
     problems: Problems,
   ): Promise<View> => {
-    const { accountId, email } = await accountOf({ accounts, pool }, visit)
+    const { accountId, email } = await accountOf({ accounts }, visit)
     return {
       title: blocks ? 'Block an account' : 'Unblock an account',
       body: html`${problemsOf(problems)}
@@ -245,7 +240,7 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
   }
 
   const block = async (visit: PersonVisit, typed: FormInput) => {
-    const { accountId } = await accountOf({ accounts, pool }, visit)
+    const { accountId } = await accountOf({ accounts }, visit)
     const reason = typed.text('reason')
     if (!isReference(reason))
       return refusedView(
@@ -257,7 +252,7 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
   }
 
   const unblock = async (visit: PersonVisit) => {
-    const { accountId } = await accountOf({ accounts, pool }, visit)
+    const { accountId } = await accountOf({ accounts }, visit)
     const done = await accounts.unblock(accountId, visit.cause)
     if (done.outcome === 'refused') throw refuse('not_found', 'no account has this id')
     return goTo(pathOf(accountId), done.changed ? 'The account may buy again.' : 'It was not blocked.')
@@ -288,11 +283,10 @@ ${blocks ? fieldOf({ name: 'reason', label: 'Why', hint: reasonHint, required: t
 /** A wallet is credited on a page of its own, and whoever sends its form shows who they are. */
 export const creditWalletPages = ({
   accounts,
-  pool,
   wallets,
 }: AccountReads & { readonly wallets: Pick<Wallets, 'credit'> }): readonly ConsolePage[] => {
   const creditView = async (visit: PersonVisit, typed: FormInput, problems: Problems): Promise<View> => {
-    const { accountId, email } = await accountOf({ accounts, pool }, visit)
+    const { accountId, email } = await accountOf({ accounts }, visit)
     return {
       title: 'Credit a wallet',
       body: html`${problemsOf(problems)}
@@ -308,7 +302,7 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
   }
 
   const credit = async (visit: PersonVisit, typed: FormInput) => {
-    const { accountId } = await accountOf({ accounts, pool }, visit)
+    const { accountId } = await accountOf({ accounts }, visit)
     const amountCents = parseCents(typed.text('amount'), maxCents)
     const reference = typed.text('reference')
     const problems: Problems = {

@@ -61,7 +61,13 @@ export const open = (core: ServerCore): FinanceFeature => {
   })
   core.closing.add(stop)
   return {
-    directory: createFinanceDirectory({ pool, log, clock, clockProblem: core.clockGuard.problem }),
+    directory: createFinanceDirectory({
+      pool,
+      log,
+      logger: core.logger,
+      clock,
+      clockProblem: core.clockGuard.problem,
+    }),
     journalHead,
     floats: async () => {
       const asked = { book: serviceBook, account: 'assets:gateway' }

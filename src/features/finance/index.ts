@@ -15,5 +15,6 @@ export {
   type PeriodReport,
 } from './period-report.ts'
 export { isReversedRange } from './reader.ts'
+export { financeTokenCommitment } from './token-service.ts'
 export { resourceIds, resourceKind } from './trail.ts'
 export { bookAccountPath, chainOf, linkedText } from './trail-pages.ts'

@@ -9,4 +9,9 @@ export const migrations: Migrations = {
       created_at timestamptz not null default clock_timestamp()
     );
   `,
+  '1711_finance_token_commitments': `
+    alter table vault.finance_tokens add column salt bytea;
+    update vault.finance_tokens set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    insert into vault.uncommitted select 'finance-token', token_id from vault.finance_tokens;
+  `,
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import {
   decideTokenIssue,
   decideTokenRevocation,
@@ -19,6 +20,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { FinanceCaller, FinanceDirectory } from '../../platform/http/auth.ts'
 import { refuseWithRetryAfter } from '../../platform/http/errors.ts'
 import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
+import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 import { tokenForm } from '../../platform/vault/secrets.ts'
 
 declare const brand: unique symbol
@@ -27,6 +29,10 @@ declare const brand: unique symbol
 export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
 
 export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
+
+/** What an event commits to of a finance token. */
+export const financeTokenCommitment = (tokenId: string, salt: Uint8Array, hash: Uint8Array): string =>
+  commitmentOf({ what: 'finance-token', id: tokenId, owner: financeStream }, saltedText(salt, hash))
 
 /** Issues and revokes finance tokens: events with their actor. The hash is written first and opens nothing by itself. */
 export type FinanceTokenService = {
@@ -55,16 +61,19 @@ export const createFinanceTokenService = ({
       const token = financeTokenForm.generate()
       const tokenId = newId<string>('fin')
       const hash = financeTokenForm.hash(token)
-      await pool.query('insert into vault.finance_tokens (hash, token_id) values ($1::bytea, $2::text)', [
-        hash,
-        tokenId,
-      ])
+      const salt = freshSalt()
+      await pool.query(
+        'insert into vault.finance_tokens (hash, token_id, salt) values ($1::bytea, $2::text, $3::bytea)',
+        [hash, tokenId, salt],
+      )
       const displayPrefix = financeTokenForm.displayPrefixOf(token)
+      const commitment = financeTokenCommitment(tokenId, salt, hash)
       const result = await handle(
         runner,
         { ...cause, name: 'issue-finance-token' },
         tokensRef,
-        (state, { nowMs }) => decideTokenIssue(state, { tokenId, name, displayPrefix, expiresAtMs }, nowMs),
+        (state, { nowMs }) =>
+          decideTokenIssue(state, { tokenId, name, displayPrefix, expiresAtMs, commitment }, nowMs),
       )
       if (result.outcome === 'done') return { ...result, tokenId, token }
       await pool.query('delete from vault.finance_tokens where token_id = $1::text', [tokenId])
@@ -80,11 +89,13 @@ export const createFinanceTokenService = ({
 
 /**
  * Looks finance tokens up. Issue and revocation are read from the log with each request, for finance asks seldom: a
- * revoked token opens nothing from then on, on any process. A token with a wrong checksum costs no look-up.
+ * revoked token opens nothing from then on, on any process. So is what commits to the token's hash: a row that somebody
+ * exchanged opens nothing, and is logged. A token with a wrong checksum costs no look-up.
  */
 export const createFinanceDirectory = (deps: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readStream'>
+  readonly logger: Pick<Logger, 'error'>
   readonly clock: Clock
   /** What is wrong with this process's clock, by which no token is found to be expired or not; else null. */
   readonly clockProblem: () => string | null
@@ -102,14 +113,15 @@ export const createFinanceDirectory = (deps: {
   }
   // Those who ask at once share one reading, which begins after they asked.
   const tokens = createBatchLoader<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
-  const tokenIdOf = createBatchLoader<string, string>(async (hashes) => {
-    const { rows } = await deps.pool.query<{ hash: string; token_id: string }>({
+  type Row = { readonly hash: string; readonly token_id: string; readonly salt: Buffer | null }
+  const rowOf = createBatchLoader<string, Row>(async (hashes) => {
+    const { rows } = await deps.pool.query<Row>({
       name: 'find-finance-tokens',
-      text: `select encode(hash, 'hex') as hash, token_id from vault.finance_tokens
+      text: `select encode(hash, 'hex') as hash, token_id, salt from vault.finance_tokens
               where hash in (select decode(wanted, 'hex') from unnest($1::text[]) as wanted)`,
       values: [hashes],
     })
-    return new Map(rows.map((row) => [row.hash, row.token_id]))
+    return new Map(rows.map((row) => [row.hash, row]))
   })
   return {
     async byToken(text): Promise<FinanceCaller | null> {
@@ -117,9 +129,16 @@ export const createFinanceDirectory = (deps: {
       if (token === null) return null
       const problem = deps.clockProblem()
       if (problem !== null) throw refuseWithRetryAfter('overloaded', problem, 5)
-      const tokenId = await tokenIdOf(financeTokenForm.hash(token).toString('hex'))
-      const issued = tokenId === undefined ? undefined : (await tokens('all'))?.get(tokenId)
-      return tokenId !== undefined && issued && isTokenActive(issued, deps.clock()) ? { tokenId } : null
+      const hash = financeTokenForm.hash(token)
+      const row = await rowOf(hash.toString('hex'))
+      if (row === undefined) return null
+      const { token_id: tokenId, salt } = row
+      const issued = (await tokens('all'))?.get(tokenId)
+      if (!issued || !isTokenActive(issued, deps.clock())) return null
+      if (salt !== null && issued.commitment === financeTokenCommitment(tokenId, salt, hash))
+        return { tokenId }
+      deps.logger.error({ tokenId }, 'the hash of a finance token is not the one that its event commits to')
+      return null
     },
   }
 }

@@ -1,10 +1,12 @@
 import type pg from 'pg'
 import { orderRef } from '../../domain/orders/fold.ts'
+import type { Terms } from '../../domain/resellers/fold.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { readStreamState } from '../../platform/commands/handle.ts'
+import type { LogStates } from '../../platform/commands/log-states.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
@@ -12,7 +14,7 @@ import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
 import { worker } from '../../platform/work/worker.ts'
 import { changeCustomer, findCustomer } from '../accounts/index.ts'
-import { type ResellerCredentials, readTerms } from './gateway-credentials.ts'
+import type { ResellerCredentials } from './gateway-credentials.ts'
 import { collectMessages, type Message, messageQueue } from './message-queue.ts'
 import { createTelegram, type Messenger, telegramUrl } from './telegram.ts'
 
@@ -27,12 +29,12 @@ export type Bots = {
  * is the stand-in; every other one is called over https, on a public address.
  */
 export const createBots = (deps: {
-  readonly pool: pg.Pool
+  readonly termsOf: LogStates<Terms>
   readonly credentials: Pick<ResellerCredentials, 'bot'>
   /** Where the stand-ins answer; null where none run. */
   readonly sandboxUrl: string | null
 }): Bots => {
-  const { pool, credentials, sandboxUrl } = deps
+  const { termsOf, credentials, sandboxUrl } = deps
   const outgoing = publicOutgoing()
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
   const sendTo = (apiUrl: string): Send =>
@@ -41,7 +43,7 @@ export const createBots = (deps: {
       : outgoing.send
   return {
     of: async (reseller) => {
-      const { bot, shop } = await readTerms(pool, reseller)
+      const { bot, shop } = (await termsOf(reseller)).state
       const found = bot && (await credentials.bot(bot.reference))
       if (!found) return null
       const apiUrl = trimEnd(found.apiUrl ?? telegramUrl, '/')

@@ -1,7 +1,9 @@
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import type { Terms } from '../../domain/resellers/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import type { LogStates } from '../../platform/commands/log-states.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
@@ -15,8 +17,8 @@ import { resellerCustomerRoutes } from './customer-routes.ts'
 import {
   createResellerCredentials,
   createResellerGateways,
+  createTermsOf,
   type ResellerCredentials,
-  readTerms,
 } from './gateway-credentials.ts'
 import { createLivePrices, type LivePrices } from './live-prices.ts'
 import { marginPages } from './margin-pages.ts'
@@ -35,10 +37,12 @@ export type { LivePrices }
 /** What the features before this one need of resellers. */
 export const openResellerAccess = ({
   pool,
+  log,
   keys,
   logger,
   projecting,
 }: ServerCore): {
+  readonly termsOfReseller: LogStates<Terms>
   /** The catalogue and the terms of resellers, held in memory. */
   readonly prices: LivePrices
   readonly credentials: ResellerCredentials
@@ -47,12 +51,14 @@ export const openResellerAccess = ({
   readonly returnUrlOf: (reseller: AccountId) => Promise<string | null>
 } => {
   const credentials = createResellerCredentials({ pool, vault: createVault(keys.master) })
+  const termsOfReseller = createTermsOf(log)
   return {
-    prices: createLivePrices({ pool, logger }, projecting),
+    termsOfReseller,
+    prices: createLivePrices({ pool, log, logger }, projecting, termsOfReseller),
     credentials,
-    gateways: createResellerGateways({ pool, credentials }),
+    gateways: createResellerGateways({ termsOf: termsOfReseller, credentials }),
     returnUrlOf: async (reseller) => {
-      const { website, storefrontLink } = (await readTerms(pool, reseller)).shop
+      const { website, storefrontLink } = (await termsOfReseller(reseller)).state.shop
       return website ?? storefrontLink
     },
   }
@@ -63,6 +69,7 @@ export const open = (
   needs: {
     readonly customers: Customers
     readonly credentials: ResellerCredentials
+    readonly termsOfReseller: LogStates<Terms>
     readonly catalog: { current(): Catalog }
     readonly gateways: Gateways
     readonly callbackUrl: (gatewayId: string) => string
@@ -72,11 +79,12 @@ export const open = (
   },
 ): Feature => {
   const { pool, log, clock, runner, reads, bookReads } = core
-  const { customers, credentials, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } = needs
+  const { customers, credentials, termsOfReseller, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } =
+    needs
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   const resellers = createResellers({ runner, credentials })
   const testInvoices = createTestInvoices({ pool, reads, customers, openDeposit })
-  const bots = createBots({ pool, credentials, sandboxUrl })
+  const bots = createBots({ termsOf: termsOfReseller, credentials, sandboxUrl })
   core.closing.add(bots.close)
   return {
     routes: [
@@ -91,7 +99,7 @@ export const open = (
       ...gatewayPages({ resellers, reads, gateways, testInvoices, callbackUrl }),
       ...gatewaySetupPages({ resellers, sandboxed: sandboxUrl !== null }),
       ...shopPages({ resellers }),
-      ...termsPages({ pool, reads, catalog }),
+      ...termsPages({ termsOf: termsOfReseller, reads, catalog }),
     ],
     workers: [({ workers }) => startMessageWorker({ workers, pool, log, botOf: bots.of, clock })],
   }

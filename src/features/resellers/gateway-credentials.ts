@@ -2,8 +2,11 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
-import { type BotRef, emptyTerms, type GatewayRef, type Terms } from '../../domain/resellers/fold.ts'
+import { type BotRef, type GatewayRef, type Terms, termsFold } from '../../domain/resellers/fold.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
+import { termsStream } from '../../kernel/streams.ts'
+import { createLogStates, type LogStates } from '../../platform/commands/log-states.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { commitmentOf, type Vault } from '../../platform/vault/seal.ts'
 import {
   type GatewayCredentials,
@@ -161,29 +164,23 @@ export const createResellerCredentials = ({
 /** What a reseller's pay pages call it before it has a name. */
 const unnamed = 'Shop'
 
-/** A reseller's settings as the read model has them now. */
-export const readTerms = async (pool: pg.Pool, reseller: AccountId): Promise<Terms> => {
-  const { rows } = await pool.query<{ terms: Terms }>({
-    name: 'read-reseller-terms',
-    text: 'select terms from read.reseller_terms where reseller_id = $1::text',
-    values: [reseller],
-  })
-  return rows[0]?.terms ?? emptyTerms
-}
+/** Resellers' settings as the log has them now: where money of customers goes is not read from a table. */
+export const createTermsOf = (log: Pick<EventLog, 'readStreams'>): LogStates<Terms> =>
+  createLogStates(log, (reseller) => ({ stream: termsStream(reseller as AccountId), fold: termsFold }))
 
 /** The gateways of resellers: which one is a rail's stands in their terms, what signs in to it in the vault. */
 export const createResellerGateways = ({
-  pool,
+  termsOf,
   credentials,
 }: {
-  readonly pool: pg.Pool
+  readonly termsOf: LogStates<Terms>
   readonly credentials: Pick<ResellerCredentials, 'gateway'>
 }): ResellerGateways => {
   const byId: ResellerGateways['byId'] = async (gatewayId) => {
     const found = await credentials.gateway(gatewayId)
     if (!found) return null
     const { resellerId, rail: _, reference, ...secrets } = found
-    const { shop } = await readTerms(pool, resellerId)
+    const { shop } = (await termsOf(resellerId)).state
     const stored: StoredGateway = {
       gatewayId: reference,
       owner: resellerId,
@@ -195,7 +192,7 @@ export const createResellerGateways = ({
   return {
     byId,
     forRail: async (owner, rail) => {
-      const { gateways } = await readTerms(pool, owner)
+      const { gateways } = (await termsOf(owner)).state
       const live = gateways[rail as ResellerRail]
       return live ? byId(live.reference) : null
     },

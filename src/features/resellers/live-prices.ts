@@ -10,6 +10,7 @@ import {
 } from '../../domain/catalog/pricing.ts'
 import { emptyTerms, type Terms } from '../../domain/resellers/fold.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import type { LogStates } from '../../platform/commands/log-states.ts'
 import { type Core, type Projecting, waitForReadTables } from '../../platform/feature/core.ts'
 import { createLiveRows, type LiveRows } from '../../platform/projections/live.ts'
 import type { Watch } from '../../platform/projections/progress.ts'
@@ -58,16 +59,18 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
 }
 
 /**
- * Holds `read.reseller_terms`, also across a rebuild of it. Whoever serves prices refreshes it before the first one: without
- * its row, a reseller has no terms.
+ * Holds the terms of all resellers as the events of their streams leave them, for prices are made from them: whoever may write
+ * to the database can change `read.reseller_terms`, which only tells whose terms are to be read. Whoever serves prices
+ * refreshes it before the first one: without its row, a reseller has no terms.
  */
 export const createLiveTerms = (deps: {
   readonly pool: pg.Pool
+  readonly termsOf: LogStates<Terms>
   /** Of the table `reseller_terms`. */
   readonly watch: Watch
   readonly logger: Logger
 }): LiveTerms => {
-  const { pool, watch, logger } = deps
+  const { pool, termsOf, watch, logger } = deps
   const resellers = new Map<string, Kept>()
   let seen = 0
   let table = 0
@@ -76,9 +79,11 @@ export const createLiveTerms = (deps: {
   // A table that was made anew is read again from the start: what stood in the former one may have been wrong. Which one it
   // is says where to begin, so that the index on positions serves: most changes are of one reseller.
   const load = async (): Promise<void> => {
-    const { rows } = await pool.query<ResellerTermsRow & { readonly table: number }>({
+    const { rows } = await pool.query<
+      Pick<ResellerTermsRow, 'reseller_id' | 'position'> & { readonly table: number }
+    >({
       name: 'reseller-terms-since',
-      text: `select reseller_id, terms, revision, position, tableoid::bigint as table from read.reseller_terms
+      text: `select reseller_id, position, tableoid::bigint as table from read.reseller_terms
              where position > case when to_regclass('read.reseller_terms')::oid::bigint = $2::bigint
                                    then $1::bigint else -1 end
              order by position`,
@@ -89,7 +94,12 @@ export const createLiveTerms = (deps: {
       resellers.clear()
       table = first.table
     }
-    for (const row of rows) resellers.set(row.reseller_id, keptOf(row))
+    await Promise.all(
+      rows.map(async ({ reseller_id: reseller }) => {
+        const { state, revision } = await termsOf(reseller)
+        resellers.set(reseller, keptOf({ terms: state, revision }))
+      }),
+    )
     seen = rows.at(-1)?.position ?? seen
   }
 
@@ -119,12 +129,13 @@ export type LivePrices = {
 }
 
 export const createLivePrices = (
-  { pool, logger }: Pick<Core, 'pool' | 'logger'>,
+  { pool, log, logger }: Pick<Core, 'pool' | 'log' | 'logger'>,
   { progress }: Pick<Projecting, 'progress'>,
+  termsOf: LogStates<Terms>,
 ): LivePrices => {
-  const of = (table: string) => ({ pool, logger, watch: progress.watch(hot.name, [table]) })
-  const catalog = createLiveCatalog(of('catalog'))
-  const terms = createLiveTerms(of('reseller_terms'))
+  const of = (table: string) => ({ logger, watch: progress.watch(hot.name, [table]) })
+  const catalog = createLiveCatalog({ log, ...of('catalog') })
+  const terms = createLiveTerms({ pool, termsOf, ...of('reseller_terms') })
   return {
     catalog,
     terms,

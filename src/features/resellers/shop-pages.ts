@@ -1,8 +1,9 @@
-import type pg from 'pg'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { resellerRails } from '../../domain/payments/payments.ts'
 import type { Shop } from '../../domain/resellers/events.ts'
+import type { Terms } from '../../domain/resellers/fold.ts'
 import { countryOf } from '../../kernel/countries.ts'
+import type { LogStates } from '../../platform/commands/log-states.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
@@ -24,7 +25,6 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, idText, stateText } from '../../platform/ui/text.ts'
-import { readTerms } from './gateway-credentials.ts'
 import type { Resellers } from './terms.ts'
 import { isMerchantName, maxMerchantName, shopAddressOf } from './terms-input.ts'
 import { termsJson } from './terms-output.ts'
@@ -104,15 +104,15 @@ const none = (word: string): Html => html`<span class="soft">${word}</span>`
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
 type TermsReads = {
-  readonly pool: pg.Pool
+  readonly termsOf: LogStates<Terms>
   readonly reads: Pick<Reads, 'settledHere'>
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
-const terms = async ({ pool, reads, catalog }: TermsReads, { account }: AccountVisit) => {
+const terms = async ({ termsOf, reads, catalog }: TermsReads, { account }: AccountVisit) => {
   const { accountId } = account
   await reads.settledHere(accountId, 0)
-  const own = termsJson(accountId, await readTerms(pool, accountId))
+  const own = termsJson(accountId, (await termsOf(accountId)).state)
   const nameOf = (productId: string): string => catalog.current().resolve(productId)?.name ?? productId
   return show({
     title: 'Terms',

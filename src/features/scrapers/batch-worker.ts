@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import { accountRef, isKeyActive } from '../../domain/accounts/fold.ts'
 import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
-import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
+import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, newId, type ScrapeBatchId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import { handle } from '../../platform/commands/handle.ts'
+import { handle, readState } from '../../platform/commands/handle.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
@@ -48,23 +49,21 @@ const results: Partial<Record<string, ItemOutcome>> = {
   target_restricted: 'restricted',
 }
 
-/** Why an account's key may make no calls now; null when it may. */
+const system = (): Cause => ({
+  actor: { kind: 'system', name: 'scrape-batches' },
+  correlationId: newId('run'),
+})
+
+/** Why an account's key may make no calls now, by the log; null when it may. */
 const refusedNow = async (
-  { pool, clock }: Pick<Deps, 'pool' | 'clock'>,
+  { runner, clock }: Pick<Deps, 'runner' | 'clock'>,
   accountId: AccountId,
   keyId: KeyId,
 ): Promise<string | null> => {
-  const { rows } = await pool.query<{ blocked: boolean; works: boolean | null }>({
-    name: 'scrape-batch-key',
-    text: `select coalesce(a.blocked, false) as blocked,
-                  not k.revoked and (k.expires_at is null or k.expires_at > $3::timestamptz) as works
-             from (values ($1::text, $2::text)) as asked (account_id, key_id)
-             left join read.accounts a using (account_id)
-             left join read.keys k using (account_id, key_id)`,
-    values: [accountId, keyId, isoTime(clock())],
-  })
-  if (rows[0]?.blocked) return 'account_blocked'
-  return rows[0]?.works ? null : 'unauthorized'
+  const account = await readState(runner, { ...system(), name: 'read-account' }, accountRef(accountId))
+  if (account?.blocked) return 'account_blocked'
+  const key = account?.keys.get(keyId)
+  return key && isKeyActive(key, clock()) && key.scopes.includes('scrape') ? null : 'unauthorized'
 }
 
 const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
@@ -104,11 +103,6 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
     return over(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
   }
 }
-
-const system = (): Cause => ({
-  actor: { kind: 'system', name: 'scrape-batches' },
-  correlationId: newId('run'),
-})
 
 /** Says of batches whose calls are all over that they are. Saying it twice does nothing the second time. */
 const finishBatches = async ({ runner, items }: Deps): Promise<void> => {

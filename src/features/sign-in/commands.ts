@@ -5,7 +5,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { groupCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
-import { accountOfEmail, createAccounts } from '../accounts/index.ts'
+import { createAccounts } from '../accounts/index.ts'
 import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from './people.ts'
 import { printLink, readConsoleAddress } from './printed-link.ts'
 import { createLinks } from './sign-in-links.ts'
@@ -28,10 +28,11 @@ export const linkText = (url: string, expiresAt: string): string =>
   `${url}\n\nIt signs in once, in any browser, until ${expiresAt}. Hand it to its person alone.`
 
 const signInLink = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
+  const accounts = createAccounts(context)
   const accountId = idOrEmail.includes('@')
-    ? await accountOfEmail(context.pool, idOrEmail)
+    ? ((await accounts.byEmail(idOrEmail, context))?.accountId ?? null)
     : (idOrEmail as AccountId)
-  if (accountId === null || !(await createAccounts(context).read(accountId, context)))
+  if (accountId === null || !(await accounts.read(accountId, context)))
     throw new CliMisuse('no account has this id or e-mail; "accounts list" shows them', {}, 'not_found')
   const link = await linkFor(context, accountId)
   return { json: { accountId, ...link }, text: linkText(link.url, link.expiresAt) }
@@ -58,9 +59,21 @@ const email = (text: string): string => {
 const roleOption = (): Option =>
   new Option('--role <role>', 'finance sees the books, operator runs the service').choices(staffRoles)
 
-const member = async ({ pool }: CliContext, idOrEmail: string): Promise<StaffMember> => {
-  const found = await findStaff(pool, idOrEmail)
-  if (found) return found
+const emailChanged = (staffId: string) =>
+  new CliRefusal(
+    'email_changed',
+    `the vault has another e-mail for ${staffId} than its events commit to: somebody changed the table vault.staff; restore it from a backup`,
+  )
+
+/** The member of this id or address. @throws CliRefusal when the address is another one than events commit to */
+const member = async (context: CliContext, idOrEmail: string): Promise<StaffMember> => {
+  const found = await findStaff(context.pool, idOrEmail)
+  if (found) {
+    const { emailCommitment } = await createPeople(context).read(found.staffId, context)
+    if (emailCommitment !== null && emailCommitment !== found.emailCommitment)
+      throw emailChanged(found.staffId)
+    return found
+  }
   throw new CliMisuse(
     'no member of the staff has this id or e-mail; "staff list" shows them',
     {},
@@ -72,10 +85,11 @@ const grant = async (
   context: CliContext,
   options: { readonly email: string; readonly role: StaffRole },
 ): Promise<CliOutput> => {
-  const staffId = await claimStaff(context.pool, options.email)
+  const claimed = await claimStaff(context.pool, options.email)
+  const { staffId } = claimed
   const people = createPeople(context)
-  const granted = await people.grant(staffId, options.role, context)
-  if (granted.outcome === 'refused') throw new Error(`a role cannot be refused: ${granted.refusal.code}`)
+  const granted = await people.grant(claimed, options.role, context)
+  if (granted.outcome === 'refused') throw emailChanged(staffId)
   const { passkeys } = await people.read(staffId, context)
   const link = passkeys.isEmpty() ? await linkFor(context, staffId) : null
   const said = granted.changed

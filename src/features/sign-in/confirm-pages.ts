@@ -122,10 +122,8 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
         }),
       )
     }
-    const found = await passkeys.verify(typed.text('answer'), purposeOf(visit, asked.act))
-    const person = await people.read(subjectId, visit.cause)
-    if (found?.subjectId === subjectId && person.passkeys.has(found.passkeyId))
-      return confirmed(visit, asked, 'passkey')
+    const found = await passkeys.verify(typed.text('answer'), purposeOf(visit, asked.act), visit.cause)
+    if (found?.subjectId === subjectId) return confirmed(visit, asked, 'passkey')
     return refusedView(
       await view(visit, typed, {
         form: 'The browser gave none of your passkeys, or the page was open for too long.',

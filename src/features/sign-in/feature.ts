@@ -59,15 +59,15 @@ export const open = (
   const { mail, limited, name, origin, accounts, findAccount } = needs
   const mailer = mail && createMailer({ ...mail, logger })
   if (mailer) core.closing.add(mailer.close)
-  const sessions = createSessions({ pool, clock })
+  const sessions = createSessions(core)
   const once = createSingleUse({ pool, clock })
   const people = createPeople(core)
-  const links = createLinks({ pool, clock })
-  const passkeys = createPasskeys({ pool, clock, once, master: keys.master, origin })
+  const links = createLinks(core)
+  const passkeys = createPasskeys({ pool, clock, once, master: keys.master, people, logger, origin })
   const signIn = createSignIn({ people, sessions, accounts })
-  const signInByPasskey = createSignInByPasskey({ passkeys, people, signIn })
-  const sendLink = mailer && createSendLink({ pool, links, mailer, origin, name })
-  const mailedCodes = mailer && createMailedCodes({ codes: createCodes({ pool, clock }), mailer, name })
+  const signInByPasskey = createSignInByPasskey({ passkeys, signIn })
+  const sendLink = mailer && createSendLink({ accounts, links, mailer, origin, name })
+  const mailedCodes = mailer && createMailedCodes({ codes: createCodes(core), mailer, name })
   const signInLimits = limited
     ? {
         perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),

@@ -1,4 +1,6 @@
-export type { People } from './people.ts'
+export { passkeyCommitment } from './passkeys.ts'
+export { type People, staffEmailCommitment } from './people.ts'
 export { linkUrl, storeConsoleAddress } from './printed-link.ts'
+export { createSessionSigner } from './sessions.ts'
 export type { ConsoleConfig } from './settings.ts'
-export { createLinks, printedLinkMs } from './sign-in-links.ts'
+export { createLinkSigner, createLinks, printedLinkMs } from './sign-in-links.ts'

@@ -72,4 +72,15 @@ export const migrations: Migrations = {
       origin text not null
     );
   `,
+  // A session, a link or a code of before has no signature and opens nothing: its person signs in again.
+  '1712_console_commitments': `
+    alter table vault.staff add column salt bytea;
+    update vault.staff set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    insert into vault.uncommitted select 'staff', staff_id from vault.staff;
+    alter table vault.console_passkeys add column salt bytea;
+    update vault.console_passkeys set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    insert into vault.uncommitted select 'passkey', passkey_id from vault.console_passkeys;
+    alter table vault.console_sessions add column signature bytea;
+    alter table vault.console_links add column signature bytea;
+  `,
 }

@@ -95,7 +95,7 @@ ${passkeyButton(options, 'Add a passkey')}
       return refusedView(
         await view(visit, typed, { form: 'The browser gave no passkey, or the page was open for too long.' }),
       )
-    const added = await people.passkeyAdded(subjectId, made.passkeyId, visit.cause)
+    const added = await people.passkeyAdded({ subjectId, ...made }, visit.cause)
     if (added.outcome === 'refused') {
       await passkeys.remove(subjectId, made.passkeyId)
       return refusedView(

@@ -7,10 +7,27 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server'
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { SingleUse } from '../../platform/ui/page-access.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
+import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
+import type { People } from './people.ts'
+
+/** What an event commits to of a passkey: whose it is, and what checks its answers. */
+export const passkeyCommitment = (passkey: {
+  readonly passkeyId: string
+  readonly subjectId: string
+  readonly salt: Uint8Array
+  readonly credentialId: string
+  readonly publicKey: Uint8Array
+}): string =>
+  commitmentOf(
+    { what: 'passkey', id: passkey.passkeyId, owner: passkey.subjectId },
+    saltedText(passkey.salt, passkey.credentialId, passkey.publicKey),
+  )
 
 export type Passkey = {
   readonly passkeyId: string
@@ -30,17 +47,24 @@ export type Passkeys = {
   ): Promise<PublicKeyCredentialCreationOptionsJSON>
   /** Options of one person's own keys, or (null) of whichever key the browser offers. */
   requestOptions(subjectId: string | null, purpose: Purpose): Promise<PublicKeyCredentialRequestOptionsJSON>
-  /** What a browser answered to `creationOptions`, kept under the id that is given; null when it is no such answer. */
+  /**
+   * What a browser answered to `creationOptions`, kept under the id that is given; null when it is no such answer. It signs
+   * in once a `PasskeyAdded` carries the commitment.
+   */
   create(
     person: { readonly subjectId: string },
     name: string,
     answer: string,
     purpose: Purpose,
-  ): Promise<{ readonly passkeyId: string } | null>
-  /** Whose key answered `requestOptions`; null when it is no such answer. */
+  ): Promise<{ readonly passkeyId: string; readonly commitment: string } | null>
+  /**
+   * Whose key answered `requestOptions`; null when it is no such answer, when the log has no such key of this person, and
+   * when the key in the vault is another one than its event commits to: that is logged.
+   */
   verify(
     answer: string,
     purpose: Purpose,
+    cause: Cause,
   ): Promise<{ readonly subjectId: string; readonly passkeyId: string } | null>
   list(subjectId: string): Promise<readonly Passkey[]>
   remove(subjectId: string, passkeyId: string): Promise<void>
@@ -93,6 +117,7 @@ type Row = {
   readonly public_key: Buffer
   readonly sign_count: number
   readonly transports: readonly string[]
+  readonly salt: Buffer | null
 }
 
 // The package is read when somebody uses a passkey first: a start need not wait for it.
@@ -103,17 +128,19 @@ export const createPasskeys = (deps: {
   readonly clock: Clock
   readonly once: SingleUse
   readonly master: MasterKey
+  readonly people: Pick<People, 'read'>
+  readonly logger: Pick<Logger, 'error'>
   /** Where people reach the console, e.g. `https://shop.example`. */
   readonly origin: () => string
 }): Passkeys => {
-  const { pool, clock, once, origin } = deps
+  const { pool, clock, once, people, logger, origin } = deps
   const challenge = challenges(deriveKey(deps.master, 'console challenges v1'), clock)
   const rpId = (): string => new URL(origin()).hostname
 
   const keysOf = async (subjectId: string): Promise<readonly Row[]> =>
     (
       await pool.query<Row>(
-        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports
+        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports, salt
            from vault.console_passkeys where subject_id = $1::text order by passkey_id`,
         [subjectId],
       )
@@ -135,6 +162,20 @@ export const createPasskeys = (deps: {
     } catch {
       return null // what a browser sent is no answer of a passkey to this challenge: that is all it can mean
     }
+  }
+
+  const isCommitted = async (row: Row, cause: Cause): Promise<boolean> => {
+    const { passkey_id: passkeyId, subject_id: subjectId, salt } = row
+    const committed = (await people.read(subjectId, cause)).passkeys.get(passkeyId)
+    if (committed === undefined) return false
+    const found = { credentialId: row.credential_id, publicKey: row.public_key }
+    if (salt !== null && committed === passkeyCommitment({ passkeyId, subjectId, salt, ...found }))
+      return true
+    logger.error(
+      { subjectId, passkeyId },
+      'a passkey is not the one that its event commits to: it opens nothing',
+    )
+    return false
   }
 
   return {
@@ -186,35 +227,46 @@ export const createPasskeys = (deps: {
       if (!verified?.verified || !(await spend(answered))) return null
       const { credential } = verified.registrationInfo
       const passkeyId = newId<string>('psk', subjectId)
+      const salt = freshSalt()
+      const publicKey = Buffer.from(credential.publicKey)
       const { rowCount } = await pool.query(
         `insert into vault.console_passkeys (passkey_id, credential_id, subject_id, name, public_key, sign_count,
-           transports, created_at)
-         values ($1::text, $2::text, $3::text, $4::text, $5::bytea, $6::bigint, $7::text[], $8::timestamptz)
+           transports, created_at, salt)
+         values ($1::text, $2::text, $3::text, $4::text, $5::bytea, $6::bigint, $7::text[], $8::timestamptz,
+           $9::bytea)
          on conflict (credential_id) do nothing`,
         [
           passkeyId,
           credential.id,
           subjectId,
           name,
-          Buffer.from(credential.publicKey),
+          publicKey,
           credential.counter,
           credential.transports ?? [],
           isoTime(clock()),
+          salt,
         ],
       )
-      return rowCount === 1 ? { passkeyId } : null
+      const commitment = passkeyCommitment({
+        passkeyId,
+        subjectId,
+        salt,
+        credentialId: credential.id,
+        publicKey,
+      })
+      return rowCount === 1 ? { passkeyId, commitment } : null
     },
 
-    verify: async (answer, purpose) => {
+    verify: async (answer, purpose, cause) => {
       const response = parsed<AuthenticationResponseJSON>(answer)
       if (response === null) return null
       const { rows } = await pool.query<Row>(
-        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports
+        `select passkey_id, credential_id, subject_id, public_key, sign_count, transports, salt
            from vault.console_passkeys where credential_id = $1::text`,
         [response.id],
       )
       const [row] = rows
-      if (!row) return null
+      if (!row || !(await isCommitted(row, cause))) return null
       const { verifyAuthenticationResponse } = await webauthn()
       let answered = ''
       const verified = await orNull(() =>

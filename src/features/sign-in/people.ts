@@ -26,12 +26,18 @@ import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, type Result, readState } from '../../platform/commands/handle.ts'
+import { commitmentOf, freshSalt, saltedText } from '../../platform/vault/seal.ts'
 
 export type PersonResult = Result<PersonRefusal>
 
 /** Every change of who may do what in the console, and every sign-in: an event with its actor. */
 export type People = {
-  grant(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
+  /** Refusal: `email_changed`. */
+  grant(
+    member: { readonly staffId: string; readonly emailCommitment: string },
+    role: StaffRole,
+    cause: Cause,
+  ): Promise<PersonResult>
   revokeRole(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
   /** Refusal: `no_role`. */
   linkMade(subjectId: string, expiresAtMs: number, cause: Cause): Promise<PersonResult>
@@ -42,7 +48,10 @@ export type People = {
   ): Promise<PersonResult>
   sessionEnded(end: SessionEnded['data'], cause: Cause): Promise<PersonResult>
   /** Refusal: `too_many_passkeys`. */
-  passkeyAdded(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
+  passkeyAdded(
+    passkey: { readonly subjectId: string; readonly passkeyId: string; readonly commitment: string },
+    cause: Cause,
+  ): Promise<PersonResult>
   /** Refusal: `last_passkey`. */
   passkeyRemoved(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
   confirmed(confirmed: ActConfirmed['data'], cause: Cause): Promise<PersonResult>
@@ -62,8 +71,10 @@ export const createPeople = ({ runner }: { readonly runner: CommandRunner }): Pe
     decide: (state: PersonState) => PersonDecision,
   ): Promise<PersonResult> => handle(runner, { ...cause, name }, personRef(subjectId), decide)
   return {
-    grant: (staffId, role, cause) =>
-      change('grant-staff-role', staffId, cause, (state) => decideGrant(state, { staffId, role })),
+    grant: ({ staffId, emailCommitment }, role, cause) =>
+      change('grant-staff-role', staffId, cause, (state) =>
+        decideGrant(state, { staffId, role, emailCommitment }),
+      ),
     revokeRole: (staffId, role, cause) =>
       change('revoke-staff-role', staffId, cause, (state) => decideRoleRevocation(state, { staffId, role })),
     linkMade: (subjectId, expiresAtMs, cause) =>
@@ -74,8 +85,8 @@ export const createPeople = ({ runner }: { readonly runner: CommandRunner }): Pe
       change('sign-in', signIn.subjectId, cause, (state) => decideSignIn(state, signIn)),
     sessionEnded: (end, cause) =>
       change('end-session', end.subjectId, cause, (state) => decideSessionEnd(state, end)),
-    passkeyAdded: (subjectId, passkeyId, cause) =>
-      change('add-passkey', subjectId, cause, (state) => decidePasskey(state, { subjectId, passkeyId })),
+    passkeyAdded: (passkey, cause) =>
+      change('add-passkey', passkey.subjectId, cause, (state) => decidePasskey(state, passkey)),
     passkeyRemoved: (subjectId, passkeyId, cause) =>
       change('remove-passkey', subjectId, cause, (state) =>
         decidePasskeyRemoval(state, { subjectId, passkeyId }),
@@ -90,33 +101,61 @@ export const createPeople = ({ runner }: { readonly runner: CommandRunner }): Pe
   }
 }
 
-export type StaffMember = { readonly staffId: string; readonly email: string; readonly createdAt: string }
+export type StaffMember = {
+  readonly staffId: string
+  readonly email: string
+  readonly createdAt: string
+  /** What an event must commit to of the e-mail; null for a row that nothing commits to. */
+  readonly emailCommitment: string | null
+}
+
+type StaffRow = {
+  readonly staff_id: string
+  readonly email: string
+  readonly created_at: string
+  readonly salt: Buffer | null
+}
+
+/** What an event commits to of the e-mail of a member of the staff. */
+export const staffEmailCommitment = (staffId: string, salt: Uint8Array, email: string): string =>
+  commitmentOf({ what: 'staff-email', id: staffId, owner: staffId }, saltedText(salt, email))
+
+const memberOf = ({ staff_id: staffId, email, created_at: createdAt, salt }: StaffRow): StaffMember => ({
+  staffId,
+  email,
+  createdAt,
+  emailCommitment: salt && staffEmailCommitment(staffId, salt, email),
+})
 
 /** The member of the staff with this address, made when there is none. Addresses that differ in case only are one. */
-export const claimStaff = async (pool: pg.Pool, email: string): Promise<string> => {
-  const { rows } = await pool.query<{ staff_id: string }>(
-    `insert into vault.staff (staff_id, email) values ($1::text, $2::text)
-     on conflict ((lower(email))) do update set email = vault.staff.email returning staff_id`,
-    [newId<string>('stf'), email],
+export const claimStaff = async (
+  pool: pg.Pool,
+  email: string,
+): Promise<{ readonly staffId: string; readonly emailCommitment: string }> => {
+  const { rows } = await pool.query<StaffRow & { readonly salt: Buffer }>(
+    `insert into vault.staff (staff_id, email, salt) values ($1::text, $2::text, $3::bytea)
+     on conflict ((lower(email))) do update set salt = coalesce(vault.staff.salt, excluded.salt)
+     returning staff_id, email, created_at, salt`,
+    [newId<string>('stf'), email, freshSalt()],
   )
-  return rows[0]!.staff_id
+  const { staff_id: staffId, email: kept, salt } = rows[0]!
+  return { staffId, emailCommitment: staffEmailCommitment(staffId, salt, kept) }
 }
 
 /** By id or by address; null when nobody has it. */
 export const findStaff = async (pool: pg.Pool, idOrEmail: string): Promise<StaffMember | null> => {
-  const { rows } = await pool.query<{ staff_id: string; email: string; created_at: string }>(
-    `select staff_id, email, created_at from vault.staff
+  const { rows } = await pool.query<StaffRow>(
+    `select staff_id, email, created_at, salt from vault.staff
       where staff_id = $1::text or lower(email) = lower($1::text)`,
     [idOrEmail],
   )
-  const [row] = rows
-  return row ? { staffId: row.staff_id, email: row.email, createdAt: row.created_at } : null
+  return rows[0] ? memberOf(rows[0]) : null
 }
 
 /** Everybody who ever was given a role, in the order in which they came. */
 export const listStaff = async (pool: pg.Pool): Promise<readonly StaffMember[]> => {
-  const { rows } = await pool.query<{ staff_id: string; email: string; created_at: string }>(
-    'select staff_id, email, created_at from vault.staff order by staff_id',
+  const { rows } = await pool.query<StaffRow>(
+    'select staff_id, email, created_at, salt from vault.staff order by staff_id',
   )
-  return rows.map((row) => ({ staffId: row.staff_id, email: row.email, createdAt: row.created_at }))
+  return rows.map(memberOf)
 }

@@ -1,9 +1,12 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import { isStaff, lifetimeOf } from '../../domain/staff/decide.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { SignInMethod } from '../../kernel/event.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import type { Session, Sessions } from '../../platform/ui/session.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner, type RowFields, type RowSigner } from '../../platform/vault/seal.ts'
 import { hashOfSecret, newSecret } from '../../platform/vault/secrets.ts'
 
 const minuteMs = 60_000
@@ -15,6 +18,8 @@ const seenEveryMs = minuteMs
 
 type Row = {
   readonly session_id: string
+  readonly hash: Buffer
+  readonly signature: Buffer | null
   readonly subject_id: string
   readonly method: SignInMethod
   readonly created_at: string
@@ -50,103 +55,189 @@ const maxAgentLength = 300
 const lives = ({ subject_id: subjectId, seen_at: seenAt, ends_at: endsAt }: Row, nowMs: number): boolean =>
   nowMs < Date.parse(endsAt) && nowMs - Date.parse(seenAt) < lifetimeOf(subjectId).idleMs
 
+/** What a session may do, and whose it is. When it was used last is left out: it changes with every use. */
+type Signed = Omit<Row, 'seen_at' | 'user_agent' | 'address' | 'signature'>
+
+const fieldsOf = (row: Signed): RowFields => [
+  row.session_id,
+  row.hash.toString('hex'),
+  row.subject_id,
+  row.method,
+  row.created_at,
+  row.ends_at,
+  row.confirmed_until,
+  row.confirmed_act,
+  row.viewing_account_id,
+]
+
+/** Signs the rows of sessions. */
+export const createSessionSigner = (
+  keys: Pick<Keys, 'master'>,
+): { readonly sign: (row: Signed) => Buffer; readonly isSigned: (row: Row) => boolean } => {
+  const signer: RowSigner = createRowSigner(keys.master, 'console session v1')
+  return {
+    sign: (row) => signer.sign(fieldsOf(row)),
+    isSigned: (row) => signer.isSigned(fieldsOf(row), row.signature),
+  }
+}
+
+/**
+ * Sessions. Each row is signed with a key of the master key: whoever may write to the database can neither make a session,
+ * nor change whose it is or what it may do. Whether a session was begun, and was not ended, is in the log (`createVisitors`).
+ */
 export const createSessions = ({
   pool,
   clock,
+  keys,
+  logger,
 }: {
   readonly pool: pg.Pool
   readonly clock: Clock
-}): Sessions => ({
-  open: async ({ subjectId, sessionId, method }, { userAgent, address }) => {
-    const secret = newSecret()
-    const nowMs = clock()
-    const endsAtMs = nowMs + lifetimeOf(subjectId).wholeMs
-    // Whoever signs in has just shown who they are; staff with a passkey shows it for each act.
-    const confirmedUntil = isStaff(subjectId) && method === 'passkey' ? null : isoTime(nowMs + confirmedMs)
-    await pool.query(
-      `with ended as (delete from vault.console_sessions where ends_at < $6::timestamptz)
-       insert into vault.console_sessions (session_id, hash, subject_id, method, confirmed_until,
-         created_at, seen_at, ends_at, user_agent, address)
-       values ($1::text, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::timestamptz, $6::timestamptz,
-         $7::timestamptz, $8::text, $9::text)`,
-      [
-        sessionId,
-        hashOfSecret(secret),
-        subjectId,
-        method,
-        confirmedUntil,
-        isoTime(nowMs),
-        isoTime(endsAtMs),
-        userAgent.slice(0, maxAgentLength),
-        address,
-      ],
-    )
-    return { sessionId, secret, endsAtMs }
-  },
+  readonly keys: Pick<Keys, 'master'>
+  readonly logger: Pick<Logger, 'error'>
+}): Sessions => {
+  const signer = createSessionSigner(keys)
 
-  find: async (secret) => {
-    const hash = hashOfSecret(secret)
-    if (hash === null) return null
-    const { rows } = await pool.query<Row>({
-      name: 'find-console-session',
-      text: 'select * from vault.console_sessions where hash = $1::bytea',
-      values: [hash],
-    })
-    const [row] = rows
-    const nowMs = clock()
-    if (!row || !lives(row, nowMs)) return null
-    if (nowMs - Date.parse(row.seen_at) >= seenEveryMs)
-      await pool.query(
-        'update vault.console_sessions set seen_at = greatest(seen_at, $2::timestamptz) where session_id = $1::text',
-        [row.session_id, isoTime(nowMs)],
+  const isGenuine = (row: Row): boolean => {
+    if (signer.isSigned(row)) return true
+    // One of a release before rows were signed.
+    if (row.signature !== null)
+      logger.error(
+        { sessionId: row.session_id, subjectId: row.subject_id },
+        'the row of a session was changed by somebody else than the service: it opens nothing',
       )
-    return sessionOf(row)
-  },
+    return false
+  }
 
-  renew: async (sessionId, { method, act }) => {
-    const secret = newSecret()
-    const { rows } = await pool.query<{ ends_at: string }>(
-      `update vault.console_sessions
-          set hash = $2::bytea, method = coalesce($3::text, method),
-              confirmed_until = case when $4::text is null then null else $5::timestamptz end,
-              confirmed_act = $4::text
-        where session_id = $1::text returning ends_at`,
-      [sessionId, hashOfSecret(secret), method ?? null, act ?? null, isoTime(clock() + confirmedMs)],
-    )
-    const [row] = rows
-    if (!row) throw new Error(`session ${sessionId} ended while it was renewed`)
-    return { sessionId, secret, endsAtMs: Date.parse(row.ends_at) }
-  },
+  /** Changes a row that nobody else changed meanwhile. @throws when the session ended, or was changed by somebody else */
+  const change = async (sessionId: string, changed: (row: Row) => Row): Promise<Row> => {
+    for (let attempt = 0; attempt < 10; attempt += 1) {
+      const { rows } = await pool.query<Row>(
+        'select * from vault.console_sessions where session_id = $1::text',
+        [sessionId],
+      )
+      const [before] = rows
+      if (!before || !isGenuine(before)) break
+      const after = changed(before)
+      const { rowCount } = await pool.query(
+        `update vault.console_sessions
+            set hash = $3::bytea, method = $4::text, confirmed_until = $5::timestamptz, confirmed_act = $6::text,
+                viewing_account_id = $7::text, signature = $8::bytea
+          where session_id = $1::text and signature = $2::bytea`,
+        [
+          sessionId,
+          before.signature,
+          after.hash,
+          after.method,
+          after.confirmed_until,
+          after.confirmed_act,
+          after.viewing_account_id,
+          signer.sign(after),
+        ],
+      )
+      if (rowCount === 1) return after
+    }
+    throw new Error(`session ${sessionId} ended while it was changed`)
+  }
 
-  view: async (sessionId, account) => {
-    await pool.query(
-      'update vault.console_sessions set viewing_account_id = $2::text where session_id = $1::text',
-      [sessionId, account],
-    )
-  },
+  return {
+    open: async ({ subjectId, sessionId, method }, { userAgent, address }) => {
+      const secret = newSecret()
+      const nowMs = clock()
+      const endsAtMs = nowMs + lifetimeOf(subjectId).wholeMs
+      // Whoever signs in has just shown who they are; staff with a passkey shows it for each act.
+      const confirmedUntil = isStaff(subjectId) && method === 'passkey' ? null : isoTime(nowMs + confirmedMs)
+      const row: Signed = {
+        session_id: sessionId,
+        hash: hashOfSecret(secret)!,
+        subject_id: subjectId,
+        method,
+        created_at: isoTime(nowMs),
+        ends_at: isoTime(endsAtMs),
+        confirmed_until: confirmedUntil,
+        confirmed_act: null,
+        viewing_account_id: null,
+      }
+      await pool.query(
+        `with ended as (delete from vault.console_sessions where ends_at < $6::timestamptz)
+         insert into vault.console_sessions (session_id, hash, subject_id, method, confirmed_until,
+           created_at, seen_at, ends_at, user_agent, address, signature)
+         values ($1::text, $2::bytea, $3::text, $4::text, $5::timestamptz, $6::timestamptz, $6::timestamptz,
+           $7::timestamptz, $8::text, $9::text, $10::bytea)`,
+        [
+          sessionId,
+          row.hash,
+          subjectId,
+          method,
+          confirmedUntil,
+          row.created_at,
+          row.ends_at,
+          userAgent.slice(0, maxAgentLength),
+          address,
+          signer.sign(row),
+        ],
+      )
+      return { sessionId, secret, endsAtMs }
+    },
 
-  list: async (subjectId) => {
-    const { rows } = await pool.query<Row>(
-      'select * from vault.console_sessions where subject_id = $1::text order by session_id desc limit 200',
-      [subjectId],
-    )
-    return rows.filter((row) => lives(row, clock())).map(sessionOf)
-  },
+    find: async (secret) => {
+      const hash = hashOfSecret(secret)
+      if (hash === null) return null
+      const { rows } = await pool.query<Row>({
+        name: 'find-console-session',
+        text: 'select * from vault.console_sessions where hash = $1::bytea',
+        values: [hash],
+      })
+      const [row] = rows
+      const nowMs = clock()
+      if (!row || !lives(row, nowMs) || !isGenuine(row)) return null
+      if (nowMs - Date.parse(row.seen_at) >= seenEveryMs)
+        await pool.query(
+          'update vault.console_sessions set seen_at = greatest(seen_at, $2::timestamptz) where session_id = $1::text',
+          [row.session_id, isoTime(nowMs)],
+        )
+      return sessionOf(row)
+    },
 
-  end: async (subjectId, sessionId) => {
-    const { rows } = await pool.query<{ session_id: string }>(
-      'delete from vault.console_sessions where session_id = $1::text and subject_id = $2::text returning session_id',
-      [sessionId, subjectId],
-    )
-    return rows[0] ? { sessionId: rows[0].session_id } : null
-  },
+    renew: async (sessionId, { method, act }) => {
+      const secret = newSecret()
+      const row = await change(sessionId, (before) => ({
+        ...before,
+        hash: hashOfSecret(secret)!,
+        method: method ?? before.method,
+        confirmed_until: act === undefined ? null : isoTime(clock() + confirmedMs),
+        confirmed_act: act ?? null,
+      }))
+      return { sessionId, secret, endsAtMs: Date.parse(row.ends_at) }
+    },
 
-  endOthers: async (subjectId, keep) => {
-    const { rows } = await pool.query<{ session_id: string }>(
-      `delete from vault.console_sessions
+    view: async (sessionId, account) => {
+      await change(sessionId, (row) => ({ ...row, viewing_account_id: account }))
+    },
+
+    list: async (subjectId) => {
+      const { rows } = await pool.query<Row>(
+        'select * from vault.console_sessions where subject_id = $1::text order by session_id desc limit 200',
+        [subjectId],
+      )
+      return rows.filter((row) => lives(row, clock())).map(sessionOf)
+    },
+
+    end: async (subjectId, sessionId) => {
+      const { rows } = await pool.query<{ session_id: string }>(
+        'delete from vault.console_sessions where session_id = $1::text and subject_id = $2::text returning session_id',
+        [sessionId, subjectId],
+      )
+      return rows[0] ? { sessionId: rows[0].session_id } : null
+    },
+
+    endOthers: async (subjectId, keep) => {
+      const { rows } = await pool.query<{ session_id: string }>(
+        `delete from vault.console_sessions
         where subject_id = $1::text and session_id is distinct from $2::text returning session_id`,
-      [subjectId, keep],
-    )
-    return rows.map(({ session_id }) => session_id)
-  },
-})
+        [subjectId, keep],
+      )
+      return rows.map(({ session_id }) => session_id)
+    },
+  }
+}

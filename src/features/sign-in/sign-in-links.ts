@@ -1,7 +1,10 @@
-import { timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { sha256 } from '../../kernel/digest.ts'
+import { deriveKey, type Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner } from '../../platform/vault/seal.ts'
 import { hashOfSecret, newCode, newSecret } from '../../platform/vault/secrets.ts'
 
 /** How long an e-mailed link is good for, and a printed one. */
@@ -39,84 +42,160 @@ export type Links = {
 }
 
 const recipientOf = (email: string): Buffer => sha256(`console recipient ${email.toLowerCase()}`)
-const codeHash = (link: Buffer, code: string): Buffer =>
-  sha256(`console code ${link.toString('hex')} ${code}`)
 
-export const createLinks = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Links => ({
-  mailed: async ({ subjectId, email, browser }) => {
-    const link = newSecret()
-    const nowMs = clock()
-    await pool.query(
-      `with ended as (
-         delete from vault.console_links where expires_at < $5::timestamptz and recipient is distinct from $3::bytea)
-       insert into vault.console_links (hash, subject_id, recipient, browser, expires_at)
-       values ($1::bytea, $2::text, $3::bytea, $4::bytea, $6::timestamptz)
-       on conflict (recipient) do update set hash = excluded.hash, subject_id = excluded.subject_id,
-         browser = excluded.browser, expires_at = excluded.expires_at, code = null, attempts = 0, opened = false`,
-      [
-        hashOfSecret(link),
-        subjectId,
-        recipientOf(email),
-        hashOfSecret(browser),
-        isoTime(nowMs),
-        isoTime(nowMs + linkMs),
-      ],
-    )
-    return link
-  },
+/** Hashes of codes have a key: there are few codes, and whoever reads or writes the table must not find or make one. */
+const codeKey = ({ master }: Pick<Keys, 'master'>): KeyObject => deriveKey(master, 'console codes v1')
+const codeHash = (key: KeyObject, code: readonly string[]): Buffer =>
+  createHmac('sha256', key).update(JSON.stringify(code)).digest()
 
-  printed: async (subjectId, expiresAtMs) => {
-    const link = newSecret()
-    await pool.query(
-      'insert into vault.console_links (hash, subject_id, expires_at) values ($1::bytea, $2::text, $3::timestamptz)',
-      [hashOfSecret(link), subjectId, isoTime(expiresAtMs)],
-    )
-    return link
-  },
+type LinkRow = {
+  readonly hash: Buffer
+  readonly subject_id: string | null
+  readonly recipient: Buffer | null
+  readonly browser: Buffer | null
+  readonly expires_at: string
+  readonly signature: Buffer | null
+}
 
-  open: async (link, browser) => {
-    const hash = hashOfSecret(link)
-    if (hash === null) return null
-    const now = isoTime(clock())
-    const taken = await pool.query<{ subject_id: string | null; recipient: Buffer | null }>(
-      `delete from vault.console_links
-        where hash = $1::bytea and expires_at > $2::timestamptz and not opened
-          and (recipient is null or browser = $3::bytea)
-        returning subject_id, recipient`,
-      [hash, now, hashOfSecret(browser)],
-    )
-    const [row] = taken.rows
-    if (row) {
-      const { subject_id: subjectId, recipient } = row
-      return subjectId === null ? null : { kind: 'session', subjectId, printed: recipient === null }
-    }
-    const code = newCode()
-    const { rowCount } = await pool.query(
-      `update vault.console_links set opened = true, code = $3::bytea
-        where hash = $1::bytea and expires_at > $2::timestamptz and not opened and subject_id is not null`,
-      [hash, now, codeHash(hash, code)],
-    )
-    return rowCount === 1 ? { kind: 'code', code } : null
-  },
+/** Signs the rows of links: whom a link signs in, in which browser, and until when. */
+export const createLinkSigner = (
+  keys: Pick<Keys, 'master'>,
+): {
+  readonly sign: (row: Omit<LinkRow, 'signature'>) => Buffer
+  readonly isSigned: (row: LinkRow) => boolean
+} => {
+  const signer = createRowSigner(keys.master, 'console link v1')
+  const fieldsOf = (row: Omit<LinkRow, 'signature'>) => [
+    row.hash.toString('hex'),
+    row.subject_id,
+    row.recipient?.toString('hex') ?? null,
+    row.browser?.toString('hex') ?? null,
+    row.expires_at,
+  ]
+  return {
+    sign: (row) => signer.sign(fieldsOf(row)),
+    isSigned: (row) => signer.isSigned(fieldsOf(row), row.signature),
+  }
+}
 
-  redeem: async (code, browser) => {
-    const asking = hashOfSecret(browser)
-    if (asking === null) return null
-    const now = isoTime(clock())
-    const { rows } = await pool.query<{ hash: Buffer; code: Buffer; subject_id: string }>(
-      `update vault.console_links set attempts = attempts + 1
-        where browser = $1::bytea and opened and expires_at > $2::timestamptz and attempts < ${maxAttempts}
-        returning hash, code, subject_id`,
-      [asking, now],
-    )
-    for (const row of rows)
-      if (timingSafeEqual(codeHash(row.hash, code), row.code)) {
-        const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
-        return used.rowCount === 1 ? { subjectId: row.subject_id } : null
+type Deps = {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly keys: Pick<Keys, 'master'>
+  readonly logger: Pick<Logger, 'error'>
+}
+
+const linkColumns = 'hash, subject_id, recipient, browser, expires_at, signature'
+
+/**
+ * Each row is signed with a key of the master key, so that whoever may write to the database can make no link, and cannot
+ * change whom one signs in.
+ */
+export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
+  const signer = createLinkSigner(keys)
+  const key = codeKey(keys)
+
+  const isGenuine = (row: LinkRow): boolean => {
+    if (signer.isSigned(row)) return true
+    if (row.signature !== null || row.subject_id !== null)
+      logger.error(
+        { subjectId: row.subject_id },
+        'a sign-in link was written by somebody else than the service, or by an older release: it opens nothing',
+      )
+    return false
+  }
+
+  return {
+    mailed: async ({ subjectId, email, browser }) => {
+      const link = newSecret()
+      const nowMs = clock()
+      const row = {
+        hash: hashOfSecret(link)!,
+        subject_id: subjectId,
+        recipient: recipientOf(email),
+        browser: hashOfSecret(browser),
+        expires_at: isoTime(nowMs + linkMs),
       }
-    return null
-  },
-})
+      await pool.query(
+        `with ended as (
+           delete from vault.console_links where expires_at < $5::timestamptz and recipient is distinct from $3::bytea)
+         insert into vault.console_links (hash, subject_id, recipient, browser, expires_at, signature)
+         values ($1::bytea, $2::text, $3::bytea, $4::bytea, $6::timestamptz, $7::bytea)
+         on conflict (recipient) do update set hash = excluded.hash, subject_id = excluded.subject_id,
+           browser = excluded.browser, expires_at = excluded.expires_at, signature = excluded.signature,
+           code = null, attempts = 0, opened = false`,
+        [row.hash, subjectId, row.recipient, row.browser, isoTime(nowMs), row.expires_at, signer.sign(row)],
+      )
+      return link
+    },
+
+    printed: async (subjectId, expiresAtMs) => {
+      const link = newSecret()
+      const row = {
+        hash: hashOfSecret(link)!,
+        subject_id: subjectId,
+        recipient: null,
+        browser: null,
+        expires_at: isoTime(expiresAtMs),
+      }
+      await pool.query(
+        `insert into vault.console_links (hash, subject_id, expires_at, signature)
+         values ($1::bytea, $2::text, $3::timestamptz, $4::bytea)`,
+        [row.hash, subjectId, row.expires_at, signer.sign(row)],
+      )
+      return link
+    },
+
+    open: async (link, browser) => {
+      const hash = hashOfSecret(link)
+      if (hash === null) return null
+      const found = await pool.query<LinkRow>(
+        `select ${linkColumns} from vault.console_links where hash = $1::bytea`,
+        [hash],
+      )
+      const [row] = found.rows
+      if (!row || !isGenuine(row)) return null
+      const now = isoTime(clock())
+      const taken = await pool.query(
+        `delete from vault.console_links
+          where hash = $1::bytea and signature = $4::bytea and expires_at > $2::timestamptz and not opened
+            and (recipient is null or browser = $3::bytea)`,
+        [hash, now, hashOfSecret(browser), row.signature],
+      )
+      // As the row was when it was checked.
+      const { subject_id: subjectId, recipient } = row
+      if (taken.rowCount === 1)
+        return subjectId === null ? null : { kind: 'session', subjectId, printed: recipient === null }
+      const code = newCode()
+      const { rowCount } = await pool.query(
+        `update vault.console_links set opened = true, code = $3::bytea
+          where hash = $1::bytea and expires_at > $2::timestamptz and not opened and subject_id is not null`,
+        [hash, now, codeHash(key, ['link', hash.toString('hex'), code])],
+      )
+      return rowCount === 1 ? { kind: 'code', code } : null
+    },
+
+    redeem: async (code, browser) => {
+      const asking = hashOfSecret(browser)
+      if (asking === null) return null
+      const now = isoTime(clock())
+      const { rows } = await pool.query<LinkRow & { code: Buffer }>(
+        `update vault.console_links set attempts = attempts + 1
+          where browser = $1::bytea and opened and expires_at > $2::timestamptz and attempts < ${maxAttempts}
+          returning ${linkColumns}, code`,
+        [asking, now],
+      )
+      for (const row of rows) {
+        const due = codeHash(key, ['link', row.hash.toString('hex'), code])
+        if (row.code.length === due.length && timingSafeEqual(due, row.code) && isGenuine(row)) {
+          const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
+          return used.rowCount === 1 && row.subject_id !== null ? { subjectId: row.subject_id } : null
+        }
+      }
+      return null
+    },
+  }
+}
 
 const maxCodeAttempts = 5
 
@@ -128,37 +207,39 @@ export type Codes = {
   redeem(sessionId: string, act: string, code: string): Promise<boolean>
 }
 
-const hashOf = (sessionId: string, act: string, code: string): Buffer =>
-  sha256(JSON.stringify(['console act', sessionId, act, code]))
-
-export const createCodes = ({ pool, clock }: { readonly pool: pg.Pool; readonly clock: Clock }): Codes => ({
-  make: async (sessionId, act) => {
-    const code = newCode()
-    const nowMs = clock()
-    await pool.query(
-      `with ended as (
+export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' | 'keys'>): Codes => {
+  const key = codeKey(keys)
+  const hashOf = (sessionId: string, act: string, code: string): Buffer =>
+    codeHash(key, ['act', sessionId, act, code])
+  return {
+    make: async (sessionId, act) => {
+      const code = newCode()
+      const nowMs = clock()
+      await pool.query(
+        `with ended as (
          delete from vault.console_codes where expires_at < $4::timestamptz and session_id <> $1::text)
        insert into vault.console_codes (session_id, act, code, expires_at)
        values ($1::text, $2::text, $3::bytea, $5::timestamptz)
        on conflict (session_id) do update set act = excluded.act, code = excluded.code, attempts = 0,
          expires_at = excluded.expires_at`,
-      [sessionId, act, hashOf(sessionId, act, code), isoTime(nowMs), isoTime(nowMs + linkMs)],
-    )
-    return code
-  },
-  redeem: async (sessionId, act, code) => {
-    const { rows } = await pool.query<{ code: Buffer }>(
-      `update vault.console_codes set attempts = attempts + 1
+        [sessionId, act, hashOf(sessionId, act, code), isoTime(nowMs), isoTime(nowMs + linkMs)],
+      )
+      return code
+    },
+    redeem: async (sessionId, act, code) => {
+      const { rows } = await pool.query<{ code: Buffer }>(
+        `update vault.console_codes set attempts = attempts + 1
         where session_id = $1::text and act = $2::text and expires_at > $3::timestamptz and attempts < ${maxCodeAttempts}
         returning code`,
-      [sessionId, act, isoTime(clock())],
-    )
-    const [row] = rows
-    if (!row || !timingSafeEqual(row.code, hashOf(sessionId, act, code))) return false
-    const used = await pool.query(
-      'delete from vault.console_codes where session_id = $1::text and code = $2::bytea',
-      [sessionId, row.code],
-    )
-    return used.rowCount === 1
-  },
-})
+        [sessionId, act, isoTime(clock())],
+      )
+      const [row] = rows
+      if (!row?.code.equals(hashOf(sessionId, act, code))) return false
+      const used = await pool.query(
+        'delete from vault.console_codes where session_id = $1::text and code = $2::bytea',
+        [sessionId, row.code],
+      )
+      return used.rowCount === 1
+    },
+  }
+}

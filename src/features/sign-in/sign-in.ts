@@ -1,7 +1,6 @@
-import type pg from 'pg'
 import { isStaff } from '../../domain/staff/decide.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
-import type { AccountId } from '../../kernel/ids.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'
 import type { RateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Mailer, MailMessage } from '../../platform/outgoing/mailer.ts'
@@ -9,7 +8,7 @@ import { dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import type { Visit } from '../../platform/ui/page.ts'
 import { type Opened, type Sessions, sessionCause } from '../../platform/ui/session.ts'
 import { shownCode } from '../../platform/vault/secrets.ts'
-import { type Accounts, accountOfEmail, emailOf } from '../accounts/index.ts'
+import type { Accounts } from '../accounts/index.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { People } from './people.ts'
 import { linkUrl } from './printed-link.ts'
@@ -55,13 +54,13 @@ export type SendLink = (email: string, browser: string) => Promise<void>
  */
 export const createSendLink =
   ({
-    pool,
+    accounts,
     links,
     mailer,
     origin,
     name,
   }: {
-    readonly pool: pg.Pool
+    readonly accounts: Pick<Accounts, 'byEmail'>
     readonly links: Pick<Links, 'mailed'>
     readonly mailer: Mailer
     /** Where people reach the console. */
@@ -70,10 +69,8 @@ export const createSendLink =
     readonly name: string
   }): SendLink =>
   async (typed, browser) => {
-    const accountId = await accountOfEmail(pool, typed)
-    // Asked for either way: the time of the answer says nothing of the address.
-    const email = await emailOf(pool, accountId ?? ('acc_' as AccountId))
-    const known = accountId === null || email === null ? null : { accountId, email }
+    const cause = { actor: { kind: 'system', name: 'console' }, correlationId: newId('run') } as const
+    const known = await accounts.byEmail(typed, cause)
     const link = await links.mailed({ subjectId: known?.accountId ?? null, email: typed, browser })
     if (known !== null) mailer.send(signInMail(known.email, name, linkUrl(origin(), link)))
   }
@@ -164,19 +161,15 @@ export type SignInByPasskey = (visit: Visit, answer: string) => Promise<readonly
 export const createSignInByPasskey =
   ({
     passkeys,
-    people,
     signIn,
   }: {
     readonly passkeys: Pick<Passkeys, 'verify'>
-    readonly people: Pick<People, 'read'>
     readonly signIn: SignIn
   }): SignInByPasskey =>
   async (visit, answer) => {
-    const found = await passkeys.verify(answer, signInPurpose)
-    if (found === null) return null
     const cause = { actor: { kind: 'system', name: 'console' }, correlationId: visit.requestId } as const
-    const person = await people.read(found.subjectId, cause)
-    return person.passkeys.has(found.passkeyId) ? signIn(visit, found.subjectId, 'passkey') : null
+    const found = await passkeys.verify(answer, signInPurpose, cause)
+    return found && signIn(visit, found.subjectId, 'passkey')
   }
 
 /** Ends a session for good; nothing happens when it is over. */

@@ -4,7 +4,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'
 import { type Role, type Session, sessionCause } from '../../platform/ui/session.ts'
-import { type Accounts, emailOf } from '../accounts/index.ts'
+import type { Accounts } from '../accounts/index.ts'
 import { findStaff, type People } from './people.ts'
 
 const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
@@ -12,7 +12,8 @@ const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
 
 /**
  * Whose session it is and what they may see. Staff that came by a link of the command line has no role until a passkey
- * is registered. Null when the person of the session is no more.
+ * is registered. Null when the person of the session is no more, or the log does not have the session: it was ended, or
+ * never begun.
  */
 export const createVisitors = ({
   pool,
@@ -21,22 +22,27 @@ export const createVisitors = ({
 }: {
   readonly pool: pg.Pool
   readonly people: People
-  readonly accounts: Pick<Accounts, 'read'>
+  readonly accounts: Pick<Accounts, 'read' | 'emailOf'>
 }) => {
   // As the log has it: a block, and the end of a role, hold from the next page on.
   const findAccount = async (accountId: AccountId, cause: Cause): Promise<ShownAccount | null> => {
-    const [state, email] = await Promise.all([accounts.read(accountId, cause), emailOf(pool, accountId)])
+    const [state, email] = await Promise.all([
+      accounts.read(accountId, cause),
+      accounts.emailOf(accountId, cause),
+    ])
     return state && { accountId, email: email ?? '', reseller: state.reseller, blocked: state.blocked }
   }
 
   return async (session: Session, requestId: string): Promise<Visitor | null> => {
-    const { subjectId, method, viewing } = session
+    const { subjectId, sessionId, method, viewing } = session
     const cause = sessionCause(session, requestId)
+    const person = await people.read(subjectId, cause)
+    if (!person.sessions.has(sessionId)) return null
     if (!isStaff(subjectId)) {
       const account = await findAccount(subjectId as AccountId, cause)
       return account && { session, roles: new Set(accountRoles(account)), name: account.email, account }
     }
-    const [member, person] = await Promise.all([findStaff(pool, subjectId), people.read(subjectId, cause)])
+    const member = await findStaff(pool, subjectId)
     if (member === null || person.roles.isEmpty()) return null
     const own: readonly Role[] = method === 'passkey' ? [...person.roles] : []
     const account = viewing !== null && own.includes('operator') ? await findAccount(viewing, cause) : null

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { sha256 } from '../../kernel/digest.ts'
 import { deriveKey, type MasterKey } from './keys.ts'
 
@@ -32,6 +32,37 @@ export const commitmentOf = ({ what, id, owner }: CommitmentSubject, salted: Uin
  */
 export const commitmentSql = (sql: CommitmentSubject & { readonly salted: string }): string =>
   `encode(sha256(convert_to('farebox commitment v1 ' || ${sql.what} || ' ' || ${sql.id} || ' ' || ${sql.owner} || chr(10), 'UTF8') || ${sql.salted}), 'hex')`
+
+/** A commitment to texts and bytes that stand in columns of one row, one after another, with line feeds between. */
+export const saltedText = (salt: Uint8Array, ...parts: readonly (string | Uint8Array)[]): Buffer =>
+  Buffer.concat([
+    salt,
+    ...parts.flatMap((part, at) => (at === 0 ? [Buffer.from(part)] : [Buffer.from('\n'), Buffer.from(part)])),
+  ])
+
+/** What a row of the vault that lives for minutes or hours says, column by column. */
+export type RowFields = readonly (string | null)[]
+
+/** Keyed digests (HMAC-SHA256) of rows: whoever may write to the database, and has no master key, can make none. */
+export type RowSigner = {
+  sign(fields: RowFields): Buffer
+  /** False where a column was changed, or the row was written by somebody else. */
+  isSigned(fields: RowFields, signature: Uint8Array | null): boolean
+}
+
+/** @param purpose names the kind of row and its version, e.g. `console session v1` */
+export const createRowSigner = (master: MasterKey, purpose: string): RowSigner => {
+  const key = deriveKey(master, `row ${purpose}`)
+  const sign = (fields: RowFields): Buffer =>
+    createHmac('sha256', key).update(JSON.stringify(fields)).digest()
+  return {
+    sign,
+    isSigned: (fields, signature) => {
+      const due = sign(fields)
+      return signature !== null && signature.length === due.length && timingSafeEqual(signature, due)
+    },
+  }
+}
 
 /** The bytes were not sealed under this key and context, or were changed since. */
 export class SealBroken extends Error {

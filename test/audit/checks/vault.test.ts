@@ -79,7 +79,7 @@ describe('keys of the vault', () => {
     const { world, rich, poor } = await twoBuyers(t)
     const clean = await verified(world)
     assert.deepEqual(clean.findings.map(findingText), [])
-    assert.deepEqual(clean.vault[0], { table, checked: 2, uncommitted: 0, erased: 0 })
+    assert.deepEqual(clean.vault[0], { table, checked: 2, adopted: 0, uncommitted: 0, erased: 0 })
     const [richKey, poorKey] = [rich.keyId, poor.keyId]
     const set = (change: string) => `update ${table} set ${change} where key_id = $1`
     const own = "hash = sha256('my own key')"
@@ -115,7 +115,7 @@ describe('keys of the vault', () => {
     await pool.query(`delete from ${table} where key_id = $1`, [poor.keyId])
     const { findings, vault } = await verified({ pool, log })
     assert.deepEqual(findings.map(findingText), [])
-    assert.deepEqual(vault[0], { table, checked: 0, uncommitted: 1, erased: 1 })
+    assert.deepEqual(vault[0], { table, checked: 0, adopted: 0, uncommitted: 1, erased: 1 })
   })
 })
 
@@ -197,10 +197,15 @@ describe('what resellers and receivers left in the vault', () => {
     const { world, customerIdOf } = await business(t)
     const clean = await verified(world, customerIdOf)
     assert.deepEqual(clean.findings.map(findingText), [])
+    const none = { checked: 0, adopted: 0, uncommitted: 0, erased: 0 }
     assert.deepEqual(clean.vault.slice(1), [
-      { table: 'vault.webhook_values', checked: 6, uncommitted: 0, erased: 0 },
-      { table: 'vault.reseller_credentials', checked: 2, uncommitted: 0, erased: 0 },
-      { table: 'vault.customers', checked: 2, uncommitted: 0, erased: 0 },
+      { ...none, table: 'vault.webhook_values', checked: 6 },
+      { ...none, table: 'vault.reseller_credentials', checked: 2 },
+      { ...none, table: 'vault.accounts', checked: 1 },
+      { ...none, table: 'vault.staff' },
+      { ...none, table: 'vault.console_passkeys' },
+      { ...none, table: 'vault.finance_tokens' },
+      { ...none, table: 'vault.customers', checked: 2 },
     ])
     const first = (table: string, id: string) => `(select min(${id}) from ${table})`
     const swapped = (table: string, id: string, column: string) =>
@@ -234,6 +239,16 @@ describe('what resellers and receivers left in the vault', () => {
         /^vault: event .*GatewaySet/,
       ],
       [
+        'vault.reseller_credentials',
+        `update vault.reseller_credentials set purpose = 'bot' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        /^vault: event .*GatewaySet.*purpose or provider/,
+      ],
+      [
+        'vault.reseller_credentials',
+        `update vault.reseller_credentials set provider = 'telegram' where reference = ${first('vault.reseller_credentials', 'reference')}`,
+        /^vault: event .*GatewaySet.*purpose or provider/,
+      ],
+      [
         customers,
         `update ${customers} set ref = 'me' where customer_id = ${first(customers, 'customer_id')}`,
         /^vault: vault.customers holds another reference/,
@@ -256,7 +271,7 @@ describe('what resellers and receivers left in the vault', () => {
     assert.deepEqual(erased.findings.map(findingText), [])
     assert.deepEqual(
       erased.vault.map(({ erased: gone }) => gone),
-      [0, 6, 0, 2],
+      [0, 6, 0, 0, 0, 0, 0, 2],
     )
   })
 })

@@ -31,7 +31,8 @@ const keyOf = (keyId: string, over: Partial<KeyIssue> = {}): KeyIssue => ({
   ...over,
 })
 
-const create: Ask = (state) => decideCreation(state, { accountId, reseller: true })
+const create: Ask = (state) =>
+  decideCreation(state, { accountId, reseller: true, emailCommitment: '0'.repeat(64) })
 const block: Ask = (state) => decideBlock(state, { reason: 'fraud' })
 const issue =
   (keyId: string, dailyCapCents: number | null = null): Ask =>
@@ -154,6 +155,7 @@ test('a rolled key has the name, scopes, cap and networks of the former one, whi
   assert.equal(former.expiresAtMs, dayMs + 3_600_000)
   assert.deepEqual(next, {
     ...former,
+    commitment: 'cd'.repeat(32),
     displayPrefix: 'fbx_next',
     expiresAtMs: null,
     capKeyId: 'old',

@@ -38,7 +38,7 @@ test('two processes that create the same account at once make one', async (t) =>
 
 test('an account whose creation was cut off after the vault is taken up again by the next try', async (t) => {
   const { accounts, pool } = await serviceWorld(t)
-  const accountId = await claimEmail(pool, 'ann@example.com', newId<AccountId>('acc'))
+  const { accountId } = await claimEmail(pool, 'ann@example.com', newId<AccountId>('acc'))
   assert.equal(await accounts.read(accountId, cause), null)
   const made = await accounts.create({ email: 'ann@example.com', reseller: true }, cause)
   assert.deepEqual(whatChanged(made), { outcome: 'done', changed: true, accountId })

@@ -12,14 +12,15 @@ export const cause = { correlationId: 'run_test', actor: { kind: 'operator', nam
 
 /** Services on a real log; `elsewhere` is another process's runner on the same database. */
 export const serviceWorld = async (t: TestContext) => {
+  const logger = pino({ level: 'silent' })
   const { pool, url, wire, elsewhere } = await postgresWorld(t)
   const open = (log: typeof elsewhere) => {
     const runner = runnerOver(log)
     t.after(() => runner.close())
-    return { runner, accounts: createAccounts({ pool, runner }), wallets: createWallets({ runner }) }
+    return { runner, accounts: createAccounts({ pool, runner, logger }), wallets: createWallets({ runner }) }
   }
   const other = open(elsewhere)
-  return { pool, url, log: wire, ...open(wire), elsewhere: other }
+  return { pool, url, logger, log: wire, ...open(wire), elsewhere: other }
 }
 
 /**
@@ -28,8 +29,7 @@ export const serviceWorld = async (t: TestContext) => {
  */
 export const projectedWorld = async (t: TestContext, readsWaitMs = 20_000) => {
   const world = await serviceWorld(t)
-  const { pool, log } = world
-  const logger = pino({ level: 'silent' })
+  const { pool, log, logger } = world
   const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
   const projections = createProjectionRunner({
     pool,
@@ -47,9 +47,8 @@ export const projectedWorld = async (t: TestContext, readsWaitMs = 20_000) => {
     await feed.close()
   })
   const reads = createReads({ progress: projections.progress, log, group: hot.name, timeoutMs: readsWaitMs })
-  const reached = (position: number) => projections.progress.reached(hot.name, position, readsWaitMs)
   const watch = projections.progress.watch(hot.name, ['accounts', 'keys'])
-  return { ...world, logger, projections, reads, reached, watch }
+  return { ...world, projections, reads, watch }
 }
 
 /** An account with a key that may buy. */

@@ -8,6 +8,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { verificationsAfter } from '../../../src/audit/verification-runs.ts'
 import { launchBrowser, openPage, pictureOf, type Visit } from '../../support/browser.ts'
 import {
+  changeSessions,
   consoleOrigin,
   freshAccount,
   hiddenField,
@@ -487,10 +488,7 @@ test('the console in a browser', async (t) => {
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.waitForURL(`${origin}/console/plans`)
     // The sign-in is old by now: the act asks for the passkey again.
-    await service.farebox.core.pool.query(
-      `update vault.console_sessions set confirmed_until = now() - interval '1 day' where subject_id = $1`,
-      [account.accountId],
-    )
+    await changeSessions(service, [account.accountId], `confirmed_until = now() - interval '1 day'`)
     await page.goto(`${origin}/console/keys/new`)
     assert.match(page.url(), /\/console\/confirm\?/)
     await page.getByRole('button', { name: 'Use a passkey' }).click()

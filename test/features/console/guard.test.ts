@@ -8,6 +8,7 @@ import { consolePath } from '../../../src/platform/ui/cookies.ts'
 import type { ConsolePage } from '../../../src/platform/ui/page.ts'
 import {
   type Browser,
+  changeSessions,
   consoleBrowser,
   consoleOrigin,
   freshAccount,
@@ -209,7 +210,6 @@ test('pages and who they are for', async (t) => {
       const account = await freshAccount(service, 'pia@example.com', { reseller: true })
       const browser = await signedIn(service, account.accountId)
       const staff = await staffBrowser(service, ['finance', 'operator'])
-      const { pool } = service.farebox.core
       const confirmed = pages.filter((page) => page.confirmed)
       const whose = (page: ConsolePage): Browser => (expected(page, 'reseller') ? browser : staff)
       assert.ok(confirmed.some((page) => whose(page) === staff))
@@ -218,9 +218,10 @@ test('pages and who they are for', async (t) => {
         assert.notEqual(status, 403, page.path)
         assert.doesNotMatch(to ?? '', /confirm/, page.path)
       }
-      await pool.query(
-        `update vault.console_sessions set confirmed_until = now() - interval '1 hour' where subject_id = any ($1)`,
-        [[account.accountId, staff.staffId]],
+      await changeSessions(
+        service,
+        [account.accountId, staff.staffId],
+        `confirmed_until = now() - interval '1 hour'`,
       )
       for (const page of confirmed) {
         assert.match((await whose(page).get(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
@@ -228,9 +229,10 @@ test('pages and who they are for', async (t) => {
           assert.match((await whose(page).post(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
       }
       // Confirmed for one act, it holds for that one alone.
-      await pool.query(
-        `update vault.console_sessions set confirmed_until = now() + interval '5 minutes', confirmed_act = '/console/keys/new' where subject_id = $1`,
+      await changeSessions(
+        service,
         [account.accountId],
+        `confirmed_until = now() + interval '5 minutes', confirmed_act = '/console/keys/new'`,
       )
       assert.equal((await browser.get('/console/keys/new')).status, 200)
       assert.match((await browser.get('/console/passkeys')).to ?? '', /^\/console\/confirm\?/)
@@ -241,10 +243,7 @@ test('pages and who they are for', async (t) => {
     const account = await freshAccount(service, 'quin@example.com')
     const browser = await signedIn(service, account.accountId)
     const old = browser.cookies.get('__Host-farebox_session')
-    await service.farebox.core.pool.query(
-      `update vault.console_sessions set confirmed_until = null where subject_id = $1`,
-      [account.accountId],
-    )
+    await changeSessions(service, [account.accountId], `confirmed_until = null`)
     const asked = { act: '/console/keys/new', to: '/console/keys/new' }
     await browser.post('/console/confirm', { ...asked, do: 'mail' })
     const code = /(\d{4} \d{4})/.exec((await letterTo(service, account.email)).text)?.[1] ?? ''
@@ -280,13 +279,13 @@ test('pages and who they are for', async (t) => {
 
   await t.test('a role that is taken ends what it opened, from the next page on', async () => {
     const { core } = service.farebox
-    const staffId = await claimStaff(core.pool, 'sam@staff.example')
+    const member = await claimStaff(core.pool, 'sam@staff.example')
+    const { staffId } = member
     const people = createPeople(core)
-    await people.grant(staffId, 'operator', operator)
-    const opened = await createSessions(core).open(
-      { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' },
-      { userAgent: 'test', address: '127.0.0.1' },
-    )
+    await people.grant(member, 'operator', operator)
+    const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
+    await people.signIn(session, operator)
+    const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
     const browser = consoleBrowser(service)
     browser.cookies.set('__Host-farebox_session', opened.secret)
     assert.equal((await browser.get('/console/staff')).status, 200)

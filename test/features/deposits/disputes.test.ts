@@ -38,7 +38,7 @@ const setUp = async (heldCents: number) => {
     name: 'open-account',
     streams: { account: { stream: accountStream(accountId), fold: accountFold } },
     decide: ({ account }) => {
-      const decision = decideCreation(account, { accountId, reseller: true })
+      const decision = decideCreation(account, { accountId, reseller: true, emailCommitment: '0'.repeat(64) })
       const events = decision.outcome === 'decided' ? decision.events : []
       return { appends: [{ stream: accountStream(accountId), events }], answer: null }
     },

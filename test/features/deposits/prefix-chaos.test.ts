@@ -79,7 +79,11 @@ test('two processes over a log that writes one append at a time, stopped at any 
       name: 'open-account',
       streams: { account: { stream: accountStream(accountId), fold: accountFold } },
       decide: ({ account }) => {
-        const decision = decideCreation(account, { accountId, reseller: true })
+        const decision = decideCreation(account, {
+          accountId,
+          reseller: true,
+          emailCommitment: '0'.repeat(64),
+        })
         const events = decision.outcome === 'decided' ? decision.events : []
         return { appends: [{ stream: accountStream(accountId), events }], answer: null }
       },

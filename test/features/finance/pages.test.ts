@@ -8,7 +8,7 @@ import { createExportRuns, type Exporter } from '../../../src/features/exports/e
 import { positionToken } from '../../../src/kernel/log-position.ts'
 import { closingDelayMs, endOfPeriodMs, periodOf } from '../../../src/kernel/months.ts'
 import { periodStream } from '../../../src/kernel/streams.ts'
-import { freshAccount, hiddenField, staffBrowser } from '../../support/console.ts'
+import { changeSessions, freshAccount, hiddenField, staffBrowser } from '../../support/console.ts'
 import { dataDirectory } from '../../support/farebox.ts'
 import { operate } from '../../support/operator.ts'
 import { startService } from '../../support/service.ts'
@@ -348,10 +348,7 @@ test('a month is closed from its page as by the command, once, with what it move
   aheadMs = endOfPeriodMs(period) + closingDelayMs + 60_000 - clock()
   const finance = await staffBrowser(service, ['finance'])
   assert.match((await finance.get(page)).to ?? '', /^\/console\/confirm\?/)
-  await service.farebox.core.pool.query(
-    `update vault.console_sessions set confirmed_until = now() + interval '90 days' where subject_id = $1`,
-    [finance.staffId],
-  )
+  await changeSessions(service, [finance.staffId], `confirmed_until = now() + interval '90 days'`)
   const listed = await finance.open('/console/finance/periods')
   assert.match(listed.html, new RegExp(`href="${page}"`))
   const preview = await finance.open(page)

@@ -55,7 +55,13 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
           }
         } else if (!ends.has(`fin_${one.id}`)) {
           const expiresAtMs = one.livesMs === null ? null : nowMs + one.livesMs
-          const issue = { tokenId: `fin_${one.id}`, name: 'n', displayPrefix: 'fbf_abcd', expiresAtMs }
+          const issue = {
+            tokenId: `fin_${one.id}`,
+            name: 'n',
+            displayPrefix: 'fbf_abcd',
+            expiresAtMs,
+            commitment: 'c',
+          }
           const decision = decideTokenIssue(state, issue, nowMs)
           if (decision.outcome === 'decided') {
             apply(decision.events)
@@ -67,7 +73,13 @@ test('law: a token works from its issue to its revocation or its expiry, and at 
     }),
   )
   let full: FinanceTokens = financeTokenFold.initial
-  const issueOf = (n: number) => ({ tokenId: `fin_${n}`, name: 'n', displayPrefix: 'p', expiresAtMs: null })
+  const issueOf = (n: number) => ({
+    tokenId: `fin_${n}`,
+    name: 'n',
+    displayPrefix: 'p',
+    expiresAtMs: null,
+    commitment: 'c',
+  })
   for (let n = 0; n < maxActiveTokens; n++) {
     const decision = decideTokenIssue(full, issueOf(n), 0)
     assert.equal(decision.outcome, 'decided')

@@ -46,7 +46,11 @@ const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
         name: 'open-account',
         streams: { account: { stream: accountStream(buyer), fold: accountFold } },
         decide: ({ account }) => {
-          const decision = decideCreation(account, { accountId: buyer, reseller: true })
+          const decision = decideCreation(account, {
+            accountId: buyer,
+            reseller: true,
+            emailCommitment: '0'.repeat(64),
+          })
           const events = decision.outcome === 'decided' ? decision.events : []
           return { appends: [{ stream: accountStream(buyer), events }], answer: null }
         },

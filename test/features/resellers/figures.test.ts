@@ -63,7 +63,12 @@ const elsewhere = 'DEU'
 
 /** Terms as an operator sets them, through their events and the table to what prices are made from. */
 const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
-  const account: AccountState = { reseller: true, blocked: false, keys: new Map() as never }
+  const account: AccountState = {
+    reseller: true,
+    blocked: false,
+    emailCommitment: null,
+    keys: new Map() as never,
+  }
   const dedicated = isDedicated(product)
   const decision = decideTerms(
     { account, catalog: imported(demoText), terms: emptyTerms },
@@ -82,10 +87,11 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   )
   if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
   const terms = decision.events.reduce(evolveTerms, emptyTerms)
-  const rows = [{ reseller_id: reseller, terms, revision: 3, position: 1 }]
+  const rows = [{ reseller_id: reseller, position: 1 }]
   const pool = { query: async () => ({ rows }) } as unknown as pg.Pool
   const watch = { version: () => 0, onChange: () => () => undefined }
-  const live = createLiveTerms({ pool, watch, logger: {} as Logger })
+  const termsOf = async () => ({ state: terms, revision: 3 })
+  const live = createLiveTerms({ pool, termsOf, watch, logger: {} as Logger })
   await live.refresh()
   return live.termsOf(caller, product)
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import pino from 'pino'
 import { orderIdsOfSchedule } from '../../../projections/subscriptions.ts'
 import { createCatalog } from '../../../src/domain/catalog/catalog.ts'
 import type { Product } from '../../../src/domain/catalog/product.ts'
@@ -142,7 +143,7 @@ const openShop = async (t: TestContext, log: EventLog) => {
     },
     account: async (): Promise<AccountId> => {
       references += 1
-      const accounts = createAccounts({ pool, runner: operator.runner })
+      const accounts = createAccounts({ pool, runner: operator.runner, logger: pino({ level: 'silent' }) })
       const made = await accounts.create({ email: `a${references}@example.com`, reseller: false }, cause)
       if (made.outcome !== 'done') return assert.fail(made.refusal.code)
       return made.accountId

@@ -1,0 +1,160 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { decideAdoption } from '../domain/accounts/decide.ts'
+import { accountRef } from '../domain/accounts/fold.ts'
+import { decideTokenAdoption, financeTokenFold } from '../domain/finance/tokens.ts'
+import { adoptionRef, decideAdoptionEnd } from '../domain/seals/adoption.ts'
+import { decidePersonAdoption } from '../domain/staff/decide.ts'
+import { personRef } from '../domain/staff/fold.ts'
+import { emailCommitment, keyCommitment } from '../features/accounts/index.ts'
+import { financeTokenCommitment } from '../features/finance/index.ts'
+import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
+import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
+import { financeStream } from '../kernel/streams.ts'
+import type { CommandRunner } from '../platform/commands/command.ts'
+import { handle } from '../platform/commands/handle.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
+
+/** Commands that are under way at once. */
+const atOnce = 200
+
+type EmailRow = { readonly id: string; readonly email: string; readonly salt: Buffer }
+type KeyRow = {
+  readonly id: string
+  readonly account_id: AccountId
+  readonly hash: Buffer
+  readonly salt: Buffer
+}
+type PasskeyRow = {
+  readonly id: string
+  readonly subject_id: string
+  readonly credential_id: string
+  readonly public_key: Buffer
+  readonly salt: Buffer
+}
+type TokenRow = { readonly id: string; readonly hash: Buffer; readonly salt: Buffer }
+
+/** Rows that an older release left, from the table of the migrations. */
+const rowsOf = async <Row extends pg.QueryResultRow>(
+  pool: pg.Pool,
+  what: string,
+  { table, id, columns }: { readonly table: string; readonly id: string; readonly columns: string },
+): Promise<readonly Row[]> =>
+  (
+    await pool.query<Row>(
+      `select u.id, ${columns}, v.salt from vault.uncommitted u join vault.${table} v on v.${id} = u.id
+        where u.what = $1::text and v.salt is not null order by u.id`,
+      [what],
+    )
+  ).rows
+
+const adopt = async (pool: pg.Pool, runner: CommandRunner) => {
+  const cause = {
+    actor: { kind: 'system', name: 'upgrade' },
+    correlationId: newId<string>('run'),
+    name: 'adopt-commitments',
+  } as const
+  const all = async <Item>(items: Iterable<Item>, one: (item: Item) => Promise<boolean>): Promise<number> => {
+    let changed = 0
+    const left = [...items]
+    while (left.length > 0) {
+      const done = await Promise.all(left.splice(0, atOnce).map(one))
+      changed += done.filter(Boolean).length
+    }
+    return changed
+  }
+
+  const emails = await rowsOf<EmailRow>(pool, 'account', {
+    table: 'accounts',
+    id: 'account_id',
+    columns: 'v.email',
+  })
+  const keys = await rowsOf<KeyRow>(pool, 'api-key', {
+    table: 'api_keys',
+    id: 'key_id',
+    columns: 'v.account_id, v.hash',
+  })
+  const emailOf = new Map(emails.map((row) => [row.id, emailCommitment(row.id, row.salt, row.email)]))
+  const keysOf = Map.groupBy(keys, (row) => row.account_id as string)
+  const accounts = await all(new Set([...emailOf.keys(), ...keysOf.keys()]), async (id) => {
+    const accountId = id as AccountId
+    const found = {
+      accountId,
+      emailCommitment: emailOf.get(id) ?? null,
+      keys: (keysOf.get(id) ?? []).map(({ id: keyId, hash, salt }) => ({
+        keyId: keyId as KeyId,
+        commitment: keyCommitment({ keyId, accountId, salt, hash }),
+      })),
+    }
+    return (await handle(runner, cause, accountRef(accountId), (state) => decideAdoption(state, found)))
+      .changed
+  })
+
+  const staff = await rowsOf<EmailRow>(pool, 'staff', { table: 'staff', id: 'staff_id', columns: 'v.email' })
+  const passkeys = await rowsOf<PasskeyRow>(pool, 'passkey', {
+    table: 'console_passkeys',
+    id: 'passkey_id',
+    columns: 'v.subject_id, v.credential_id, v.public_key',
+  })
+  const staffEmailOf = new Map(
+    staff.map((row) => [row.id, staffEmailCommitment(row.id, row.salt, row.email)]),
+  )
+  const passkeysOf = Map.groupBy(passkeys, (row) => row.subject_id)
+  const people = await all(new Set([...staffEmailOf.keys(), ...passkeysOf.keys()]), async (subjectId) => {
+    const found = {
+      subjectId,
+      emailCommitment: staffEmailOf.get(subjectId) ?? null,
+      passkeys: (passkeysOf.get(subjectId) ?? []).map((row) => ({
+        passkeyId: row.id,
+        commitment: passkeyCommitment({
+          passkeyId: row.id,
+          subjectId,
+          salt: row.salt,
+          credentialId: row.credential_id,
+          publicKey: row.public_key,
+        }),
+      })),
+    }
+    const ref = personRef(subjectId)
+    return (await handle(runner, cause, ref, (state) => decidePersonAdoption(state, found))).changed
+  })
+
+  const tokens = (
+    await rowsOf<TokenRow>(pool, 'finance-token', {
+      table: 'finance_tokens',
+      id: 'token_id',
+      columns: 'v.hash',
+    })
+  ).map(({ id, hash, salt }) => ({ tokenId: id, commitment: financeTokenCommitment(id, salt, hash) }))
+  const tokensRef = { stream: financeStream, fold: financeTokenFold }
+  await handle(runner, cause, tokensRef, (state) => decideTokenAdoption(state, tokens))
+
+  const adopted = { accounts, people, tokens: tokens.length }
+  await handle(runner, cause, adoptionRef, (over) => decideAdoptionEnd(over, adopted))
+  return adopted
+}
+
+/**
+ * Commits to the keys, passkeys, tokens and e-mails that older releases put into the vault without a commitment: once, at the
+ * first start after the upgrade, before anything else is decided. Whatever is found uncommitted later opens nothing.
+ */
+export const adoptCommitments = async ({
+  pool,
+  runner,
+  log,
+  logger,
+}: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly logger: Pick<Logger, 'info'>
+}): Promise<void> => {
+  const { rows } = await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')
+  if (!rows[0]?.any) return
+  // Also where somebody filled the table again.
+  if ((await log.lastOf(adoptionRef.stream)) === null) {
+    const adopted = await adopt(pool, runner)
+    logger.info(adopted, 'keys, passkeys, tokens and e-mails of older releases are committed to from here on')
+  }
+  await pool.query('delete from vault.uncommitted')
+}
