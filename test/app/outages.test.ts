@@ -48,6 +48,9 @@ const asked = [
   'farebox_projection_lag_seconds',
   'farebox_queue_items',
   'farebox_queue_oldest_due_seconds',
+  'farebox_queue_overdue',
+  'farebox_queue_stuck',
+  'farebox_queue_failing',
   'farebox_webhook_fan_out_targets',
   'farebox_webhook_endpoints',
 ]

@@ -5,7 +5,6 @@ import { chmod, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { commandRegistrations } from '../../src/app/commands.ts'
-import { fileSink } from '../../src/platform/outgoing/file-sink.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../features/resellers/desk.ts'
 import { dataDirectory } from '../support/farebox.ts'
@@ -65,14 +64,4 @@ test('what commands write is readable by its owner alone, also in the place of a
     assert.equal(code, 0, err)
     assert.equal(await modeOf(name), '600', name)
   }
-})
-
-test('a file that a killed command left half written is not taken over with its mode', async (t) => {
-  const directory = await dataDirectory(t)
-  const half = join(directory, `.x.csv.${process.pid}.part`)
-  await writeFile(half, 'left')
-  await chmod(half, 0o644)
-  const sink = await fileSink(join(directory, 'x.csv'))
-  assert.equal((await stat(half)).mode & 0o777, 0o600)
-  await sink.abandon()
 })

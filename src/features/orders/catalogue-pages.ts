@@ -103,7 +103,9 @@ const parseOrderForm = (
   }
 }
 
-const metaFields = ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
+/** Fields that may be left to the service. */
+const optionalFields = ['carrier_id', 'service', 'rotation_minutes']
+const metaFields = ['country', 'period_days', ...optionalFields]
 
 /**
  * Where the addresses are and for how long, by the fields of the form. Fields that were left to the service, such as the
@@ -114,7 +116,7 @@ const parseMetaFields = ({ text }: FormInput): Readonly<Record<string, unknown>>
     (name) => text(name) === '' || text(`quoted_${name}`) === '' || text(name) === text(`quoted_${name}`),
   )
   const textOf = (name: string): string =>
-    text(name) === '' && isAsQuoted ? text(`quoted_${name}`) : text(name)
+    text(name) === '' && isAsQuoted && optionalFields.includes(name) ? text(`quoted_${name}`) : text(name)
   return Object.fromEntries(
     metaFields
       .map((name) => [name, textOf(name)] as const)

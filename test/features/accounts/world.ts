@@ -3,6 +3,7 @@ import pino from 'pino'
 import { groups, hot } from '../../../projections/groups.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
+import type { KeyScope } from '../../../src/kernel/scopes.ts'
 import { createLogFeed } from '../../../src/platform/projections/feed.ts'
 import { createProjectionRunner } from '../../../src/platform/projections/projection-runner.ts'
 import { createReads } from '../../../src/platform/projections/read-your-writes.ts'
@@ -60,13 +61,20 @@ export const buyer = async (
     readonly reseller?: boolean
     readonly expiresAtMs?: number
     readonly networks?: readonly string[]
+    readonly scopes?: readonly KeyScope[]
   } = {},
 ) => {
-  const { email = 'buyer@example.com', dailyCapCents = null, reseller = false, ...held } = options
+  const {
+    email = 'buyer@example.com',
+    dailyCapCents = null,
+    reseller = false,
+    scopes = ['buy'],
+    ...held
+  } = options
   const made = await accounts.create({ email, reseller }, cause)
   if (made.outcome === 'refused') throw new Error(`refused: ${made.refusal.code}`)
   const { accountId } = made
-  const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents, ...held }, cause)
+  const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents, ...held }, cause)
   if (issued.outcome === 'refused') throw new Error(`refused: ${issued.refusal.code}`)
   return { accountId, keyId: issued.keyId, key: issued.key }
 }

@@ -6,12 +6,21 @@ import { startService } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 
 /** The fields of the form that buys what a page has quoted. */
-const orderFormOf = (page: Page): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    ['form', 'quantity', 'expected', 'country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
-      .map((name) => [name, hiddenField(page, name)] as const)
-      .filter(([, value]) => value !== ''),
-  )
+/** What the form of a product sends as it is shown. */
+const orderFormOf = ({ html }: Page): Record<string, string> => {
+  const [form = ''] = /<form [^>]*data-asks[\s\S]*?<\/form>/.exec(html) ?? []
+  const fields: Record<string, string> = {}
+  for (const [tag] of form.matchAll(/<input [^>]*>/g)) {
+    const [, name = ''] = / name="([^"]*)"/.exec(tag) ?? []
+    const [, value = ''] = / value="([^"]*)"/.exec(tag) ?? []
+    if (!/type="(radio|checkbox)"/.test(tag) || tag.includes(' checked')) fields[name] = value
+  }
+  for (const [, name = '', options = ''] of form.matchAll(
+    /<select [^>]*name="([^"]*)"[^>]*>([\s\S]*?)<\/select>/g,
+  ))
+    fields[name] = (/value="([^"]*)" selected/.exec(options) ?? /value="([^"]*)"/.exec(options))?.[1] ?? ''
+  return fields
+}
 
 const priceOn = ({ html }: Page): string | undefined => /<p class="figure">\$([\d,.]+)<\/p>/.exec(html)?.[1]
 const orderIdIn = ({ to }: Page): string =>
@@ -127,7 +136,7 @@ test('a customer buys in the console', async (t) => {
     const form = orderFormOf(await browser.get(`${isp}?quantity=2`))
     const refused = await browser.post(isp, { ...form, expected: '1' })
     assert.equal(refused.status, 409)
-    assert.match(refused.html, /The price is \$[\d.]+ now, not \$0\.01/)
+    assert.match(refused.html, /The price of 2 IPs? is \$[\d.]+, not \$0\.01 as quoted/)
     assert.notEqual(hiddenField(refused, 'form'), form.form)
     assert.equal(hiddenField(refused, 'expected'), form.expected)
     assert.equal((await browser.post(isp, { ...form, expected: '' })).status, 400)

@@ -70,7 +70,7 @@ export type Got =
 export const scrapeWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   const world = await serviceWorld(t)
   const { pool } = world
-  const { accountId, keyId } = await buyer(world)
+  const { accountId, keyId } = await buyer(world, { scopes: ['scrape'] })
   if (cents > 0) await world.wallets.credit({ accountId, amountCents: cents, reference: 'start' }, cause)
   const asked = provider(answers)
   const clock = { aheadMs: 0 }
