@@ -214,8 +214,8 @@ const strictChunks = (): BodyReader => {
 /** Of a line of a response's chunks, and of all its trailers. */
 const maxLenientLine = 16_384
 const maxLenientTrailers = 65_536
-const lenientSize = /^[ \t]*0*(?!0)([0-9A-Fa-f]*)[ \t]*(?:;.*)?$/
-const cleanSizeLine = /^[0-9A-Fa-f]+(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n$/
+const lenientSize = /^[ \t]*([0-9A-Fa-f]+)[ \t]*(?:;.*)?$/
+const cleanSizeLine = /^[0-9A-Fa-f]{1,12}(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n$/
 const trailerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /** What a trailer line of a response is for the next side; empty: it gets none. */
@@ -266,9 +266,8 @@ const lenientChunks = (decode: boolean): BodyReader => {
         if (found === null) return
         const { raw, to, here } = found
         const text = raw.slice(0, raw.endsWith('\r\n') ? -2 : -1)
-        const digits = lenientSize.exec(text)?.[1]
-        if (digits === undefined || digits.length > 12 || !/^[ \t]*[0-9A-Fa-f]/.test(text))
-          throw new BadMessage('a chunk without a size')
+        const digits = lenientSize.exec(text)?.[1]?.replace(/^0+/, '')
+        if (digits === undefined || digits.length > 12) throw new BadMessage('a chunk without a size')
         left = digits === '' ? 0 : Number.parseInt(digits, 16)
         if (here && !decode && cleanSizeLine.test(raw)) at = to
         else replace(to, `${left.toString(16)}\r\n`)
