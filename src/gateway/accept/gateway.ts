@@ -198,6 +198,8 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       shaking.set(end, known)
       socket.once('close', () => shaking.delete(end))
     })
+    // Node says that a handshake failed or took too long, and leaves the connection open.
+    server.on('tlsClientError', (_, socket) => socket.destroy())
     server.on('secureConnection', (socket) => {
       socket.on('error', () => undefined)
       const known = shaking.get(endOf(socket))

@@ -335,7 +335,7 @@ describe('who may use the gateway', () => {
   test('a password works as soon as its rotation is answered', async () => {
     const { status, body: order } = await service.buyer.post(
       '/api/v1/orders',
-      { product_id: 'isp-gateway', quantity: 5 },
+      { product_id: 'residential-basic', quantity: 5 },
       { headers: { 'Idempotency-Key': 'rotated' } },
     )
     assert.equal(status, 201, JSON.stringify(order))
@@ -405,7 +405,12 @@ describe('who may use the gateway', () => {
       assert.equal(admission.spending.ended.aborted, false)
       admission.close({ error: null, host: null })
     }
-    assert.equal(refused(await attempt(login, { dialled: formerIp }))[0], 407)
+    // What is known of an address is a second old at most.
+    await until(async () => {
+      const answer = await attempt(login, { dialled: formerIp })
+      if (!answer.denied) answer.close({ error: null, host: null })
+      return answer.denied
+    })
   })
 
   test('after a rotation the former password works for two minutes, and then its tunnels are cut', async () => {
