@@ -23,7 +23,7 @@ export const lines: Bench = {
             template: '{PROTOCOL}://{USER}:{PASS}@{HOST}:{PORT}',
             targeting: { ...anyTargeting, country: 'us', city: 'los_angeles' },
             set: null,
-            gateway: { host: 'gw.example', port: 9_000 },
+            gateway: { host: 'gw.example', port: 9_000, tls: null },
             credential: { username: 'u7k2m9x4u7k2m9', password: 'p4ssw0rdp4ssw0rd1234' },
           }),
         )

@@ -11,6 +11,7 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 const { openFarebox, roles } = await import('./app/start.ts')
 const { readConfig } = await import('./app/config.ts')
 const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
+const { portCollision } = await import('./app/ports.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
@@ -103,6 +104,8 @@ const run = async (): Promise<void> => {
   const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
   if (wanted.roles.length === 0 && !gateway && !freelist)
     throw new StartRefused(nothingToRun(wanted, settings))
+  const collision = portCollision(settings, { server: wanted.roles.includes('http'), gateway })
+  if (collision !== null) throw new StartRefused(collision)
   const config = gateway
     ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings) } }
     : settings
@@ -138,25 +141,26 @@ const run = async (): Promise<void> => {
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 
   const supervised: Supervised[] = []
+  let gatewayWorkers: Supervised | null = null
   const closeSupervised = async (): Promise<void> => {
     await Promise.all(supervised.map((one) => one.close()))
   }
   const startBeside = (core: Core | null): void => {
     const { env } = process
-    if (gateway)
-      supervised.push(
-        superviseGateway({
-          config,
-          env,
-          logger,
-          onExit: (worker) => {
-            if (core === null) return
-            endLeasesOf(core.pool, worker).catch((err) =>
-              logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
-            )
-          },
-        }),
-      )
+    if (gateway) {
+      gatewayWorkers = superviseGateway({
+        config,
+        env,
+        logger,
+        onExit: (worker) => {
+          if (core === null) return
+          endLeasesOf(core.pool, worker).catch((err) =>
+            logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
+          )
+        },
+      })
+      supervised.push(gatewayWorkers)
+    }
     if (freelist) supervised.push(superviseFreelist({ env, logger }))
   }
   const starting = closeOnFailure(async (closing) => {
@@ -172,6 +176,7 @@ const run = async (): Promise<void> => {
       monotonicMs: () => performance.now(),
       logger,
       onDatabase: startBeside,
+      ...(gateway && { gatewayProblem: () => gatewayWorkers?.problem() ?? null }),
       kill: () => process.kill(process.pid, 'SIGKILL'),
     })
   })

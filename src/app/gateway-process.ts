@@ -72,6 +72,25 @@ const tlsOf = async ({ tls }: Config['gateway']) => {
   return { port: tls.port, cert: cert ?? '', key: key ?? '' }
 }
 
+/** @throws StartRefused: a port that cannot be had, or a certificate that cannot be used, is so at the next try too */
+const listened = async <Result>(
+  setting: string,
+  host: string,
+  port: number,
+  listen: () => Promise<Result>,
+): Promise<Result> => {
+  try {
+    return await listen()
+  } catch (error) {
+    throw new StartRefused(
+      `${setting}: port ${port} of ${host} cannot be had (${(error as Error).message})`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
 /**
  * Opens one process of the gateway. It uses Postgres and the master key, and neither reads nor writes the log; whatever
  * happens here, the ledger goes on without it.
@@ -157,7 +176,7 @@ const openInto = async (
     whitelisted: whitelist.find,
     targetingOfSet: sets.targetingOf,
     exitOf: async (rental) => {
-      const own = addressExit(rental, exits.live.sandbox(), sandbox && config.gatewayAllowLoopback)
+      const own = addressExit(rental, exits.live.sandbox(), sandbox && exits.allowsLoopback())
       return rentalExit(rental, own, exits.exits.ofCarrier, clock())
     },
   })
@@ -170,18 +189,26 @@ const openInto = async (
     logger,
     policy,
     metrics: createGatewayMetrics(registry),
-    allowLoopback: config.gatewayAllowLoopback,
-    limits: { drainMs: drainMsOf(config.shutdownTimeoutMs) },
+    allowLoopback: exits.allowsLoopback,
+    limits: { drainMs: drainMsOf(config.shutdownTimeoutMs), tunnelIdleMs: config.gateway.idleTimeoutMs },
   })
   closing.add(() => gateway.close())
   const { listen, port: wanted } = config.gateway
   const shared = config.gateway.workers > 1
   let port = wanted
-  for (const host of listen) port = await gateway.listen({ host, port, shared })
-  if (tls !== null) for (const host of listen) await gateway.listen({ host, port: tls.port, shared, tls })
+  for (const host of listen)
+    port = await listened('FAREBOX_GATEWAY_PORT', host, port, () => gateway.listen({ host, port, shared }))
+  if (tls !== null)
+    for (const host of listen)
+      await listened('FAREBOX_GATEWAY_TLS_PORT', host, tls.port, () =>
+        gateway.listen({ host, port: tls.port, shared, tls }),
+      )
   const rentals = startRentalListeners({ scheduler, pool, gateway, port, shared, listen, logger })
   closing.add(rentals.stop)
-  if (config.gateway.metricsPort !== null)
-    await serveMetrics(closing, registry, config.gateway.metricsPort + index)
+  const { metricsPort } = config.gateway
+  if (metricsPort !== null)
+    await listened('FAREBOX_GATEWAY_METRICS_PORT', '127.0.0.1', metricsPort + index, () =>
+      serveMetrics(closing, registry, metricsPort + index),
+    )
   return { worker, port, close: closing.close }
 }

@@ -9,7 +9,7 @@ import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
 
 /** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
-const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
+export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
   const { sandbox } = config.payments
   if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
   return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1

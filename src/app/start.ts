@@ -44,6 +44,8 @@ export type FareboxOptions = {
   readonly logger: Logger
   /** Called once the database is open and has its tables of this version: processes beside this one may use it. */
   readonly onDatabase?: (core: Core) => void
+  /** Why the gateway beside this process does not work, for `/readyz`; null: it does. Left out: none runs beside it. */
+  readonly gatewayProblem?: () => string | null
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
 }
@@ -81,7 +83,7 @@ export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   closeOnFailure((closing) => openInto(closing, options))
 
 const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<Farebox> => {
-  const { config, systemClock, monotonicMs, logger, kill } = options
+  const { config, systemClock, monotonicMs, logger, gatewayProblem, kill } = options
   const has = (role: Role): boolean => options.roles.includes(role)
   const hooks = crashHooks(config.crashAt, kill)
   const registry = createRegistry()
@@ -118,7 +120,10 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
     publicUrl,
     origin,
     version,
-    probes: (prices) => readinessProbes(core, prices, () => starting),
+    probes: (prices) => [
+      ...readinessProbes(core, prices, () => starting),
+      ...(gatewayProblem ? [{ name: 'gateway', check: async () => gatewayProblem() }] : []),
+    ],
     groups,
     settings: () => effectiveSettings(process.env),
   })

@@ -13,6 +13,8 @@ export type WorkerReady = { readonly ready: true; readonly worker: string }
 export type Supervised = {
   /** Resolves once every worker does its work; rejects when one of them refuses to start. */
   readonly ready: Promise<void>
+  /** Why the workers do not do their work: one has not begun yet, or ends again and again. Null: they do. */
+  problem(): string | null
   /** Has the workers finish what runs, and ends them. */
   close(): Promise<void>
   /** Ends them at once. */
@@ -23,6 +25,11 @@ export type Supervised = {
 const restart = { firstMs: 100, longestMs: 10_000 }
 /** A worker that ran this long began well. */
 const steadyMs = 60_000
+/** One that ended so often in a row, without having begun well, ends again and again. */
+const manyFailures = 3
+
+const isSteady = ({ startedMs }: { readonly startedMs: number }): boolean =>
+  performance.now() - startedMs > steadyMs
 
 /** The exit code of a worker whose settings or surroundings must change first: starting it again helps nothing. */
 export const refusedCode = 3
@@ -49,10 +56,13 @@ export const supervise = (parts: {
   const { entry, count, env, flags, name, graceMs, logger, onExit } = parts
   const workers = new Set<ChildProcess>()
   const timers = new Set<NodeJS.Timeout>()
+  /** Of each worker, by its place. */
+  const states = Array.from({ length: count }, () => ({ begun: false, failures: 0, startedMs: 0 }))
   let closing = false
 
-  const start = (index: number, failures: number, told: (error: Error | null) => void): void => {
-    const startedMs = performance.now()
+  const start = (index: number, told: (error: Error | null) => void): void => {
+    const state = states[index]!
+    state.startedMs = performance.now()
     const child = fork(entry, [String(index)], {
       env,
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -62,6 +72,7 @@ export const supervise = (parts: {
     let worker: string | null = null
     child.on('message', (message: WorkerReady) => {
       worker = message.worker
+      state.begun = true
       logger.info({ worker, pid: child.pid }, `${name} is ready`)
       told(null)
     })
@@ -71,13 +82,14 @@ export const supervise = (parts: {
       if (closing) return
       const refused = code === refusedCode
       if (refused) told(new Error(`${name} refused to start; its message says why`))
-      const steady = performance.now() - startedMs > steadyMs
-      const failed = steady ? 0 : failures + 1
-      const inMs = refused ? restart.longestMs : Math.min(restart.longestMs, restart.firstMs * 2 ** failed)
+      state.failures = isSteady(state) ? 0 : state.failures + 1
+      const inMs = refused
+        ? restart.longestMs
+        : Math.min(restart.longestMs, restart.firstMs * 2 ** state.failures)
       logger.error({ code, signal, inMs }, `${name} ended and is started again`)
       const timer = setTimeout(() => {
         timers.delete(timer)
-        start(index, failed, told)
+        start(index, told)
       }, inMs)
       timers.add(timer)
     })
@@ -88,7 +100,7 @@ export const supervise = (parts: {
       { length: count },
       (_, index) =>
         new Promise<void>((resolve, reject) => {
-          start(index, 0, (error) => (error === null ? resolve() : reject(error)))
+          start(index, (error) => (error === null ? resolve() : reject(error)))
         }),
     ),
   ).then(() => undefined)
@@ -104,6 +116,14 @@ export const supervise = (parts: {
     kill: () => {
       startNoMore()
       for (const child of workers) child.kill('SIGKILL')
+    },
+    problem: () => {
+      for (const state of states) {
+        if (!state.begun) return `${name} has not begun yet`
+        if (state.failures >= manyFailures && !isSteady(state))
+          return `${name} ended ${state.failures} times in a row`
+      }
+      return null
     },
     close: async () => {
       startNoMore()

@@ -9,15 +9,12 @@ const maxListeners = 10_000
 
 const everywhere = new Set(['0.0.0.0', '::'])
 
+const ownAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .map(({ address }) => address)
 /** Linux answers on every address of 127.0.0.0/8, though no interface lists them. */
-const ownAddresses = (): ((ip: string) => boolean) => {
-  const own = new Set(
-    Object.values(networkInterfaces())
-      .flatMap((all) => all ?? [])
-      .map(({ address }) => address),
-  )
-  return (ip) => own.has(ip) || (process.platform === 'linux' && ip.startsWith('127.'))
-}
+const hasLoopbackNetwork = process.platform === 'linux'
 
 /**
  * Listens on the rented addresses of this machine: the address that a client dials says which rental it means. Nothing to
@@ -40,10 +37,14 @@ export const startRentalListeners = (deps: {
   const work = async (): Promise<void> => {
     const { rows } = await pool.query<{ readonly ip: string }>({
       name: 'gateway-rented',
-      text: `select distinct ip from read.proxies where released_at is null limit ${maxListeners}`,
+      // Texts from 127. up to 127/ are all that begin so.
+      text: `select distinct ip from read.proxies
+              where released_at is null
+                and (ip = any ($1::text[]) or ($2::boolean and ip >= '127.' collate "C" and ip < '127/' collate "C"))
+              limit ${maxListeners}`,
+      values: [ownAddresses(), hasLoopbackNetwork],
     })
-    const isOwn = ownAddresses()
-    const wanted = new Set(rows.map(({ ip }) => ip).filter((ip) => isOwn(ip) && !deps.listen.includes(ip)))
+    const wanted = new Set(rows.map(({ ip }) => ip).filter((ip) => !deps.listen.includes(ip)))
     for (const host of wanted)
       if (!listening.has(host) && !refused.has(host))
         try {

@@ -37,6 +37,9 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')
     .describe('Connections that one plan may have open in one process of the gateway.'),
+  FAREBOX_GATEWAY_IDLE_TIMEOUT_MS: whole(1_000, 86_400_000)
+    .prefault('3600000')
+    .describe('How long a tunnel may pass no byte in either direction, in milliseconds; then it is closed.'),
   FAREBOX_GATEWAY_METRICS_PORT: whole(1, 65_000)
     .optional()
     .describe(
@@ -60,6 +63,8 @@ export type GatewayConfig = {
   readonly checkUrl: URL | null
   /** Connections of one plan in one process. */
   readonly planConnections: number
+  /** Of a tunnel without a byte, milliseconds. */
+  readonly idleTimeoutMs: number
   /** Null: none. */
   readonly metricsPort: number | null
 }
@@ -96,5 +101,6 @@ export const gatewayConfigOf = (values: Values): GatewayConfig => ({
   policy: values.FAREBOX_GATEWAY_POLICY ?? null,
   checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
   planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,
+  idleTimeoutMs: values.FAREBOX_GATEWAY_IDLE_TIMEOUT_MS,
   metricsPort: values.FAREBOX_GATEWAY_METRICS_PORT ?? null,
 })

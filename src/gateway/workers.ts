@@ -46,7 +46,8 @@ export const rentalListeners = worker({
   ...gateway,
   name: 'rental-listeners',
   about: 'Listens on the rented addresses of its machine',
-  trigger: { everyMs: 500 },
+  // A renter may connect as soon as the order is answered.
+  trigger: { everyMs: 100 },
 })
 
 /** All that a gateway process does by itself. */

@@ -176,7 +176,7 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           body: fc.record(
             {
               count: fc.integer({ min: 1, max: 20 }),
-              stickyMinutes: fc.integer({ min: 0, max: 2_000 }),
+              stickyMinutes: fc.integer({ min: 0, max: 1_440 }),
               country: fc.constantFrom('us', 'USA', 'DE', 'jpn'),
               protocol: fc.constantFrom('http', 'https', 'socks5'),
               format: fc.constantFrom('host:port:user:pass', 'url', 'json'),

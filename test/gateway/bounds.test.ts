@@ -98,7 +98,7 @@ describe('no sequence of bytes', () => {
     })
     const { port, gateway, access } = await startGateway(t, {
       exit: exitAt(agreeable),
-      limits: { headMs: 60, idleMs: 60, lingerMs: 20 },
+      limits: { headMs: 60, idleMs: 60, tunnelIdleMs: 60, lingerMs: 20 },
     })
     access.line = { ...plainLine, targeting: { ...plainLine.targeting, udp: true } }
     const target = await echoTarget(t)

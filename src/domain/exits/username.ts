@@ -27,8 +27,12 @@ export type Parsed =
   | { readonly ok: true; readonly line: Line }
   | { readonly ok: false; readonly problem: TokenProblem }
 
+/** Some libraries send the username of a URL as it stands there, with `%2C` for a comma. No username has a `%` of its own. */
+const decoded = (username: string): string =>
+  username.replace(/%[2-7][0-9A-F]/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+
 /** What names the plan: all before the first `-`, whatever follows. */
-export const baseOf = (username: string): string => username.split('-', 1)[0] ?? ''
+export const baseOf = (username: string): string => decoded(username).split('-', 1)[0] ?? ''
 
 const whole = (text: string, max: number): number | null => {
   const value = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0
@@ -75,6 +79,9 @@ const keys = {
 type Key = keyof typeof keys
 type Values = { -readonly [Name in Key]?: NonNullable<ReturnType<(typeof keys)[Name][0]>> }
 
+/** Values are the same in any case, but for ids of sessions. */
+const asValue = (key: Key, text: string): string => (key === 'session' ? text : text.toLowerCase())
+
 const isKey = (text: string): text is Key => Object.hasOwn(keys, text)
 
 const refuse = (token: string, detail: string): Parsed => ({ ok: false, problem: { token, detail } })
@@ -117,10 +124,10 @@ const besideSet = (values: Values): TokenProblem | null => {
 }
 
 /**
- * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is
- * refused and never ignored: the problem names the token.
+ * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is refused and never ignored: the problem names the token.
  */
-export const parseUsername = (username: string): Parsed => {
+export const parseUsername = (sent: string): Parsed => {
+  const username = decoded(sent)
   if (Buffer.byteLength(username) > maxUsernameBytes)
     return refuse('username', `a username has at most ${maxUsernameBytes} bytes`)
   const [base = '', ...rest] = username.split('-')
@@ -128,13 +135,14 @@ export const parseUsername = (username: string): Parsed => {
     return refuse(base, 'a username begins with that of its plan: 6 to 16 lower-case letters and digits')
   const values: Values = {}
   for (let at = 0; at < rest.length; at += 2) {
-    const [key = '', value] = [rest[at], rest[at + 1]]
+    const [key = '', written] = [rest[at], rest[at + 1]]
     if (!isKey(key)) return refuse(key, `no key is called this; the keys are ${Object.keys(keys).join(', ')}`)
-    if (value === undefined) return refuse(key, `${key} has no value`)
-    if (values[key] !== undefined) return refuse(`${key}-${value}`, `${key} stands in the name twice`)
+    if (written === undefined) return refuse(key, `${key} has no value`)
+    const value = asValue(key, written)
+    if (values[key] !== undefined) return refuse(`${key}-${written}`, `${key} stands in the name twice`)
     const [read, takes] = keys[key]
     const understood = read(value)
-    if (understood === null) return refuse(`${key}-${value}`, `${key} takes ${takes}`)
+    if (understood === null) return refuse(`${key}-${written}`, `${key} takes ${takes}`)
     Object.assign(values, { [key]: understood })
   }
   const targeting = targetingOf(values)

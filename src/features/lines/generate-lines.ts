@@ -47,7 +47,12 @@ export type LineRequest = {
   readonly targeting: Targeting
   /** The stored targeting's id; null when it stands in each name. */
   readonly set: string | null
-  readonly gateway: { readonly host: string; readonly port: number }
+  readonly gateway: {
+    readonly host: string
+    readonly port: number
+    /** Null: lines of https go to the other port, without TLS. */
+    readonly tls: { readonly port: number } | null
+  }
   readonly credential: { readonly username: string; readonly password: string }
 }
 
@@ -68,25 +73,32 @@ const sessionIds = (count: number): readonly string[] => {
 /** A host as it stands before a port: IPv6 in brackets. */
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host)
 
-const textOf = (
-  { format, template, protocol, gateway, credential }: LineRequest,
-  username: string,
-): string => {
+const portOf = ({ protocol, gateway }: LineRequest): number =>
+  protocol === 'https' ? (gateway.tls?.port ?? gateway.port) : gateway.port
+
+/** What a URL calls the protocol to the proxy: `https` means TLS up to it. */
+const schemeOf = ({ protocol, gateway }: LineRequest): string => {
+  if (protocol === 'socks5') return 'socks5h'
+  return protocol === 'https' && gateway.tls !== null ? 'https' : 'http'
+}
+
+const textOf = (request: LineRequest, username: string): string => {
+  const { format, template, protocol, gateway, credential } = request
   const { password } = credential
-  const at = `${bracketed(gateway.host)}:${gateway.port}`
+  const at = `${bracketed(gateway.host)}:${portOf(request)}`
   switch (format) {
     case 'user:pass@host:port':
       return `${username}:${password}@${at}`
     case 'user:pass:host:port':
       return `${username}:${password}:${at}`
     case 'url':
-      return `${protocol === 'socks5' ? 'socks5h' : 'http'}://${username}:${password}@${at}`
+      return `${schemeOf(request)}://${username}:${password}@${at}`
     case 'host:port':
       return at
     case 'custom':
       return template.replaceAll(/\{(HOST|PORT|USER|PASS|PROTOCOL)\}/g, (_, mark: (typeof marks)[number]) => {
         if (mark === 'HOST') return bracketed(gateway.host)
-        if (mark === 'PORT') return String(gateway.port)
+        if (mark === 'PORT') return String(portOf(request))
         if (mark === 'USER') return username
         return mark === 'PASS' ? password : protocol
       })
@@ -115,7 +127,7 @@ export const generateLines = (request: LineRequest): readonly string[] | readonl
   if (format === 'json')
     return ids.map((sessionId) => ({
       host: gateway.host,
-      port: gateway.port,
+      port: portOf(request),
       protocol,
       username: sessionId === null ? common : common.replace(placeholder, sessionId),
       password: credential.password,

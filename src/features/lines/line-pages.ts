@@ -131,7 +131,9 @@ const parseLineForm = (text: Text): { readonly asked: LineInput; readonly proble
     asked: { ...readLocationFields(text), count, stickyMinutes, protocol, format },
     problems: {
       ...((count === undefined || count < 1) && { count: 'Type a whole number, 1 or more.' }),
-      ...(stickyMinutes === undefined && { sticky: 'Type whole minutes, 0 or more.' }),
+      ...((stickyMinutes === undefined || stickyMinutes > maxStickyMinutes) && {
+        sticky: `Type whole minutes from 0 to ${maxStickyMinutes}.`,
+      }),
       ...(protocol === undefined && { protocol: `Choose one of ${lineProtocols.join(', ')}.` }),
       ...(format === undefined && { format: `Choose one of ${shownFormats.join(', ')}.` }),
     },

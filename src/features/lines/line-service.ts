@@ -1,4 +1,3 @@
-import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { maxWrittenBytes } from '../../domain/exits/username.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -57,7 +56,7 @@ export const createLineService = (
   return async (plan, asked) => {
     const {
       count = 1,
-      stickyMinutes: wanted = 0,
+      stickyMinutes = 0,
       format = 'host:port:user:pass',
       template,
       protocol = asked.udp === true ? 'socks5' : 'http',
@@ -86,7 +85,6 @@ export const createLineService = (
         'invalid_exclude',
         `this plan has ${maxSets} long lists already: use one of those again, or shorter ones`,
       )
-    const stickyMinutes = Math.min(wanted, maxStickyMinutes)
     const lines = generateLines({
       count,
       stickyMinutes,

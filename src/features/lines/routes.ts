@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { maxStickyMinutes } from '../../domain/exits/exit-targeting.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -47,7 +48,7 @@ const Generated = z
     count: z.int(),
     protocol: z.enum(lineProtocols),
     format: z.enum(lineFormats),
-    stickyMinutes: z.int().meta({ description: 'As the lines have it: more than 1,440 is read as 1,440.' }),
+    stickyMinutes: z.int().meta({ description: 'As it was asked for.' }),
     lines: z.array(z.union([z.string(), Line])),
   })
   .meta({ id: 'GeneratedLines' })
@@ -86,13 +87,14 @@ export const lineRoutes = (deps: {
       params,
       body: z.strictObject({
         count: z.int().min(1).max(maxLines).optional().meta({ description: 'How many; default 1.' }),
-        stickyMinutes: z.int().min(0).optional().meta({
+        stickyMinutes: z.int().min(0).max(maxStickyMinutes).optional().meta({
           description:
             'Each line keeps its exit for so many minutes from its first use, at most 1,440; default 0: another exit for each connection.',
         }),
         ...targetingFields,
         protocol: z.enum(lineProtocols).optional().meta({
-          description: 'Default http, of lines with `udp` socks5. The port takes all of them.',
+          description:
+            'Default http, of lines with `udp` socks5. One port takes http and socks5; https is the port that speaks TLS (`connection.ports.https`), or the same port without TLS where there is none.',
         }),
         format: z.enum(lineFormats).optional().meta({ description: 'Default `host:port:user:pass`.' }),
         template: z

@@ -152,7 +152,7 @@ export const onePlanPages = ({
     const plan = await planOf(visit)
     const { nowMs, query } = visit
     const usage = await usageOf(pool, { planId: plan.plan_id, asked: query.get('usage'), nowMs })
-    const { host, port } = gateway
+    const { host, port, tls } = gateway
     return {
       title: nameOf(plan),
       acts: actsOf(plan),
@@ -165,7 +165,7 @@ ${fact('Left', leftOf(plan))}
 ${fact('Used', bytesText(plan.used_bytes))}
 ${fact('Began', timeText(plan.started_at))}
 ${fact('Ends', timeText(plan.expires_at))}
-${fact('Gateway', html`<code>${host}:${port}</code>`)}
+${fact('Gateway', html`<code>${host}:${port}</code>${tls === null ? nothing : html`, with TLS <code>${host}:${tls.port}</code>`}`)}
 ${fact('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
 ${fact('Orders', ordersOf(plan.order_ids))}</dl>
 ${usage.shown}

@@ -64,7 +64,14 @@ export const PlanRecord = z
     orderIds: z.array(z.string()).meta({ description: 'The last 50 orders, newest first.' }),
     connection: z.object({
       host: z.string(),
-      ports: z.object({ http: z.int(), socks5: z.int() }),
+      ports: z.object({
+        http: z.int(),
+        https: z
+          .int()
+          .nullable()
+          .meta({ description: 'A proxy over TLS answers here; null: this service has none.' }),
+        socks5: z.int(),
+      }),
       username: z.string(),
       password: z.string(),
     }),
@@ -81,7 +88,12 @@ export const PlanRecord = z
 export type PlanRecord = z.infer<typeof PlanRecord>
 
 export type Credentials = { readonly username: string; readonly password: string }
-export type Gateway = { readonly host: string; readonly port: number }
+export type Gateway = {
+  readonly host: string
+  readonly port: number
+  /** Null: no port speaks TLS. */
+  readonly tls: { readonly port: number } | null
+}
 
 /** Expired and depleted are computed at read, so that they hold from the instant on. */
 export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
@@ -124,13 +136,13 @@ export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanCont
   orderIds: [...row.order_ids],
 })
 
-/** What connects to a plan: one port for both protocols. */
+/** What connects to a plan: one port for HTTP and SOCKS5, another one for HTTP over TLS. */
 export const connectionOf = (
-  { host, port }: Gateway,
+  { host, port, tls }: Gateway,
   credentials: Credentials,
 ): PlanRecord['connection'] => ({
   host,
-  ports: { http: port, socks5: port },
+  ports: { http: port, https: tls?.port ?? null, socks5: port },
   ...credentials,
 })
 
@@ -174,7 +186,7 @@ export const planExample: PlanRecord = {
   orderIds: ['ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718'],
   connection: {
     host: 'gw.example',
-    ports: { http: 9000, socks5: 9000 },
+    ports: { http: 9000, https: null, socks5: 9000 },
     username: 'u7k2m9x4',
     password: 'p4ssw0rdp4ssw0rd1234',
   },

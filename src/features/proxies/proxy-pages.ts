@@ -287,7 +287,7 @@ ${fact('Carrier', proxy.carrier)}
 ${fact('Rotation', proxy.rotation === null ? null : proxy.rotation === 'by_link' ? 'by link' : `every ${proxy.rotationMinutes} minutes`)}
 ${fact('Rotation link', runs && !isViewing(visit.visitor) && proxy.rotateUrl !== null ? html`<code>${proxy.rotateUrl}</code> <small>needs no key: treat it as a password</small>` : null)}
 ${fact('Host', `${proxy.host}`)}
-${fact('Ports', `HTTP ${proxy.ports.http}, SOCKS5 ${proxy.ports.socks5}`)}
+${fact('Ports', `HTTP ${proxy.ports.http}, ${proxy.ports.https === null ? '' : `HTTPS ${proxy.ports.https}, `}SOCKS5 ${proxy.ports.socks5}`)}
 ${fact('Order', html`<a href="/console/orders/${proxy.orderId}">${idText(proxy.orderId)}</a>`)}
 ${fact('For', visit.account.reseller ? (proxy.customer ?? proxy.customerId ?? 'yourself') : null)}
 ${fact('Since', timeText(proxy.createdAt))}

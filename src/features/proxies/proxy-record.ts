@@ -18,7 +18,13 @@ export const ProxyRecord = z
       description:
         'Where it is dialled: its own address, or the gateway, which then knows the rental by its username.',
     }),
-    ports: z.object({ http: z.int(), socks5: z.int() }),
+    ports: z.object({
+      http: z.int(),
+      https: z.int().nullable().meta({
+        description: 'A proxy over TLS answers here; null: this rental is reached without TLS alone.',
+      }),
+      socks5: z.int(),
+    }),
     username: z.string(),
     password: z.string(),
     country: z.string().meta({ description: 'Alpha-3.' }),
@@ -56,7 +62,12 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
 }
 
 /** Where the gateway is reached. */
-export type GatewayPlace = { readonly host: string; readonly port: number }
+export type GatewayPlace = {
+  readonly host: string
+  readonly port: number
+  /** Null: no port speaks TLS. */
+  readonly tls: { readonly port: number } | null
+}
 
 /** A rental without what signs in to it. */
 export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'>
@@ -77,7 +88,12 @@ export const proxyFacts = (
   family: row.family,
   ip: row.ip,
   host: row.endpoint === null ? row.ip : gateway.host,
-  ports: { http: gateway.port, socks5: gateway.port },
+  ports: {
+    http: gateway.port,
+    // The certificate is that of the gateway's host.
+    https: row.endpoint === null ? null : (gateway.tls?.port ?? null),
+    socks5: gateway.port,
+  },
   country: row.country,
   city: row.city,
   asn: row.asn,
@@ -115,7 +131,7 @@ export const proxyExample: ProxyRecord = {
   family: 'isp',
   ip: '198.18.0.7',
   host: '198.18.0.7',
-  ports: { http: 9000, socks5: 9000 },
+  ports: { http: 9000, https: null, socks5: 9000 },
   username: 'u7k2m9x4',
   password: 'p4ssw0rdp4ssw0rd1234',
   country: 'USA',

@@ -46,7 +46,7 @@ export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
 export type ConnectionHandler = {
   /** @returns whether to read on; if not, reading goes on with `resume` */
   bytes(chunk: Buffer): boolean
-  /** The other side sends no more. */
+  /** The other side sends no more. Each handler is called once, also when another one was before it. */
   end(): void
   /** What was written has left the queue. */
   drain(): void
@@ -61,8 +61,8 @@ export type BufferedSocket = {
   readonly socket: Socket
   /** From now on `hand` gets what comes; first what waited. Reading goes on. */
   use(handler: ConnectionHandler): void
-  /** Nobody reads for a while: bytes wait. `left` is called when the other side ends without any, or the connection is over. */
-  detach(left: () => void): void
+  /** Nobody reads for a while: bytes wait, and so does the end of the other side. */
+  detach(): void
   /** Gives back the rest of a chunk, for the next hand. */
   unshift(rest: Buffer): void
   resume(): void
@@ -77,6 +77,8 @@ export const discardHandler: ConnectionHandler = {
   holds: () => false,
 }
 
+/** Without a byte for so long, TCP asks whether the other side is there. */
+const keepAliveMs = 60_000
 /** How much waits while nobody reads; more stays with the kernel and so with the sender. */
 const waitingBytes = 16_384
 
@@ -90,7 +92,6 @@ export class BufferedReader implements BufferedSocket {
   readonly #onFault: OnFault
   #waiting: Buffer[] | null = null
   #handler: ConnectionHandler | null = null
-  #left: () => void = () => undefined
   #paused = false
   #ended = false
   #endTold = false
@@ -108,6 +109,8 @@ export class BufferedReader implements BufferedSocket {
   /** Begins: to be called once, before anything of the socket is heard. */
   of(socket: Socket): BufferedSocket {
     this.#socket = socket
+    // Finds out that the other side is gone without a word, and keeps what lies between from forgetting an idle connection.
+    socket.setKeepAlive(true, keepAliveMs)
     socket.on('end', () => this.#sideEnded())
     socket.on('drain', () => this.#contained(() => this.#handler?.drain()))
     socket.on('error', (error) => {
@@ -141,17 +144,16 @@ export class BufferedReader implements BufferedSocket {
 
   use(next: ConnectionHandler): void {
     this.#handler = next
+    this.#endTold = false
     this.#paused = false
     this.#flush()
     this.#goOn()
   }
 
-  detach(whenLeft: () => void): void {
+  detach(): void {
     this.#handler = null
-    this.#left = whenLeft
     this.#paused = this.#waitingLength() >= waitingBytes
-    if (this.#over) this.#contained(whenLeft)
-    else this.#goOn()
+    this.#goOn()
   }
 
   unshift(rest: Buffer): void {
@@ -173,7 +175,6 @@ export class BufferedReader implements BufferedSocket {
   #sideEnded(): void {
     this.#ended = true
     this.#tellEnd()
-    if (this.#handler === null && this.#waiting === null) this.#contained(this.#left)
   }
 
   #tellEnd(): void {
@@ -186,13 +187,10 @@ export class BufferedReader implements BufferedSocket {
   /** A fault is told at once; bytes that waited come before an end without one. */
   #tellOver(): void {
     const handler = this.#handler
-    if (!this.#over || this.#overTold) return
-    if (handler !== null && this.#waiting !== null && this.#fault === null) return
-    if (handler === null) this.#contained(this.#left)
-    else {
-      this.#overTold = true
-      this.#contained(() => handler.closed(this.#fault))
-    }
+    if (!this.#over || this.#overTold || handler === null) return
+    if (this.#waiting !== null && this.#fault === null) return
+    this.#overTold = true
+    this.#contained(() => handler.closed(this.#fault))
   }
 
   #give(to: ConnectionHandler, chunk: Buffer): void {

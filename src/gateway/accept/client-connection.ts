@@ -15,10 +15,10 @@ export type Client = {
   /** Aborted when the client is gone: what is under way for it ends. */
   readonly disconnected: AbortSignal
   /**
-   * Nothing is read before what is under way is over. A client that ends its side meanwhile has left when it wants a tunnel; one
-   * that has sent a whole request may wait for its answer.
+   * Nothing is read before what is under way is over. A client may end its side meanwhile and wait for an answer, or for what
+   * its tunnel brings (RFC 9112 section 9.6); one that is gone resets the connection with the first bytes it gets.
    */
-  detach(wants: 'tunnel' | 'answer'): void
+  detach(): void
   admit(protocol: Protocol, credentials: ConnectionAttempt['credentials']): Promise<Admission | Denied>
   /** Counts and logs a refusal. @returns the request id that the answer names */
   refused(status: number, error: Failure): string
@@ -94,11 +94,9 @@ export const createClient = (
     wire,
     watch,
     disconnected: gone.signal,
-    detach: (wants) => {
+    detach: () => {
       watch.within(limits.idleMs, () => socket.destroy())
-      wire.detach(() => {
-        if (wants === 'tunnel') socket.destroy()
-      })
+      wire.detach()
     },
     reset: () => reset(socket),
     admit: async (protocol, credentials) => {

@@ -34,7 +34,9 @@ export type GatewayLimits = {
   readonly headMs: number
   /** Of a response's head: some targets send many cookies. */
   readonly responseHeadBytes: number
-  /** Without a byte in either direction. */
+  /** Of a tunnel without a byte in either direction. */
+  readonly tunnelIdleMs: number
+  /** Of any other connection, and of a tunnel whose one side has ended. */
   readonly idleMs: number
   /** From choosing an exit until the target answers through it, all tries together. */
   readonly dialMs: number
@@ -57,7 +59,8 @@ export const defaultLimits: GatewayLimits = {
   unauthenticatedPerAddress: 1_000,
   headBytes: 16_384,
   headMs: 10_000,
-  responseHeadBytes: 65_536,
+  responseHeadBytes: 262_144,
+  tunnelIdleMs: 3_600_000,
   idleMs: 120_000,
   dialMs: 15_000,
   exitTries: 3,

@@ -13,7 +13,7 @@ import {
   type ProxyMetrics,
 } from '../gateway-ports.ts'
 import { serveHttp } from '../http/http-session.ts'
-import { answerAndEnd } from '../http/own-answer.ts'
+import { answerAndEnd, type OwnAnswer } from '../http/own-answer.ts'
 import { atCapacity, createOnFault } from '../refusals.ts'
 import { createAbortHandlers } from '../relay/cuts.ts'
 import { serveSocks } from '../socks/socks-session.ts'
@@ -32,7 +32,16 @@ const socks5 = 0x05
 /** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */
 const noMethod = Buffer.of(5, 0xff)
 
-/** Tells by the first byte what a client speaks, and serves it. @param crowded all connections are taken */
+/** A method begins with a letter or another character of a token; an empty line may come before it. */
+const beginsHttp = (byte: number): boolean => /[!#$%&'*+\-.^_`|~0-9A-Za-z\r]/.test(String.fromCharCode(byte))
+
+const neither: OwnAnswer = {
+  status: 400,
+  error: 'bad_request',
+  detail: 'Bad request: this port speaks HTTP/1.1 and SOCKS5, without TLS where it is not the TLS port.',
+}
+
+/** Tells by the first byte what a client speaks, and serves it. @param atLimit all connections are taken */
 export const serveConnection = (context: GatewayContext, client: Client, atLimit: boolean): void => {
   const { limits } = context
   const { wire, watch } = client
@@ -42,7 +51,8 @@ export const serveConnection = (context: GatewayContext, client: Client, atLimit
     bytes: (chunk) => {
       wire.unshift(chunk)
       const isSocks = chunk[0] === socks5
-      if (!atLimit) (isSocks ? serveSocks : serveHttp)(context, client)
+      if (!isSocks && !beginsHttp(chunk[0]!)) answerAndEnd(client, neither, limits.lingerMs)
+      else if (!atLimit) (isSocks ? serveSocks : serveHttp)(context, client)
       else if (isSocks) {
         client.refused(503, atCapacity().error)
         watch.within(limits.lingerMs, () => socket.destroy())
@@ -68,7 +78,7 @@ export type GatewayOptions = {
   readonly metrics?: ProxyMetrics
   readonly lookup?: Lookup
   /** Development only: this machine's loopback is a legal target of every exit. */
-  readonly allowLoopback?: boolean
+  readonly allowLoopback?: () => boolean
   /** Authorities (PEM) trusted for `https` exits in place of the system's. */
   readonly exitAuthorities?: string
 }
@@ -108,7 +118,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   const rules = createTargetRules(
     options.policy ?? defaultTargetPolicy,
     ownAddresses(clock, ports),
-    options.allowLoopback ?? false,
+    options.allowLoopback ?? (() => false),
   )
   const context: GatewayContext = {
     access,
@@ -135,14 +145,14 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     if (left === 0) unauthenticated.delete(subject)
     else unauthenticated.set(subject, left)
   }
-  const take = (socket: Socket): void => {
-    socket.on('error', () => undefined) // its wire tells whoever handles it
+  /** Counts a connection among those that have not said who they are. @returns what ends that; null: it is closed */
+  const countUnauthenticated = (socket: Socket): (() => void) | null => {
     const subject = addressSubject(peerAddress(socket))
     const unknown = unauthenticated.get(subject) ?? 0
     if (unknown >= limits.unauthenticatedPerAddress || open.size >= limits.connections * hardShare) {
       metrics.refused(503, 'gateway_full')
       socket.destroy()
-      return
+      return null
     }
     unauthenticated.set(subject, unknown + 1)
     let isUnauthenticated = true
@@ -150,11 +160,19 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       if (isUnauthenticated) leaveUnauthenticated(subject)
       isUnauthenticated = false
     }
+    socket.once('close', known)
+    return known
+  }
+  const take = (socket: Socket): void => {
+    socket.on('error', () => undefined) // its wire tells whoever handles it
+    const known = countUnauthenticated(socket)
+    if (known !== null) serve(socket, known)
+  }
+  const serve = (socket: Socket, known: () => void): void => {
     const connection = createClient(context, socket, known)
     open.add(connection)
     metrics.connected()
     socket.once('close', () => {
-      known()
       open.delete(connection)
       metrics.disconnected()
       if (open.size === 0) allGone()
@@ -169,7 +187,26 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   const serverFor = ({ tls }: ListenOptions): Server => {
     const common = { allowHalfOpen: true, noDelay: true }
     if (tls === undefined) return createServer(common, take)
-    return createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs }, take)
+    const server = createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs })
+    // Counted from the first packet on: whoever never ends the handshake holds a connection, too.
+    const shaking = new Map<string, () => void>()
+    const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+    server.on('connection', (socket: Socket) => {
+      const known = countUnauthenticated(socket)
+      if (known === null) return
+      const end = endOf(socket)
+      shaking.set(end, known)
+      socket.once('close', () => shaking.delete(end))
+    })
+    // Node says that a handshake failed or took too long, and leaves the connection open.
+    server.on('tlsClientError', (_, socket) => socket.destroy())
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => undefined)
+      const known = shaking.get(endOf(socket))
+      if (known === undefined) socket.destroy()
+      else serve(socket, known)
+    })
+    return server
   }
   return {
     listen: async (at) => {

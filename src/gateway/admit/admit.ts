@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { anyTargeting, type Line, type Targeting } from '../../domain/exits/exit-targeting.ts'
 import { baseOf, parseUsername } from '../../domain/exits/username.ts'
@@ -13,6 +14,7 @@ import {
   noCredentials,
   planEnded,
   rentalEnded,
+  sessionLimitReached,
   tokenRefused,
   tooManyConnections,
   wrongCredentials,
@@ -86,6 +88,8 @@ type Found = {
   readonly targeting: Targeting | null
 }
 
+/** From a question with wrong credentials to its answer: longer than all that is done for it takes. */
+const wrongMs = 300
 const bytesPerMegabyte = 1_000_000
 const minuteMs = 60_000
 
@@ -99,11 +103,14 @@ export const startAccess = (
   flush(): Promise<void>
   stop(): Promise<void>
 } => {
-  const { credentials, passwords, budgets, clock, logger } = parts
+  const { credentials, passwords, budgets, clock, monotonicMs, logger } = parts
   const open = createOpenTunnels()
   const stopping = new AbortController()
-  /** Rentals that tunnels are open on, by their id. */
-  const openRentals = new Map<ProxyId, { readonly ip: string; tunnels: number }>()
+  /** Rentals that tunnels are open on, by id and address: a rental may get another address while tunnels of the former run. */
+  const openRentals = new Map<
+    string,
+    { readonly proxyId: ProxyId; readonly ip: string; readonly sinceMs: number; tunnels: number }
+  >()
 
   const ofPlan = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
     if (blocked) return accountBlocked
@@ -121,30 +128,29 @@ export const startAccess = (
   }
   const directory = parts.directory(watch)
 
-  const wrong = async (source: string): Promise<Denied> => {
-    await parts.throttle.wrong(source, stopping.signal)
-    return wrongCredentials
-  }
-
   /**
    * The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing.
    * @param planId what its username names; null: no plan
    */
-  const planOf = async (attempt: ConnectionAttempt, planId: PlanId | null): Promise<Found | Denied> => {
+  const planOf = async (
+    attempt: ConnectionAttempt,
+    planId: PlanId | null,
+    sinceMs: number,
+  ): Promise<Found | Denied> => {
     const { credentials: given, source } = attempt
     if (given === null) {
       const listed = await parts.whitelisted(source)
-      const plan = listed && (await directory.find(listed.planId))
+      const plan = listed && (await directory.find(listed.planId, sinceMs))
       if (!plan) return noCredentials
       return { plan, generation: plan.generation, targeting: listed.targeting }
     }
-    const plan = planId && (await directory.find(planId))
+    const plan = planId && (await directory.find(planId, sinceMs))
     if (!plan) {
       passwords.nobody(given.password)
-      return wrong(source)
+      return wrongCredentials
     }
     const generation = passwords.generationOf({ ...plan, id: plan.planId }, given.password, clock())
-    return generation === null ? wrong(source) : { plan, generation, targeting: null }
+    return generation === null ? wrongCredentials : { plan, generation, targeting: null }
   }
 
   const lineOf = async (
@@ -167,7 +173,7 @@ export const startAccess = (
     return refuseUnsoldTargeting(whole, plan.targeting) ?? whole
   }
 
-  const capOf = async (line: Line, planId: PlanId): Promise<SessionCap | null> => {
+  const capOf = (line: Line, planId: PlanId): SessionCap | null => {
     if (line.limitMegabytes === null || line.session === null) return null
     return parts.sessionCaps.open({
       planId,
@@ -207,11 +213,33 @@ export const startAccess = (
     }
   }
 
+  /** Lets a tunnel in when its plan and its session may pass anything. */
+  const enter = async (plan: KnownPlan, generation: number, line: Line): Promise<Admission | Denied> => {
+    const { planId, bytesPerSecond } = plan
+    const entered = await budgets.enter({ planId, bytesPerSecond })
+    if (entered.denied) return entered
+    const cap = capOf(line, planId)
+    const leave = (): void => {
+      entered.leave()
+      cap?.close()
+    }
+    try {
+      if (cap === null || (await cap.lease(1)))
+        return letIn(plan, generation, line, createTunnel(entered.spending, cap), leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
+    leave()
+    return sessionLimitReached
+  }
+
   const admitToPlan = async (
     attempt: ConnectionAttempt,
     named: PlanId | null,
+    sinceMs: number,
   ): Promise<Admission | Denied> => {
-    const found = await planOf(attempt, named)
+    const found = await planOf(attempt, named, sinceMs)
     if (denied(found)) return found
     const { plan, generation } = found
     const { planId } = plan
@@ -226,15 +254,8 @@ export const startAccess = (
     const unclaim = open.claim(planId, parts.maxTunnels)
     if (unclaim === null) return fail(tooManyConnections(parts.maxTunnels))
     try {
-      const cap = await capOf(line, planId)
-      const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
-      if (entered.denied) return fail(entered)
-      const tunnel = createTunnel(entered.spending, cap)
-      if (cap?.left() === 0) {
-        entered.leave()
-        return fail((await tunnel.spending.more()) ?? databaseUnavailable)
-      }
-      return letIn(plan, generation, line, tunnel, entered.leave)
+      const answer = await enter(plan, generation, line)
+      return answer.denied ? fail(answer) : answer
     } finally {
       unclaim()
     }
@@ -247,7 +268,7 @@ export const startAccess = (
 
   const admitToRental = async (attempt: ConnectionAttempt, rental: Rental): Promise<Admission | Denied> => {
     const { proxyId, ip } = rental
-    const { credentials: given, source } = attempt
+    const { credentials: given } = attempt
     if (given === null) return noCredentials
     const { username } = credentials.of(proxyId, 0)
     const right = passwords.generationOf(
@@ -255,22 +276,23 @@ export const startAccess = (
       given.password,
       clock(),
     )
-    if (right === null || given.username !== username) return wrong(source)
+    if (right === null || given.username !== username) return wrongCredentials
     const over = ofRental(rental)
     if (over) return over
-    const unclaim = open.claim(proxyId, parts.maxTunnels)
+    const key = `${proxyId} ${ip}`
+    const unclaim = open.claim(key, parts.maxTunnels)
     if (unclaim === null) return tooManyConnections(parts.maxTunnels)
     const tunnel = createTunnel(unmetered(), null)
     let exit: Exit
     try {
       exit = await parts.exitOf(rental)
-      open.add(proxyId, 0, tunnel)
+      open.add(key, 0, tunnel)
     } finally {
       unclaim()
     }
-    const among = openRentals.get(proxyId) ?? { ip, tunnels: 0 }
+    const among = openRentals.get(key) ?? { proxyId, ip, sinceMs: monotonicMs(), tunnels: 0 }
     among.tunnels += 1
-    openRentals.set(proxyId, among)
+    openRentals.set(key, among)
     let closed = false
     return {
       denied: false,
@@ -282,31 +304,50 @@ export const startAccess = (
       close: () => {
         if (closed) return
         closed = true
-        open.remove(proxyId, tunnel)
+        open.remove(key, tunnel)
         among.tunnels -= 1
-        if (among.tunnels === 0) openRentals.delete(proxyId)
+        if (among.tunnels === 0) openRentals.delete(key)
       },
     }
   }
 
   /** The address that was dialled names a rental, or, at the gateway's own, the username names a plan or a rental. */
-  const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
+  const admitBy = async (attempt: ConnectionAttempt, sinceMs: number): Promise<Admission | Denied> => {
     const { credentials: given, dialled } = attempt
-    const dialledRental = await parts.rentals.at(dialled)
+    const dialledRental = await parts.rentals.at(dialled, sinceMs)
     if (dialledRental !== null) return admitToRental(attempt, dialledRental)
     const owner = given && (await parts.logins.of(baseOf(given.username)))
-    if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null)
-    const rental = await parts.rentals.find(owner.proxyId)
-    return rental === null ? admitToPlan(attempt, null) : admitToRental(attempt, rental)
+    if (owner?.kind !== 'rental') return admitToPlan(attempt, owner?.planId ?? null, sinceMs)
+    const rental = await parts.rentals.find(owner.proxyId, sinceMs)
+    return rental === null ? admitToPlan(attempt, null, sinceMs) : admitToRental(attempt, rental)
+  }
+
+  /**
+   * Refuses credentials only by what was read after they came: what was sold, rotated or replaced just before works with its
+   * first request. Wrong ones take the same steps and at least the same time whether their username is somebody's or not.
+   */
+  const admit = async (attempt: ConnectionAttempt): Promise<Admission | Denied> => {
+    const { credentials: given, source } = attempt
+    const askedMs = monotonicMs()
+    const first = await admitBy(attempt, Number.NEGATIVE_INFINITY)
+    if (given === null || !first.denied || first.status !== 407) return first
+    const second = await admitBy(attempt, await parts.logins.caughtUp(baseOf(given.username), askedMs))
+    if (second !== wrongCredentials) return second
+    const restMs = Math.max(0, askedMs + wrongMs - monotonicMs())
+    await Promise.all([
+      parts.throttle.wrong(source, stopping.signal),
+      sleep(restMs, undefined, { signal: stopping.signal }).catch(() => undefined), // the gateway stops
+    ])
+    return wrongCredentials
   }
 
   /** Cuts the tunnels of rentals that are over. */
   const watchRentals = async (): Promise<void> => {
-    for (const [proxyId, { ip }] of openRentals) {
-      const rental = await parts.rentals.find(proxyId)
+    for (const [key, { proxyId, ip, sinceMs }] of openRentals) {
+      const rental = await parts.rentals.find(proxyId, sinceMs)
       // Another address took the place of this one.
       const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
-      if (over) open.terminate(proxyId, () => true, over)
+      if (over) open.terminate(key, () => true, over)
     }
   }
 

@@ -51,8 +51,10 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
         spending.giveBack(bytes, direction)
         count(-bytes, direction)
       },
-      more: async (wanted = 1, least = 1) =>
-        cap !== null && cap.left() < Math.max(1, least) ? sessionLimitReached : spending.more(wanted, least),
+      more: async (wanted = 1, least = 1) => {
+        if (cap !== null && !(await cap.lease(Math.max(1, least)))) return sessionLimitReached
+        return spending.more(wanted, least)
+      },
     },
   }
 }

@@ -8,8 +8,9 @@ export type CachedLookup<Key extends string, Value> = {
   /**
    * As of at most a second ago, or of half a minute while Postgres does not answer; null: there is none. Rejects when it
    * does not answer and nothing is held. Look-ups of one key that come at once share a query.
+   * @param sinceMs by the monotonic clock: what was read before is read again; left out: anything that is held will do
    */
-  find(key: Key): Promise<Value | null>
+  find(key: Key, sinceMs?: number): Promise<Value | null>
   /** Holds what was read; `askedMs` is when, by the monotonic clock. */
   store(key: Key, value: Value | null, askedMs: number): void
 }
@@ -27,29 +28,39 @@ export const createCachedLookup = <Key extends string, Value extends object>(dep
   const held = new LRUCache<Key, { readonly value: Value | null; readonly askedMs: number }>({
     max: deps.max,
   })
-  const reading = new Map<Key, Promise<Value | null>>()
+  const reading = new Map<Key, { readonly value: Promise<Value | null>; readonly askedMs: number }>()
 
   const store = (key: Key, value: Value | null, askedMs: number): void => {
     held.set(key, { value, askedMs })
   }
 
-  const ask = async (key: Key): Promise<Value | null> => {
-    const askedMs = monotonicMs()
+  const ask = async (key: Key, askedMs: number): Promise<Value | null> => {
     const value = await read(key)
     store(key, value, askedMs)
     return value
   }
+  /** The query that runs, where it began late enough, or a new one. */
+  const shared = (key: Key, sinceMs: number): Promise<Value | null> => {
+    const before = reading.get(key)
+    if (before && before.askedMs >= sinceMs) return before.value
+    const askedMs = monotonicMs()
+    const running = { value: ask(key, askedMs), askedMs }
+    reading.set(key, running)
+    const over = (): void => {
+      if (reading.get(key) === running) reading.delete(key)
+    }
+    running.value.then(over, over)
+    return running.value
+  }
 
   return {
     store,
-    find: async (key) => {
+    find: async (key, sinceMs = Number.NEGATIVE_INFINITY) => {
       const found = held.get(key)
       const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY
-      if (found && ageMs < freshMs) return found.value
-      const running = reading.get(key) ?? ask(key).finally(() => reading.delete(key))
-      reading.set(key, running)
+      if (found && ageMs < freshMs && found.askedMs >= sinceMs) return found.value
       try {
-        return await running
+        return await shared(key, sinceMs)
       } catch (error) {
         if (found && ageMs < staleMs) return found.value
         throw error

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
+import { basePattern } from '../../domain/exits/username.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
@@ -11,13 +12,17 @@ export type Owner =
   | { readonly kind: 'plan'; readonly planId: PlanId }
   | { readonly kind: 'rental'; readonly proxyId: ProxyId }
 
-/** Finds whose a username is. */
+/** Finds whose a username is. Rejects when Postgres does not answer. */
 export type Logins = {
-  /**
-   * Null: nobody's. That answer comes only after a look at the read models that began `lagMs` after the question, so that
-   * what was sold just before it is found. Rejects when Postgres does not answer.
-   */
+  /** Null: nobody's, as far as is known. */
   of(username: string): Promise<Owner | null>
+  /**
+   * Waits for a look at the read models that began `lagMs` after the question: whatever was sold or changed before it can
+   * then be read. Earlier when the username was nobody's and is somebody's now.
+   * @param askedMs when the question came, by the monotonic clock
+   * @returns since when what is read holds it
+   */
+  caughtUp(username: string, askedMs: number): Promise<number>
 }
 
 /** Whose usernames a table of logins finds, and where it learns of new ones. */
@@ -142,29 +147,25 @@ export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins 
       // Whoever joined it is told of its failure.
       last = next.look.catch(() => undefined)
     }
-    next.usernames.add(username)
+    // Others are nobody's; Postgres would refuse some, such as one with a zero byte.
+    if (basePattern.test(username)) next.usernames.add(username)
     return next.look
-  }
-
-  const search = async (username: string): Promise<Owner | null> => {
-    const askedMs = monotonicMs()
-    const found = (await find([username])).get(username)
-    if (found) return found
-    for (;;) {
-      const { begunMs: begun, owners } = await joinNext(username)
-      const owner = owners.get(username)
-      if (owner) return owner
-      if (begun >= askedMs + lagMs) return null
-    }
   }
 
   return {
     of: async (username) => {
       const cached = known.get(username)
-      if (cached) return cached
-      const owner = await search(username)
+      if (cached || !basePattern.test(username)) return cached ?? null
+      const owner = (await find([username])).get(username) ?? null
       if (owner) known.set(username, owner)
       return owner
+    },
+    caughtUp: async (username, askedMs) => {
+      for (;;) {
+        const { begunMs: begun, owners } = await joinNext(username)
+        if (begun >= askedMs + lagMs) return begun
+        if (!known.has(username) && owners.has(username)) return begun
+      }
     },
   }
 }

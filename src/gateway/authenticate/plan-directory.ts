@@ -25,8 +25,11 @@ export type KnownPlan = {
 }
 
 export type PlanDirectory = {
-  /** The plan as of at most a second ago, or of half a minute while Postgres does not answer; null: no such plan. */
-  find(planId: PlanId): Promise<KnownPlan | null>
+  /**
+   * The plan as of at most a second ago, or of half a minute while Postgres does not answer; null: no such plan.
+   * @param sinceMs as of `CachedLookup`
+   */
+  find(planId: PlanId, sinceMs?: number): Promise<KnownPlan | null>
   /** Reads these again, with one query. */
   refresh(planIds: readonly PlanId[]): Promise<void>
 }

@@ -40,12 +40,15 @@ export type Rental = {
   readonly rotation: Rotation | null
 }
 
-/** Finds rentals, as of at most a second ago. Rejects when Postgres does not answer. */
+/**
+ * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres does
+ * not answer.
+ */
 export type Rentals = {
   /** That of the address of ours that a client dialled; null: nobody rents it. */
-  at(address: string): Promise<Rental | null>
+  at(address: string, sinceMs?: number): Promise<Rental | null>
   /** Also one that was given back: its end is then in the past. Null: there is none. */
-  find(proxyId: ProxyId): Promise<Rental | null>
+  find(proxyId: ProxyId, sinceMs?: number): Promise<Rental | null>
 }
 
 type Row = {

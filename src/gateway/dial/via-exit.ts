@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 import type { BufferedSocket } from '../accept/buffered-socket.ts'
+import { lenientHeads } from '../http/message-head.ts'
 import { socksReplies, targetBlocked } from '../refusals.ts'
 import { encodeTarget, targetLength, version } from '../socks/socks-messages.ts'
 import { hostText, type Target } from '../targets/targets.ts'
@@ -38,8 +39,6 @@ type Waiting = {
   readonly resolve: (bytes: Buffer) => void
   readonly reject: (error: Error) => void
 }
-
-const endOfHead = Buffer.from('\r\n\r\n')
 
 /** @throws from its questions RaceTimeout, RaceCanceled, HandshakeEnded, and what the socket says */
 export const createHandshakeReader = (
@@ -103,14 +102,14 @@ export const createHandshakeReader = (
     exactly: (length) => ask(() => (bytes.length >= length ? length : null)),
     head: (maxBytes) =>
       ask(() => {
-        const at = bytes.indexOf(endOfHead)
-        if (at === -1 && bytes.length > maxBytes)
+        const end = lenientHeads.endOf(bytes, 0)
+        if (end === -1 && bytes.length > maxBytes)
           throw new HandshakeEnded('the answer of the exit is too long')
-        return at === -1 ? null : at + endOfHead.length
+        return end === -1 ? null : end
       }),
     done: () => {
       settle()
-      wire.detach(() => undefined)
+      wire.detach()
       wire.unshift(bytes)
     },
     fail: () => {
@@ -147,8 +146,13 @@ export const tunnelByHttp = async (
   try {
     const to = `${hostText(target)}:${target.port}`
     wire.socket.write(`CONNECT ${to} HTTP/1.1\r\nHost: ${to}\r\n${credentials(endpoint)}\r\n`)
-    const head = await handshake.head(maxHead)
-    const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1'))?.[1] ?? Number.NaN)
+    const readStatus = async (): Promise<number> => {
+      const head = (await handshake.head(maxHead)).toString('latin1')
+      return Number(/^HTTP\/1\.\d[ \t]+(\d{3})/i.exec(head)?.[1] ?? Number.NaN)
+    }
+    let status = await readStatus()
+    // Interim answers may come before the final one (RFC 9110 section 15.2).
+    while (status >= 100 && status < 200) status = await readStatus()
     if (status >= 200 && status < 300) {
       handshake.done()
       return { denied: false, wire }

@@ -44,6 +44,8 @@ export type ExitParts = {
 export type OpenedExits = {
   readonly exits: ExitPool
   readonly live: LiveExits
+  /** Whether targets on this machine are legal: as `allowLoopback` says, while no exits but the sandbox's are there. */
+  allowsLoopback(): boolean
   /** For the measurements: exits that take connections, and those of them that are dead. */
   counts(): { readonly serving: number; readonly dead: number }
   stop(): Promise<void>
@@ -68,7 +70,16 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
     throw new StartRefused(
       "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
     )
-  const following = scheduler.start(followExits, live.refresh)
+  let told = false
+  const allowsLoopback = (): boolean => parts.allowLoopback && !live.hasOwn()
+  const following = scheduler.start(followExits, async () => {
+    await live.refresh()
+    if (told || !parts.allowLoopback || allowsLoopback()) return
+    told = true
+    logger.error(
+      "exits were imported: FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone and no longer holds here; take it out before the next start",
+    )
+  })
   const probes = startProbes({
     scheduler,
     pool,
@@ -83,6 +94,7 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
   return {
     exits: createExitPool({ ...parts, live, health, sticky }),
     live,
+    allowsLoopback,
     counts: () => {
       const serving = new Set(live.index().serving.map(({ exitId }) => exitId))
       return { serving: serving.size, dead: [...serving].filter((id) => !health.isAlive(id)).length }

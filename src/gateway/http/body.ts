@@ -1,4 +1,4 @@
-import { BadMessage, type Field, listOf, singleHeader } from './message-head.ts'
+import { BadMessage, type Field, listOf, ownHeaders, singleHeader, trimBlanks } from './message-head.ts'
 
 /** How the end of a body is found. */
 export type Framing =
@@ -12,10 +12,10 @@ const none: Framing = { kind: 'none' }
 const wholeNumber = /^\d{1,15}$/
 
 /**
- * What the fields say; two answers are none. @returns null when they say nothing
+ * What the fields of a request say; two answers are none. @returns null when they say nothing
  * @throws BadMessage for everything that two readers may understand differently
  */
-export const framingOf = (fields: readonly Field[], version: 0 | 1): Framing | null => {
+export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framing | null => {
   const length = singleHeader(fields, 'content-length')
   const codings = listOf(fields, 'transfer-encoding')
   const encoded = fields.some(({ name }) => name === 'transfer-encoding')
@@ -31,18 +31,83 @@ export const framingOf = (fields: readonly Field[], version: 0 | 1): Framing | n
   return length === '0' ? none : { kind: 'length', length: Number(length) }
 }
 
+const lengthNumber = /^0*\d{1,15}$/
+
+/** The length that all members of all Content-Length fields agree on. @throws BadMessage when they do not */
+const agreedLength = (members: readonly string[]): number => {
+  const [length, ...others] = members.map((member) => (lengthNumber.test(member) ? Number(member) : null))
+  if (length === undefined || length === null || others.some((other) => other !== length))
+    throw new BadMessage('a Content-Length that is not one number')
+  return length
+}
+
+/** The fields with one line in place of all of that name. */
+const withOnly = (fields: readonly Field[], name: string, value: string): readonly Field[] => {
+  const only = { name: name.toLowerCase(), value, line: `${name}: ${value}` }
+  const [first, second] = fields.filter((field) => field.name === only.name)
+  if (first?.value === value && second === undefined) return fields
+  const at = fields.findIndex((field) => field.name === only.name)
+  return fields.flatMap((field, n) => (n === at ? [only] : field.name === only.name ? [] : [field]))
+}
+const without = (fields: readonly Field[], name: string): readonly Field[] =>
+  fields.filter((field) => field.name !== name)
+
+/** How the end of a response's body is found, and its fields as they go on: they say the same thing once. */
+export type ResponseFraming = {
+  readonly framing: Framing
+  readonly fields: readonly Field[]
+  /** Nothing may follow on the target's connection: its framing is doubtful (RFC 9112 section 6.1). */
+  readonly faulty: boolean
+}
+
+/**
+ * As RFC 9112 section 6.3 says it of responses.
+ * @param bodyless whether the status or the request's method rules a body out
+ * @throws BadMessage where nobody can tell the length
+ */
+export const responseFraming = (
+  fields: readonly Field[],
+  version: 0 | 1,
+  bodyless: boolean,
+): ResponseFraming => {
+  // `identity` of RFC 2616 says nothing.
+  const codings = listOf(fields, 'transfer-encoding').filter((coding) => coding !== 'identity')
+  const lengths = listOf(fields, 'content-length')
+  const hasLength = fields.some(({ name }) => name === 'content-length')
+  if (codings.length > 0) {
+    // Transfer-Encoding overrides Content-Length, which is removed before the message goes on (item 3).
+    const rest = without(fields, 'content-length')
+    const faulty = hasLength || version === 0
+    if (bodyless) return { framing: none, fields: rest, faulty }
+    // Some servers send the field twice for one coding.
+    if (codings.every((coding) => coding === 'chunked'))
+      return { framing: { kind: 'chunked' }, fields: withOnly(rest, 'Transfer-Encoding', 'chunked'), faulty }
+    const isLast = codings.indexOf('chunked') === codings.length - 1
+    return { framing: { kind: isLast ? 'chunked' : 'close' }, fields: rest, faulty: true }
+  }
+  const rest = without(fields, 'transfer-encoding')
+  if (!hasLength) return { framing: bodyless ? none : { kind: 'close' }, fields: rest, faulty: false }
+  const length = agreedLength(lengths)
+  const framing: Framing = bodyless || length === 0 ? none : { kind: 'length', length }
+  return { framing, fields: withOnly(rest, 'Content-Length', String(length)), faulty: false }
+}
+
 export type BodyReader = {
-  /** @returns how many of the bytes belong to the body. @throws BadMessage */
-  take(chunk: Buffer): number
+  /**
+   * Reads what belongs to the body, and passes on what the next side gets of it.
+   * @returns how many of the bytes belong to the body. @throws BadMessage
+   */
+  take(chunk: Buffer, pass: (piece: Buffer) => void): number
   readonly done: boolean
 }
 
 const lengthReader = (length: number): BodyReader => {
   let left = length
   return {
-    take: (chunk) => {
+    take: (chunk, pass) => {
       const taken = Math.min(left, chunk.length)
       left -= taken
+      pass(chunk.subarray(0, taken))
       return taken
     },
     get done() {
@@ -51,7 +116,13 @@ const lengthReader = (length: number): BodyReader => {
   }
 }
 
-const untilClose: BodyReader = { take: (chunk) => chunk.length, done: false }
+const untilClose: BodyReader = {
+  take: (chunk, pass) => {
+    pass(chunk)
+    return chunk.length
+  },
+  done: false,
+}
 
 const cr = 0x0d
 const lf = 0x0a
@@ -65,10 +136,10 @@ const noTrailer =
   /^(?:content-length|transfer-encoding|host|trailer|connection|te|upgrade|proxy-.*|authorization)$/i
 
 /**
- * Walks through the chunks of RFC 9112 section 7.1 without copying them: what it lets through has one meaning.
+ * Walks through the chunks of a request (RFC 9112 section 7.1) without copying them: what it lets through has one meaning.
  * @throws BadMessage from `take`
  */
-const chunkedReader = (): BodyReader => {
+const strictChunks = (): BodyReader => {
   let state: 'size' | 'data' | 'data_end' | 'trailers' | 'done' = 'size'
   let left = 0
   let line = ''
@@ -123,7 +194,7 @@ const chunkedReader = (): BodyReader => {
     return found.next
   }
   return {
-    take: (chunk) => {
+    take: (chunk, pass) => {
       let at = 0
       while (at < chunk.length && state !== 'done') {
         if (state === 'size') at = readSize(chunk, at)
@@ -131,6 +202,114 @@ const chunkedReader = (): BodyReader => {
         else if (state === 'data_end') at = readDataEnd(chunk, at)
         else at = readTrailer(chunk, at)
       }
+      pass(chunk.subarray(0, at))
+      return at
+    },
+    get done() {
+      return state === 'done'
+    },
+  }
+}
+
+/** Of a line of a response's chunks, and of all its trailers. */
+const maxLenientLine = 16_384
+const maxLenientTrailers = 65_536
+const lenientSize = /^[ \t]*([0-9A-Fa-f]+)[ \t]*(?:;.*)?$/
+const cleanSizeLine = /^[0-9A-Fa-f]{1,12}(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n$/
+const trailerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/** What a trailer line of a response is for the next side; empty: it gets none. */
+const lenientTrailer = (text: string): string => {
+  const colon = text.indexOf(':')
+  const name = trimBlanks(text.slice(0, Math.max(colon, 0)))
+  if (!trailerName.test(name) || noTrailer.test(name) || ownHeaders.has(name.toLowerCase())) return ''
+  return `${name}${text.slice(colon)}\r\n`.replace(/\0|\r(?!\n$)/g, ' ')
+}
+
+/**
+ * Walks through the chunks of a response. Lines may end in LF alone, and sizes may have blanks around them; what goes on is
+ * right in both. Nothing that is right already is copied.
+ * @param decode the next side gets the data alone, as a client of HTTP/1.0 needs it (RFC 9112 section 7.1.3)
+ */
+const lenientChunks = (decode: boolean): BodyReader => {
+  let state: 'size' | 'data' | 'data_end' | 'trailers' | 'done' = 'size'
+  let left = 0
+  let afterReturn = false
+  let line = ''
+  let trailers = 0
+
+  return {
+    take: (chunk, pass) => {
+      let at = 0
+      let from = 0
+      /** What was read up to now goes on as it is; the bytes up to `to` do not, but `instead`. */
+      const replace = (to: number, instead: string): void => {
+        if (at > from) pass(chunk.subarray(from, at))
+        if (instead !== '' && !decode) pass(Buffer.from(instead, 'latin1'))
+        at = to
+        from = to
+      }
+      /** The next line with its end; null: it has not come, and what there is of it is kept. */
+      const nextLine = (): { readonly raw: string; readonly to: number; readonly here: boolean } | null => {
+        const end = chunk.indexOf(lf, at)
+        const to = end === -1 ? chunk.length : end + 1
+        if (line.length + to - at > maxLenientLine) throw new BadMessage('a line of a chunk is too long')
+        const raw = line + chunk.toString('latin1', at, to)
+        const here = line === ''
+        line = end === -1 ? raw : ''
+        if (end !== -1) return { raw, to, here }
+        replace(to, '')
+        return null
+      }
+      const readSize = (): void => {
+        const found = nextLine()
+        if (found === null) return
+        const { raw, to, here } = found
+        const text = raw.slice(0, raw.endsWith('\r\n') ? -2 : -1)
+        const digits = lenientSize.exec(text)?.[1]?.replace(/^0+/, '')
+        if (digits === undefined || digits.length > 12) throw new BadMessage('a chunk without a size')
+        left = digits === '' ? 0 : Number.parseInt(digits, 16)
+        if (here && !decode && cleanSizeLine.test(raw)) at = to
+        else replace(to, `${left.toString(16)}\r\n`)
+        state = left === 0 ? 'trailers' : 'data'
+      }
+      const readData = (): void => {
+        const taken = Math.min(left, chunk.length - at)
+        left -= taken
+        at += taken
+        if (left === 0) state = 'data_end'
+      }
+      const readDataEnd = (): void => {
+        const code = chunk[at]
+        if (code === lf) {
+          if (decode) replace(at + 1, '')
+          else if (afterReturn) at += 1
+          else replace(at + 1, '\r\n')
+          afterReturn = false
+          state = 'size'
+        } else if (code === cr && !afterReturn) {
+          afterReturn = true
+          if (decode) replace(at + 1, '')
+          else at += 1
+        } else throw new BadMessage('a chunk is longer than its size')
+      }
+      const readTrailer = (): void => {
+        const found = nextLine()
+        if (found === null) return
+        const { raw, to } = found
+        trailers += raw.length
+        if (trailers > maxLenientTrailers) throw new BadMessage('the trailers are too long')
+        const text = raw.slice(0, raw.endsWith('\r\n') ? -2 : -1)
+        if (text === '') state = 'done'
+        replace(to, text === '' ? '\r\n' : lenientTrailer(text))
+      }
+      while (at < chunk.length && state !== 'done') {
+        if (state === 'size') readSize()
+        else if (state === 'data') readData()
+        else if (state === 'data_end') readDataEnd()
+        else readTrailer()
+      }
+      if (at > from) pass(chunk.subarray(from, at))
       return at
     },
     get done() {
@@ -141,14 +320,15 @@ const chunkedReader = (): BodyReader => {
 
 const noBody: BodyReader = { take: () => 0, done: true }
 
-export const readerOf = (framing: Framing): BodyReader => {
+/** @param of a request, or a response whose chunks are decoded or go on as chunks */
+export const readerOf = (framing: Framing, of: 'request' | 'response' | 'decoded'): BodyReader => {
   switch (framing.kind) {
     case 'none':
       return noBody
     case 'length':
       return lengthReader(framing.length)
     case 'chunked':
-      return chunkedReader()
+      return of === 'request' ? strictChunks() : lenientChunks(of === 'decoded')
     case 'close':
       return untilClose
     default:

@@ -176,7 +176,7 @@ export const createForwarding = (context: GatewayContext, client: Client): Forwa
     return (await chargeBytes(used.admission.spending, request.length, 'up')) ?? upstreamConnection
   }
   const build = async (request: ForwardRequest, next: () => void, paid: boolean): Promise<void> => {
-    client.detach('answer')
+    client.detach()
     const upstreamConnection = await prepare(request, paid).catch((error) => {
       context.onFault(error)
       return gatewayUnavailable()

@@ -1,14 +1,23 @@
 import type { BufferedSocket, ConnectionHandler } from '../accept/buffered-socket.ts'
 import { targetClosed } from '../dial/dial-result.ts'
 import type { Pump } from '../relay/pump.ts'
-import { type BodyReader, type Framing, framingOf, readerOf } from './body.ts'
-import { BadMessage, type Connection, connectionOf, createHeadCollector, type Head } from './message-head.ts'
+import { type BodyReader, type Framing, readerOf, responseFraming } from './body.ts'
+import {
+  BadMessage,
+  type Connection,
+  connectionOf,
+  createHeadCollector,
+  type Head,
+  lenientHeads,
+  listOf,
+} from './message-head.ts'
 import type { OwnAnswer } from './own-answer.ts'
 import type { ForwardRequest } from './parse-request.ts'
 
 export type Response = {
   readonly status: number
-  /** Its reason phrase, with the blank before it. */
+  /** The status as it was sent. */
+  readonly code: string
   readonly reason: string
   readonly connection: Connection
   readonly framing: Framing
@@ -16,27 +25,29 @@ export type Response = {
   readonly persistent: boolean
 }
 
-const statusLine = /^HTTP\/1\.([01]) ([1-5]\d\d)( .*)?$/
+/** Any three digits (RFC 9110 section 15), and any minor version, read as the highest one that is known (section 2.5). */
+const statusLine = /^HTTP\/1\.(\d)[ \t]+(\d{3})(?:[ \t](.*))?$/i
 
-const bodyless = (status: number, method: string): boolean =>
-  method === 'HEAD' || status < 200 || status === 204 || status === 304
+const isInterim = (status: number): boolean => status >= 100 && status < 200
+const isBodyless = (status: number, method: string): boolean =>
+  method === 'HEAD' || isInterim(status) || status === 204 || status === 304
 
 /** @throws BadMessage */
 export const parseResponse = (head: Head, method: string): Response => {
   const line = statusLine.exec(head.startLine)
   if (line === null) throw new BadMessage('the first line is no status line')
-  const version = line[1] === '1' ? 1 : 0
+  const version = line[1] === '0' ? 0 : 1
   const status = Number(line[2])
-  const connection = connectionOf(head.fields)
-  const said = framingOf(head.fields, version)
-  const framing: Framing = bodyless(status, method) ? { kind: 'none' } : (said ?? { kind: 'close' })
+  const { framing, fields, faulty } = responseFraming(head.fields, version, isBodyless(status, method))
+  const connection = connectionOf(fields, 'response')
   const { close, keepAlive } = connection
   return {
     status,
-    reason: line[3] ?? ' ',
+    code: line[2]!,
+    reason: line[3] ?? '',
     connection,
     framing,
-    persistent: framing.kind !== 'close' && !close && (version === 1 || keepAlive),
+    persistent: framing.kind !== 'close' && !faulty && !close && (version === 1 || keepAlive),
   }
 }
 
@@ -46,11 +57,11 @@ export const parseResponse = (head: Head, method: string): Response => {
  * @param told lines of the gateway, each with its line end
  */
 export const responseHead = (
-  { status, reason, connection }: Response,
+  { code, reason, connection }: Response,
   said: 'close' | 'keep-alive' | null,
   routeHeaders: string,
 ): string => {
-  let head = `HTTP/1.1 ${status}${reason}\r\n`
+  let head = `HTTP/1.1 ${code} ${reason}\r\n`
   for (const { line } of connection.passed) head += `${line}\r\n`
   if (connection.upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${connection.upgrade}\r\n`
   else if (said !== null) head += `Connection: ${said}\r\n`
@@ -97,7 +108,6 @@ const badBody = (why: string): OwnAnswer => ({
 })
 const clientGone: OwnAnswer = { status: 400, error: 'client_reset', detail: 'The request was broken off.' }
 
-const maxInterim = 20
 /** A body's part up to this goes out with its head in one write. */
 const joinedBytes = 16_384
 
@@ -105,12 +115,13 @@ const joinedBytes = 16_384
 export const runExchange = (parts: ExchangeParts): Exchange => {
   const { request, client, upstream, up, down, responseHeadBytes, routeHeaders, persists, touch, ended } =
     parts
-  const body = readerOf(request.framing)
-  const heads = createHeadCollector(responseHeadBytes)
+  const body = readerOf(request.framing, 'request')
+  const heads = createHeadCollector(responseHeadBytes, lenientHeads)
   let answer: { readonly response: Response; readonly reader: BodyReader } | null = null
+  /** Only the end of the client's connection tells it where the answer ends. */
+  let endsByClose = false
   let clientPersists = false
   let extra = false
-  let interim = 0
   let unheard = true
   let over = false
 
@@ -123,7 +134,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     finish(
       answer === null
         ? { kind: 'unanswered', answer: why, unheard }
-        : { kind: 'broken', why, unclear: answer.response.framing.kind === 'close' },
+        : { kind: 'broken', why, unclear: endsByClose },
     )
   /** Runs what reads a message; a bad one ends the exchange. */
   const reading = (read: () => boolean, bad: (why: string) => OwnAnswer): boolean => {
@@ -142,61 +153,70 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
   }
 
   const passBody = (chunk: Buffer, reader: BodyReader): boolean => {
-    const taken = reader.take(chunk)
+    let goOn = true
+    const taken = reader.take(chunk, (piece) => {
+      goOn = down.write(piece) && goOn
+    })
     // Whatever a target says behind its answer, nobody asked for it.
     if (taken < chunk.length) extra = true
-    const goOn = taken === 0 || down.write(taken === chunk.length ? chunk : chunk.subarray(0, taken))
     settle()
     return goOn
   }
   const passHead = (text: string, rest: Buffer, reader: BodyReader): boolean => {
-    const taken = rest.length === 0 ? 0 : reader.take(rest)
+    const pieces: Buffer[] = [Buffer.from(text, 'latin1')]
+    const taken = rest.length === 0 ? 0 : reader.take(rest, (piece) => void pieces.push(piece))
     if (taken < rest.length) extra = true
-    const joined = taken <= joinedBytes
-    const bytes = Buffer.allocUnsafe(text.length + (joined ? taken : 0))
-    bytes.write(text, 'latin1')
-    if (joined) rest.copy(bytes, text.length, 0, taken)
-    const goOn = down.write(bytes)
-    if (joined) {
-      settle()
-      return goOn
-    }
-    const then = down.write(rest.subarray(0, taken))
+    const out = pieces.length > 1 && taken <= joinedBytes ? [Buffer.concat(pieces)] : pieces
+    let goOn = true
+    for (const piece of out) goOn = down.write(piece) && goOn
     settle()
-    return goOn && then
+    return goOn
   }
-  const passFinal = (response: Response, rest: Buffer): boolean => {
-    const { framing } = response
-    if (framing.kind === 'chunked' && request.version === 0)
-      throw new BadMessage('chunks for a client of HTTP/1.0')
-    clientPersists = request.persistent && framing.kind !== 'close' && persists()
-    const said = clientPersists ? (request.version === 0 ? 'keep-alive' : null) : 'close'
-    const reader = readerOf(framing)
+  /** A client of HTTP/1.0 reads no chunks. @throws BadMessage */
+  const decodedHead = (response: Response): Response => {
+    const { connection } = response
+    const passed = connection.passed.filter(({ name }) => name !== 'transfer-encoding' && name !== 'trailer')
+    const codings = listOf(connection.passed, 'transfer-encoding')
+    if (codings.some((coding) => coding !== 'chunked'))
+      throw new BadMessage('a Transfer-Encoding that no client of HTTP/1.0 reads')
+    return { ...response, connection: { ...connection, passed } }
+  }
+  const passFinal = (sent: Response, rest: Buffer): boolean => {
+    const { framing } = sent
+    const isOld = request.version === 0
+    const response = isOld ? decodedHead(sent) : sent
+    endsByClose = framing.kind === 'close' || (isOld && framing.kind === 'chunked')
+    clientPersists = request.persistent && !endsByClose && persists()
+    const said = clientPersists ? (isOld ? 'keep-alive' : null) : 'close'
+    const reader = readerOf(framing, isOld ? 'decoded' : 'response')
     answer = { response, reader }
     return passHead(responseHead(response, said, routeHeaders), rest, reader)
   }
-  const passInterim = (response: Response, rest: Buffer): boolean => {
-    interim += 1
-    if (interim > maxInterim) throw new BadMessage('too many interim answers')
-    const goOn = request.version === 0 || down.write(Buffer.from(responseHead(response, null, ''), 'latin1'))
-    return rest.length === 0 ? goOn : heard(rest) && goOn
-  }
-  const answered = (head: Head, rest: Buffer): boolean => {
-    const response = parseResponse(head, request.method)
-    if (response.status === 101) {
-      if (request.upgrade === null || response.connection.upgrade === null)
-        throw new BadMessage('it changes the protocol without being asked')
-      const text = responseHead(response, null, routeHeaders)
-      upstream.unshift(Buffer.concat([Buffer.from(text, 'latin1'), rest]))
-      finish({ kind: 'upgraded' })
-      return false
-    }
-    return response.status < 200 ? passInterim(response, rest) : passFinal(response, rest)
+  /** A client of HTTP/1.0 gets none (RFC 9110 section 15.2). */
+  const passInterim = (response: Response): boolean =>
+    request.version === 0 || down.write(Buffer.from(responseHead(response, null, ''), 'latin1'))
+  const changeProtocol = (response: Response, rest: Buffer): boolean => {
+    const { upgrade } = request
+    if (upgrade === null) throw new BadMessage('it changes the protocol without being asked')
+    const connection = { ...response.connection, upgrade: response.connection.upgrade ?? upgrade }
+    const text = responseHead({ ...response, connection }, null, routeHeaders)
+    upstream.unshift(Buffer.concat([Buffer.from(text, 'latin1'), rest]))
+    finish({ kind: 'upgraded' })
+    return false
   }
   const heard = (chunk: Buffer): boolean => {
-    if (answer !== null) return passBody(chunk, answer.reader)
-    const found = heads.add(chunk)
-    return found === null || answered(found.head, found.rest)
+    let goOn = true
+    let rest = chunk
+    while (answer === null) {
+      const found = heads.add(rest)
+      if (found === null) return goOn
+      const response = parseResponse(found.head, request.method)
+      if (response.status === 101) return changeProtocol(response, found.rest)
+      if (!isInterim(response.status)) return passFinal(response, found.rest) && goOn
+      goOn = passInterim(response) && goOn
+      rest = found.rest
+    }
+    return passBody(chunk, answer.reader)
   }
 
   const clientHandler: ConnectionHandler = {
@@ -208,8 +228,10 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
           client.unshift(chunk)
           return false
         }
-        const taken = body.take(chunk)
-        const goOn = up.write(taken === chunk.length ? chunk : chunk.subarray(0, taken))
+        let goOn = true
+        const taken = body.take(chunk, (piece) => {
+          goOn = up.write(piece)
+        })
         const rest = chunk.subarray(taken)
         client.unshift(rest)
         settle()

@@ -15,7 +15,7 @@ export const serveConnect = async (
   { target, authorization }: ConnectRequest,
 ): Promise<void> => {
   const { limits } = context
-  client.detach('tunnel')
+  client.detach()
   const admission = await client.admit('connect', credentialsOf(authorization))
   if (admission.denied) return answerAndEnd(client, admission, limits.lingerMs)
   const opened = await openRoute(context, client, admission, target)
@@ -73,7 +73,7 @@ export const serveHttp = (context: GatewayContext, client: Client): void => {
   }
   /** A scheme that is not forwarded is told only to those who may ask. */
   const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
-    client.detach('answer')
+    client.detach()
     forwarding?.close()
     const admission = await client.admit('http', credentialsOf(authorization))
     const why = admission.denied

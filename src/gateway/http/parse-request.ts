@@ -1,5 +1,5 @@
 import { hostText, parseAuthority, type Target } from '../targets/targets.ts'
-import { type Framing, framingOf } from './body.ts'
+import { type Framing, requestFraming } from './body.ts'
 import { BadMessage, connectionOf, type Head, singleHeader } from './message-head.ts'
 
 type Common = {
@@ -37,10 +37,13 @@ export class SchemeRefused extends Error {
   }
 }
 
-const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e]+) HTTP\/(\d)\.(\d)$/
+/** The target may hold bytes that URLs do not, UTF-8 among them: curl and the URL parser of browsers leave them as they are. */
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
 const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//
 const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const httpPort = 80
+/** `ws` is HTTP with an Upgrade (RFC 6455 section 4.1). */
+const forwarded: ReadonlySet<string> = new Set(['http', 'ws'])
 
 const badTarget = (): BadMessage =>
   new BadMessage('the target is neither a host name nor an address with a port')
@@ -48,7 +51,7 @@ const badTarget = (): BadMessage =>
 const parseConnect = (authority: string, fields: Head['fields'], version: 0 | 1): ConnectRequest => {
   const target = parseAuthority(authority, null)
   if (target === null) throw badTarget()
-  const framing = framingOf(fields, version)
+  const framing = requestFraming(fields, version)
   if (framing !== null && framing.kind !== 'none') throw new BadMessage('CONNECT has no body')
   singleHeader(fields, 'host')
   return { kind: 'connect', target, authorization: singleHeader(fields, 'proxy-authorization') }
@@ -72,22 +75,25 @@ const parseForward = (
   if (found === null)
     throw new BadMessage('this is a proxy: the request line has to name the whole URL, http://host/path')
   const authorization = singleHeader(fields, 'proxy-authorization')
-  if (found[1]!.toLowerCase() !== 'http') throw new SchemeRefused(authorization)
-  if (url.includes('#') || url.includes('\\')) throw badTarget()
+  if (!forwarded.has(found[1]!.toLowerCase())) throw new SchemeRefused(authorization)
+  if (url.includes('#')) throw badTarget()
   const { authority, path } = splitUrl(url.slice(found[0].length))
   if (authority.includes('@')) throw new BadMessage('a user in the URL; send an Authorization header')
   const target = parseAuthority(authority, httpPort)
   if (target === null) throw badTarget()
   singleHeader(fields, 'host')
-  const { close, keepAlive, upgrade, passed } = connectionOf(fields)
-  const framing = framingOf(fields, version) ?? { kind: 'none' }
+  const { close, keepAlive, upgrade: asks, passed } = connectionOf(fields, 'request')
+  // RFC 9110 sections 7.8 and 10.1.1: in a request of HTTP/1.0 neither an upgrade nor an expectation counts.
+  const upgrade = version === 0 ? null : asks
+  const isLeftOut = (name: string): boolean => name === 'host' || (version === 0 && name === 'expect')
+  const framing = requestFraming(fields, version) ?? { kind: 'none' }
   const asked = path === '' ? (method === 'OPTIONS' ? '*' : '/') : path
   const host = target.port === httpPort ? hostText(target) : `${hostText(target)}:${target.port}`
   // The URL's host is what counts (RFC 9112 section 3.2.2); what the client wrote is kept where both are the same.
-  let head = `${method} ${asked} HTTP/1.${version}\r\nHost: ${host}\r\n`
-  for (const { name, line } of passed) if (name !== 'host') head += `${line}\r\n`
+  // An intermediary sends its own version (RFC 9112 section 2.3).
+  let head = `${method} ${asked} HTTP/1.1\r\nHost: ${host}\r\n`
+  for (const { name, line } of passed) if (!isLeftOut(name)) head += `${line}\r\n`
   if (upgrade !== null) head += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`
-  else if (version === 0) head += 'Connection: close\r\n'
   head += '\r\n'
   return {
     kind: 'forward',

@@ -14,6 +14,8 @@ export type TunnelParts = {
   readonly watch: ConnectionDeadline
   readonly abortHandlers: AbortHandlers
   readonly idleMs: number
+  /** As `idleMs`, once one side has ended. */
+  readonly halfOpenMs: number
   readonly lingerMs: number
   onForwarded(direction: 'up' | 'down', bytes: number): void
   /** Both connections are over; null: as they should be. */
@@ -40,11 +42,20 @@ class Tunnel {
   }
 
   run(): void {
-    const { client, upstream, spending, watch, abortHandlers, idleMs } = this.parts
-    watch.within(idleMs, () => this.#cut('idle_timeout'))
+    const { client, upstream, spending, abortHandlers, idleMs } = this.parts
+    this.#limitIdle(idleMs)
     client.use(new Side(this, client, upstream, 'client_reset'))
     upstream.use(new Side(this, upstream, client, 'target_reset'))
     this.#uncut = abortHandlers.on(spending.ended, (why) => this.#cut(why.error))
+  }
+
+  #limitIdle(ms: number): void {
+    this.parts.watch.within(ms, () => this.#cut('idle_timeout'))
+  }
+
+  sideEnded(): void {
+    const { idleMs, halfOpenMs } = this.parts
+    this.#limitIdle(Math.min(idleMs, halfOpenMs))
   }
 
   #pump(direction: 'up' | 'down'): Pump {
@@ -143,7 +154,7 @@ class Side implements ConnectionHandler {
 
   end(): void {
     this.#ended = true
-    this.#tunnel.parts.watch.touch()
+    this.#tunnel.sideEnded()
     this.#out.end()
   }
 
@@ -187,7 +198,8 @@ export const tunnelOf = (
     spending,
     watch: client.watch,
     abortHandlers,
-    idleMs: limits.idleMs,
+    idleMs: limits.tunnelIdleMs,
+    halfOpenMs: limits.idleMs,
     lingerMs: limits.lingerMs,
     onForwarded: metrics.countBytes,
     done: (error: Failure | null) => {

@@ -42,8 +42,9 @@ const readPassword = (bytes: Buffer): Read<{ username: string; password: string 
 type SocksRequest = { readonly command: number; readonly destination: ReturnType<typeof decodeTarget> }
 
 const readRequest = (bytes: Buffer): Read<SocksRequest | 'bad'> => {
+  const [first = version, , reserved = 0] = bytes
+  if (first !== version || reserved !== 0) return { value: 'bad', length: bytes.length }
   if (bytes.length < 5) return null
-  if (bytes[0] !== version || bytes[2] !== 0) return { value: 'bad', length: bytes.length }
   const destination = decodeTarget(bytes, 3)
   if (destination.kind === 'more') return null
   const length = destination.kind === 'read' ? 3 + destination.length : bytes.length
@@ -52,10 +53,12 @@ const readRequest = (bytes: Buffer): Read<SocksRequest | 'bad'> => {
 
 /** Speaks SOCKS5 (RFC 1928) with user name and password (RFC 1929), or without from an address that is known. */
 export const serveSocks = (context: GatewayContext, client: Client): void => {
-  const { limits } = context
+  const { limits, clock } = context
   const { wire, watch } = client
   const { socket } = wire
   let admission: Admission | null = null
+  /** Up to the log-in; the request after it has as long again. */
+  let untilMs = clock() + limits.headMs
 
   const close = (error: Failure | null): void => {
     admission?.close({ error, host: null })
@@ -64,13 +67,14 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
   /** Reads one message; what comes behind it waits. */
   const read = <Value>(parse: (bytes: Buffer) => Read<Value>, then: (value: Value) => void): void => {
     let bytes: Buffer = Buffer.alloc(0)
+    watch.within(Math.max(untilMs - clock(), 0), () => socket.destroy())
     wire.use({
       bytes: (chunk) => {
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
         const found = parse(bytes)
         if (found === null) return true
         wire.unshift(bytes.subarray(found.length))
-        client.detach('tunnel')
+        client.detach()
         then(found.value)
         return false
       },
@@ -143,6 +147,7 @@ export const serveSocks = (context: GatewayContext, client: Client): void => {
   /** After the log-in; a refusal other than of who it is waits for the request, whose reply can say more. */
   const awaitRequest = (known: Admission | Denied): void => {
     if (!known.denied) admission = known
+    untilMs = clock() + limits.headMs
     if (client.disconnected.aborted) close(null)
     else read(readRequest, (asked) => serve(known, asked))
   }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
 import type { Denied } from '../gateway-ports.ts'
@@ -19,9 +20,14 @@ const name = /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
 /** `127.1`, `0x7f000001` and `2130706433` are addresses to whoever resolves them with the C library, and names to nobody. */
 const endsInNumber = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/
 
-/** @param text of a name or an address, IPv6 without brackets. @returns null when it is neither */
-export const targetOf = (text: string, port: number): Target | null => {
+/** A name in UTF-8, one character a byte, as DNS has it: curl without IDN support sends such names. */
+const inAscii = (text: string): string =>
+  /[\x80-\xff]/.test(text) ? domainToASCII(Buffer.from(text, 'latin1').toString('utf8')) : text
+
+/** @param given a name or an address, IPv6 without brackets, one character a byte. @returns null when it is neither */
+export const targetOf = (given: string, port: number): Target | null => {
   if (!(port >= 1 && port <= 65_535)) return null
+  const text = inAscii(given)
   const family = isIP(text)
   // A zone is about an interface of ours.
   if (family !== 0) return text.includes('%') ? null : { host: text, family: family as 4 | 6, port }
@@ -40,7 +46,8 @@ export const parseAuthority = (text: string, usualPort: number | null): Target |
   const host = bracketed ? text.slice(1, end) : end === -1 ? text : text.slice(0, end)
   const rest = bracketed ? text.slice(end + 1) : end === -1 ? '' : text.slice(end)
   if (bracketed !== (isIP(host) === 6)) return null
-  if (rest === '') return usualPort === null ? null : targetOf(host, usualPort)
+  // The port of a URL may be empty (RFC 3986 section 3.2.3); that of CONNECT may not (RFC 9110 section 9.3.6).
+  if (rest === '' || rest === ':') return usualPort === null ? null : targetOf(host, usualPort)
   if (!rest.startsWith(':') || !digits.test(rest.slice(1))) return null
   return targetOf(host, Number(rest.slice(1)))
 }
@@ -153,7 +160,7 @@ export const ownAddresses = (clock: () => number, ports: ReadonlySet<number>): O
 export const createTargetRules = (
   policy: TargetPolicy,
   own: OwnAddresses,
-  allowLoopback: boolean,
+  allowLoopback: () => boolean,
 ): TargetRules => ({
   refused: ({ host, port }) => {
     if (policy.blockedPorts.has(port)) return targetBlocked(`Port ${port} is blocked by the usage policy.`)
@@ -162,14 +169,14 @@ export const createTargetRules = (
   refusedAddress: (address, port, loopback) => {
     if (isBlockedHost(plain(address), policy))
       return targetBlocked('This host is blocked by the usage policy.')
-    const mayLoop = loopback || allowLoopback
+    const mayLoop = loopback || allowLoopback()
     if (!isAllowedAddress(address, { allowLoopback: mayLoop }))
       return targetBlocked('The target has a private, local or reserved address.')
     const ours = isLoopback(address) ? own.ports.has(port) : own.has(address)
     return ours ? targetBlocked('The target is the gateway itself.') : null
   },
   refusedName: (host, loopback) =>
-    localName.test(host) && !loopback && !allowLoopback
+    localName.test(host) && !loopback && !allowLoopback()
       ? targetBlocked('The target has a private, local or reserved address.')
       : null,
 })

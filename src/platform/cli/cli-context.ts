@@ -26,7 +26,11 @@ export type CliSettings = KeySettings & {
   /** The port of the server. */
   readonly port: number
   /** What plans and rentals name as their connection. */
-  readonly gateway: { readonly host: string; readonly port: number }
+  readonly gateway: {
+    readonly host: string
+    readonly port: number
+    readonly tls: { readonly port: number } | null
+  }
 }
 
 /** What a command works with: the same settings, database, log and rules as the server's. Safe beside a running one. */

@@ -117,13 +117,29 @@ describe('the username of a line', () => {
     assert.equal(lineOf(`${base}-strict-on-udp-off`).targeting.strict, true)
   })
 
+  test('means the same in any case and percent-encoded, but for ids of sessions', () => {
+    for (const [written, meant] of [
+      [
+        '-country-US-city-Los_Angeles-os-Windows-strict-OFF',
+        '-country-us-city-los_angeles-os-windows-strict-off',
+      ],
+      ['-not.country-US,De-not.city-DALLAS', '-not.country-us,de-not.city-dallas'],
+      ['-not.country-us%2Cde', '-not.country-us,de'],
+      ['-not.asn-1%2c2', '-not.asn-1,2'],
+      ['%2Dcountry%2Dus%2Dcity%2Dlos%5Fangeles', '-country-us-city-los_angeles'],
+      ['-session-Cart%5F7-lifetime-30', '-session-Cart_7-lifetime-30'],
+    ] as const)
+      assert.deepEqual(lineOf(base + written), lineOf(base + meant), written)
+    assert.notDeepEqual(lineOf(`${base}-session-a`), lineOf(`${base}-session-A`))
+    assert.equal(baseOf(`${base}%2Dcountry-us`), base)
+  })
+
   for (const [rest, token] of [
     ['-contry-us', 'contry'],
     ['-COUNTRY-us', 'COUNTRY'],
     ['-country', 'country'],
     ['-', ''],
     ['-country-', 'country-'],
-    ['-country-US', 'country-US'],
     ['-country-usa', 'country-usa'],
     ['-country-zz', 'country-zz'],
     ['-country-us-country-de', 'country-de'],
@@ -150,7 +166,10 @@ describe('the username of a line', () => {
     ['-session-a-limit-0', 'limit-0'],
     ['-not.country-us,', 'not.country-us,'],
     ['-not.country-us,us', 'not.country-us,us'],
-    ['-not.city-Dallas', 'not.city-Dallas'],
+    ['-not.country-us,US', 'not.country-us,us'],
+    ['-country-%75%', 'country-u%'],
+    ['-session-a%2Fb', 'session-a/b'],
+    ['-session-a%252Cb', 'session-a%2Cb'],
     ['-country-us-not.country-us', 'not.country-us'],
     ['-asn-7922-not.asn-1,7922', 'not.asn-1,7922'],
     ['-not.asn-1,x', 'not.asn-1,x'],

@@ -15,10 +15,14 @@ import { startWorkerProcess } from '../support/worker-process.ts'
 
 test('the limits are those that the page of the gateway names', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/gateway.md'), 'utf8')
-  const { headBytes, headMs, idleMs, dialMs, udpPeers, connections } = defaultLimits
+  const { headBytes, headMs, responseHeadBytes, tunnelIdleMs, idleMs, dialMs, udpPeers, connections } =
+    defaultLimits
   for (const row of [
     `| A request's head | ${headBytes / 1_024} KiB, ${headMs / 1_000} seconds |`,
-    `| Time without a byte in either direction | ${idleMs / 1_000} seconds |`,
+    `| A SOCKS client's log-in, and then its request | ${headMs / 1_000} seconds each |`,
+    `| An answer's head | ${responseHeadBytes / 1_024} KiB |`,
+    `| Time of a tunnel without a byte in either direction | ${tunnelIdleMs / 60_000} minutes, `,
+    `and of a tunnel whose one side has ended | ${idleMs / 1_000} seconds |`,
     `| Time until the target answers, all tries together | ${dialMs / 1_000} seconds |`,
     `| Hosts of a UDP association | ${udpPeers} |`,
     `| Connections of a worker | ${connections.toLocaleString('en')} |`,
@@ -70,7 +74,7 @@ describe('a side that does not read', () => {
   })
 
   test('is cut after the idle time, whichever side it is, and its part is not taken for the whole', async (t) => {
-    const { port, access, gateway } = await startGateway(t, { limits: { idleMs: 300, lingerMs: 100 } })
+    const { port, access, gateway } = await startGateway(t, { limits: { tunnelIdleMs: 300, lingerMs: 100 } })
     const target = await tcpTarget(t, endless)
     const lazy = await tcpTarget(t, (socket) => void socket.pause())
     const reader = unread(await connectBy(port, `127.0.0.1:${target}`))

@@ -200,7 +200,7 @@ describe('the end of one side', () => {
   })
 
   test('by nothing at all is made after the idle time', async (t) => {
-    const { port, access } = await startGateway(t, { limits: { idleMs: 100 } })
+    const { port, access } = await startGateway(t, { limits: { tunnelIdleMs: 100 } })
     const target = await tcpTarget(t, () => undefined)
     const talk = await connectBy(port, `127.0.0.1:${target}`)
     await talk.rest()
@@ -209,7 +209,7 @@ describe('the end of one side', () => {
   })
 
   test('is not made while bytes pass now and then', async (t) => {
-    const { port } = await startGateway(t, { limits: { idleMs: 150 } })
+    const { port } = await startGateway(t, { limits: { tunnelIdleMs: 150 } })
     const target = await tcpTarget(t, (socket) => void socket.pipe(socket))
     const talk = await connectBy(port, `127.0.0.1:${target}`)
     for (let n = 0; n < 8; n++) {

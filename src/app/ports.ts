@@ -1,0 +1,54 @@
+import type { Config } from './config.ts'
+import { sandboxPort } from './open-sandbox.ts'
+
+/** Where a part of the program listens. */
+type Place = { readonly setting: string; readonly hosts: readonly string[]; readonly port: number }
+
+const loopback = ['127.0.0.1']
+const everywhere = new Set(['0.0.0.0', '::'])
+
+const sharesHost = (one: Place, other: Place): boolean =>
+  [...one.hosts, ...other.hosts].some((host) => everywhere.has(host)) ||
+  one.hosts.some((host) => other.hosts.includes(host) || (host === 'localhost' && other.hosts === loopback))
+
+const serverPlaces = (config: Config): readonly Place[] => {
+  const { sandbox } = config.payments
+  const own = sandbox !== null && sandbox.url === null
+  const setting =
+    sandbox?.port === null
+      ? 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
+      : 'FAREBOX_SANDBOX_PORT'
+  return [
+    { setting: 'PORT', hosts: [config.host], port: config.port },
+    { setting: 'FAREBOX_METRICS_PORT', hosts: loopback, port: config.metricsPort ?? 0 },
+    { setting, hosts: loopback, port: own ? sandboxPort(config) : 0 },
+  ]
+}
+
+const gatewayPlaces = ({
+  gateway: { listen, port, tls, metricsPort, workers },
+}: Config): readonly Place[] => [
+  { setting: 'FAREBOX_GATEWAY_PORT', hosts: listen, port },
+  { setting: 'FAREBOX_GATEWAY_TLS_PORT', hosts: listen, port: tls?.port ?? 0 },
+  ...(metricsPort === null ? [] : Array.from({ length: workers }, (_, n) => metricsPort + n)).map((each) => ({
+    setting: 'FAREBOX_GATEWAY_METRICS_PORT',
+    hosts: loopback,
+    port: each,
+  })),
+]
+
+/** What is wrong with ports that two parts of this program would listen on; null: nothing. Port 0 is a free one. */
+export const portCollision = (
+  config: Config,
+  { server, gateway }: { readonly server: boolean; readonly gateway: boolean },
+): string | null => {
+  const places = [...(server ? serverPlaces(config) : []), ...(gateway ? gatewayPlaces(config) : [])].filter(
+    ({ port }) => port !== 0,
+  )
+  for (const [at, one] of places.entries()) {
+    const other = places.slice(at + 1).find((each) => each.port === one.port && sharesHost(one, each))
+    if (other)
+      return `${one.setting} and ${other.setting} are both port ${one.port}: set one of them to another port`
+  }
+  return null
+}

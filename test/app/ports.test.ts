@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readConfig } from '../../src/app/config.ts'
+import { portCollision } from '../../src/app/ports.ts'
+
+const both = { server: true, gateway: true }
+const problemOf = (env: Record<string, string>, runs = both) => portCollision(readConfig(env), runs)
+
+test('two parts of the program on one port are reported by their settings', () => {
+  const tls = { FAREBOX_GATEWAY_TLS_CERT: 'c', FAREBOX_GATEWAY_TLS_KEY: 'k' }
+  for (const [env, one, other] of [
+    [{ PORT: '8999' }, 'the sandbox', 'FAREBOX_GATEWAY_PORT'],
+    [{ PORT: '3100', FAREBOX_GATEWAY_PORT: '3101' }, 'the sandbox', 'FAREBOX_GATEWAY_PORT'],
+    [{ FAREBOX_SANDBOX_PORT: '9000' }, 'FAREBOX_SANDBOX_PORT', 'FAREBOX_GATEWAY_PORT'],
+    [{ PORT: '9000' }, 'PORT', 'FAREBOX_GATEWAY_PORT'],
+    [{ PORT: '3000', HOST: '0.0.0.0', FAREBOX_METRICS_PORT: '3000' }, 'PORT', 'FAREBOX_METRICS_PORT'],
+    [{ ...tls, FAREBOX_GATEWAY_TLS_PORT: '9000' }, 'FAREBOX_GATEWAY_PORT', 'FAREBOX_GATEWAY_TLS_PORT'],
+    [
+      { FAREBOX_GATEWAY_METRICS_PORT: '8999', FAREBOX_GATEWAY_WORKERS: '2' },
+      'FAREBOX_GATEWAY_PORT',
+      'METRICS_PORT',
+    ],
+    [{ FAREBOX_GATEWAY_LISTEN: '0.0.0.0', PORT: '9000' }, 'PORT', 'FAREBOX_GATEWAY_PORT'],
+  ] as const) {
+    const problem = problemOf(env as unknown as Record<string, string>) ?? 'nothing'
+    assert.ok(problem.includes(one) && problem.includes(other), `${JSON.stringify(env)}: ${problem}`)
+  }
+})
+
+test('ports that differ, free ones, and those of parts that do not run here are no problem', () => {
+  for (const env of [
+    {},
+    { PORT: '0', FAREBOX_GATEWAY_PORT: '0' },
+    { PORT: '3000', FAREBOX_SANDBOX: 'off', FAREBOX_GATEWAY_PORT: '3001' },
+    { PORT: '443', HOST: '203.0.113.1', FAREBOX_GATEWAY_PORT: '443', FAREBOX_GATEWAY_LISTEN: '203.0.113.2' },
+  ])
+    assert.equal(problemOf(env as Record<string, string>), null, JSON.stringify(env))
+  assert.equal(problemOf({ PORT: '8999' }, { server: true, gateway: false }), null)
+  assert.equal(problemOf({ PORT: '8999' }, { server: false, gateway: true }), null)
+})

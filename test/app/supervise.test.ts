@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { type Supervised, supervise } from '../../src/app/supervise.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { until } from '../support/until.ts'
+
+const say = "process.send({ ready: true, worker: 'w' });"
+
+test('a worker that ends again and again is a problem, whether it began before or not, and one that runs is none', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'farebox-supervise-'))
+  atEnd(t, () => rmSync(folder, { recursive: true }))
+  const run = (name: string, code: string): Supervised => {
+    const entry = join(folder, `${name}.mjs`)
+    writeFileSync(entry, code)
+    const supervised = supervise({
+      entry,
+      count: 1,
+      env: process.env,
+      flags: [],
+      name,
+      graceMs: 1_000,
+      logger: createLogger('silent'),
+    })
+    atEnd(t, () => supervised.close())
+    return supervised
+  }
+  const steady = run('steady', `${say} setInterval(() => {}, 1000)`)
+  const failing = run('failing', 'process.exit(1)')
+  const looping = run('looping', `${say} setTimeout(() => process.exit(1), 20)`)
+  const refusing = run('refusing', 'process.exit(3)')
+  assert.equal(steady.problem(), 'steady has not begun yet')
+  await steady.ready
+  assert.equal(steady.problem(), null)
+  let begun = false
+  void failing.ready.then(() => {
+    begun = true
+  })
+  await looping.ready
+  await assert.rejects(refusing.ready, /refused to start/)
+  await until(() => looping.problem() !== null)
+  assert.match(looping.problem()!, /^looping ended \d times in a row$/)
+  assert.equal(failing.problem(), 'failing has not begun yet')
+  assert.equal(begun, false)
+})
