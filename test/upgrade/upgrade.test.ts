@@ -28,12 +28,25 @@ const clients = 4
 const purchase = { product_id: 'residential-premium', quantity: 1 }
 
 /** Some clients of one account order all the time, and ask again under the same key until they have an answer. */
-const placeOrders = (key: string, baseUrlOf: (client: number) => string) => {
+const placeOrders = (
+  t: TestContext,
+  key: string,
+  old: FareboxProcess,
+  baseUrlOf: (client: number) => string,
+) => {
   const placed: string[] = []
   const statuses = new Map<number, number>()
   let going = true
+  let abandoned = false
+  /** What the older version logged of a request. */
+  const linesOf = (requestId: string): string =>
+    `${old.out()}${old.err()}`
+      .split('\n')
+      .filter((line) => line.includes(requestId))
+      .join('\n')
   const order = async (client: number, idempotencyKey: string): Promise<string> => {
     for (;;) {
+      assert.ok(!abandoned, 'the test has ended')
       const answer = await call(`${baseUrlOf(client)}/api/v1/orders`, key, {
         body: purchase,
         headers: { 'Idempotency-Key': idempotencyKey },
@@ -43,7 +56,7 @@ const placeOrders = (key: string, baseUrlOf: (client: number) => string) => {
       if (status === 200 || status === 201) return answer!.body.orderId
       assert.ok(
         status === 0 || status === 503,
-        `an order was answered ${status}: ${JSON.stringify(answer?.body)}`,
+        `an order was answered ${status}: ${JSON.stringify(answer?.body)}\n${linesOf(answer?.body.requestId)}`,
       )
       await sleep(20)
     }
@@ -58,6 +71,11 @@ const placeOrders = (key: string, baseUrlOf: (client: number) => string) => {
   let failure: unknown = null
   running.catch((error) => {
     failure = error
+    abandoned = true
+  })
+  // A test that failed must not go on ordering: its process would never end.
+  atEnd(t, () => {
+    abandoned = true
   })
   return {
     statuses,
@@ -119,7 +137,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)
     let urls = [old.baseUrl]
-    const load = placeOrders(reseller.key, (client) => urls[client % urls.length]!)
+    const load = placeOrders(t, reseller.key, old, (client) => urls[client % urls.length]!)
     await load.more(20)
     const newer = await startFarebox(t, env)
     urls = [newer.baseUrl, old.baseUrl]
@@ -137,7 +155,7 @@ for (const { name, commit } of versions.slice(soak ? 0 : 1, soak ? undefined : 2
   }, async (t) => {
     const { env, old, reseller } = await startOld(t, commit)
     let url = old.baseUrl
-    const load = placeOrders(reseller.key, () => url)
+    const load = placeOrders(t, reseller.key, old, () => url)
     await load.more(20)
     await old.stop()
     const newer = await startFarebox(t, env)
