@@ -234,6 +234,8 @@ describe('the laws that a running server holds events against', () => {
       what: 'the alarm',
     })
     assert.equal(await buy(service, account.key), 201)
+    const byHand = await operate(['ledger', 'seal'], service.env)
+    assert.equal(byHand.code, 0, `sealing by hand obeys the same setting: ${byHand.err}`)
   })
 
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal says how many events were checked', async (t) => {
@@ -274,6 +276,8 @@ describe('the laws that a running server holds events against', () => {
         what: 'an alarm',
       })
       assert.equal(await sealedThrough(service), sealed, mute)
+      const byHand = await operate(['ledger', 'seal', '--json'], service.env)
+      assert.deepEqual([byHand.code, JSON.parse(byHand.out).code], [1, 'guards_differ'], byHand.out)
       await pool.query(undo)
       await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
     }
