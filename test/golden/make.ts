@@ -74,7 +74,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     ...free,
   } as const
   const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
-  makeAdoption(history)
+  history.by({ kind: 'system', name: 'upgrade' }, () => makeAdoption(history))
   for (const id of [buyer, reseller])
     onAccount(id, (s) =>
       accounts.decideCreation(s, {
