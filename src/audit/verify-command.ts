@@ -9,7 +9,8 @@ import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
-import { eventText, findingText } from './checks/finding.ts'
+import { findingText } from './checks/finding.ts'
+import { acknowledgedText } from './checks/sequence-check.ts'
 import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
 import { checkRuns } from './checks/verification-chain.ts'
@@ -97,14 +98,9 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
 }
 
 /** What an operator decided that it stands, each with who decided it, when and why. */
-const acknowledgedText = ({ acknowledged: { count, first } }: VerifyResult): string => {
+const acknowledgedLines = ({ acknowledged: { count, first } }: VerifyResult): string => {
   if (count === 0) return ''
-  const lines = first
-    .slice(0, shownFindings)
-    .map(
-      ({ event, problem, reason, by, at }) =>
-        `  ${eventText(event)}: ${problem}; ${by} decided on ${at} that it stands: ${reason}`,
-    )
+  const lines = first.slice(0, shownFindings).map((known) => `  ${acknowledgedText(known)}`)
   const more = count - lines.length
   return [`acknowledged: ${pluralize(count, 'event')}`, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
     .map((line) => `${line}\n`)
@@ -193,7 +189,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
   const running = wasRunning || (await isServerRunning(pool))
   const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
   const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
-  const summary = `${acknowledgedText(result)}${resultText({ result })}\n${outsideText(outside)}`
+  const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(outside)}`
   if (result.findingCount > 0)
     throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
   const { unsealed } = result.seals

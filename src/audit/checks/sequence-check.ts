@@ -9,6 +9,7 @@ import {
   type EventLocation,
   type EventLocationRow,
   eventLocationOf,
+  eventText,
   type Findings,
   firstRows,
   toEventLocation,
@@ -172,6 +173,9 @@ export type AcknowledgedEvent = {
   readonly by: string
   readonly at: string
 }
+
+export const acknowledgedText = ({ event, problem, reason, by, at }: AcknowledgedEvent): string =>
+  `${eventText(event)}: ${problem}; ${by} decided on ${at} that it stands: ${reason}`
 
 /** The first of them in the order of the log, and how many there are. */
 export type AcknowledgedEvents = { readonly count: number; readonly first: readonly AcknowledgedEvent[] }
