@@ -18,6 +18,7 @@ import {
 } from './external-seals/deliver-seals.ts'
 import { readViolationProblem, requireInvariantsHold, startViolationMonitor } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
+import { lateMs, unsealedWait, waitAfter } from './overdue-checks.ts'
 import { auditRoutes } from './routes.ts'
 import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
@@ -39,14 +40,35 @@ export type AuditSettings = {
 
 const caughtUpWithinMs = 1_000
 
+const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
+
 /** A note: orders can be placed. */
-const violationProbe = ({ pool, projecting }: ServerCore): Probe => ({
+const violationProbe = (core: ServerCore): Probe => ({
   name: 'laws',
   note: true,
-  check: async () =>
-    (await projecting.progress.reached(invariantGroup.name, 0, caughtUpWithinMs))
-      ? readViolationProblem(pool)
-      : 'not checked yet',
+  check: async () => {
+    const { progress } = core.projecting
+    if (!(await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
+    const problem = await readViolationProblem(core.pool)
+    if (problem !== null) return problem
+    if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
+    const waitsMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
+    return waitsMs <= lateMs
+      ? null
+      : `events wait for ${seconds(waitsMs)} to be checked: see what stops the projection "${invariantGroup.name}"`
+  },
+})
+
+/** Whatever keeps the sealer from its work, of this process or another, e.g. a session that holds its lock. A note, too. */
+export const sealProbe = (core: Parameters<typeof unsealedWait>[0], everySeconds: number): Probe => ({
+  name: 'seals',
+  note: true,
+  check: async () => {
+    const waitsMs = (await unsealedWait(core)) ?? 0
+    return waitsMs <= everySeconds * 1000 + lateMs
+      ? null
+      : `events wait for ${seconds(waitsMs)} to be sealed: the log lines of the sealer say why, or somebody else holds its lock`
+  },
 })
 
 /** Anybody may ask `/readyz` again and again, and the comparison takes Postgres tens of milliseconds. */
@@ -176,7 +198,7 @@ export const startAuditing = async (
 
 export const open = (
   core: ServerCore,
-  { laws, sealTarget }: Pick<AuditSettings, 'laws' | 'sealTarget'>,
+  { laws, seal, sealTarget }: Pick<AuditSettings, 'laws' | 'seal' | 'sealTarget'>,
 ): Feature & { readonly probes: readonly Probe[] } => {
   const {
     pool,
@@ -198,6 +220,7 @@ export const open = (
     pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
     probes: [
       ...(laws ? [violationProbe(core), guardProbe(core)] : []),
+      sealProbe(core, seal.seconds),
       ...sealTargetProbes(core, sealTarget),
     ],
   }

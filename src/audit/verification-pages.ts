@@ -27,6 +27,7 @@ import {
   timeText,
 } from '../platform/ui/text.ts'
 import { findingText } from './checks/finding.ts'
+import { acknowledgedText } from './checks/sequence-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { findVerification, newRunId, type Verification, verificationsAfter } from './verification-runs.ts'
 import type { VerifyOptions, VerifyProgress } from './verify.ts'
@@ -206,6 +207,13 @@ ${
     ? html`<p>None.</p>`
     : html`<p class="said bad">${countText(result.findingCount, 'finding')}; the first ${result.findings.length} are kept.</p>
 <ul>${result.findings.map((finding) => html`<li>${linkedText(findingText(finding), roles)}</li>\n`)}</ul>`
+}
+${
+  result.acknowledged === undefined || result.acknowledged.count === 0
+    ? nothing
+    : html`<h2>Acknowledged</h2>
+<p>${countText(result.acknowledged.count, 'event')}, which an operator knows of; the first ${result.acknowledged.first.length} are kept.</p>
+<ul>${result.acknowledged.first.map((known) => html`<li>${linkedText(acknowledgedText(known), roles)}</li>\n`)}</ul>`
 }
 <h2>What was compared</h2>
 ${tableOf({

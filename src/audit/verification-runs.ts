@@ -11,6 +11,7 @@ import { type Finding, findingJson } from './checks/finding.ts'
 import type { GroupSummary } from './checks/rederive.ts'
 import { scratchSchema } from './checks/scratch.ts'
 import type { SealSummary } from './checks/seal-check.ts'
+import type { AcknowledgedEvents } from './checks/sequence-check.ts'
 import { linkRun, lockChain } from './checks/verification-chain.ts'
 import { type VerifyDeps, type VerifyOptions, type VerifyResult, verifyLog } from './verify.ts'
 
@@ -36,6 +37,8 @@ export type VerificationResult = {
   readonly streams: number
   readonly seals: SealSummary
   readonly groups: readonly GroupSummary[]
+  /** Runs of before there was this do not say. */
+  readonly acknowledged?: AcknowledgedEvents
   readonly findingCount: number
   /** The first ones. */
   readonly findings: readonly Finding[]
@@ -47,6 +50,15 @@ export const resultJson = <Result extends VerificationResult>(result: Result) =>
   position: positionToken(result.position),
   groups: result.groups.map((group) => ({ ...group, position: positionToken(group.position) })),
   findings: result.findings.map(findingJson),
+  ...(result.acknowledged && {
+    acknowledged: {
+      ...result.acknowledged,
+      first: result.acknowledged.first.map(({ event, ...decided }) => ({
+        ...decided,
+        event: { ...event, position: positionToken(event.position) },
+      })),
+    },
+  }),
 })
 
 /** Findings that are kept of each run, the first ones. */
@@ -153,6 +165,7 @@ const toStored = (result: VerifyResult): VerificationResult => ({
   streams: result.streams,
   seals: result.seals,
   groups: result.groups,
+  acknowledged: { ...result.acknowledged, first: result.acknowledged.first.slice(0, keptFindings) },
   findingCount: result.findingCount,
   findings: result.findings.slice(0, keptFindings),
 })

@@ -10,6 +10,7 @@ import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platfor
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
 import { findingText } from './checks/finding.ts'
+import { acknowledgedText } from './checks/sequence-check.ts'
 import { trafficTable } from './checks/traffic-check.ts'
 import { vaultTables } from './checks/vault-check.ts'
 import { checkRuns } from './checks/verification-chain.ts'
@@ -69,6 +70,10 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
       seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${pluralize(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
+    'sealed by a process that had not checked them':
+      seals.uncheckedAtSealing === undefined || seals.uncheckedAtSealing === 0
+        ? null
+        : `${pluralize(seals.uncheckedAtSealing, 'event')}; this verification has`,
     'signed by processes': signaturesText(result),
     vault: result.vault
       .map(
@@ -90,6 +95,16 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     digest: seals.digest,
     'signed by': seals.publicKey,
   })
+}
+
+/** What an operator decided that it stands, each with who decided it, when and why. */
+const acknowledgedLines = ({ acknowledged: { count, first } }: VerifyResult): string => {
+  if (count === 0) return ''
+  const lines = first.slice(0, shownFindings).map((known) => `  ${acknowledgedText(known)}`)
+  const more = count - lines.length
+  return [`acknowledged: ${pluralize(count, 'event')}`, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])]
+    .map((line) => `${line}\n`)
+    .join('')
 }
 
 const outsideText = (outside: UnverifiedTables): string =>
@@ -174,7 +189,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
   const running = wasRunning || (await isServerRunning(pool))
   const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
   const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
-  const summary = `${resultText({ result })}\n${outsideText(outside)}`
+  const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(outside)}`
   if (result.findingCount > 0)
     throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
   const { unsealed } = result.seals

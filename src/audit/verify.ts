@@ -20,7 +20,7 @@ import {
 } from './checks/rederive.ts'
 import { openScratch, planForWholeTables } from './checks/scratch.ts'
 import { createSealCheck, type SealSummary } from './checks/seal-check.ts'
-import { createSequenceCheck } from './checks/sequence-check.ts'
+import { type AcknowledgedEvents, checkRecordedEarly, createSequenceCheck } from './checks/sequence-check.ts'
 import { createSignatureFindings } from './checks/signature-check.ts'
 import { createTrafficCheck, type UnloggedTraffic } from './checks/traffic-check.ts'
 import { checkConsole, checkCustomers, checkVault, type VaultSummary } from './checks/vault-check.ts'
@@ -54,6 +54,8 @@ export type VerifyResult = {
   readonly runs: RunsChain
   readonly unloggedTraffic: UnloggedTraffic
   readonly groups: readonly GroupSummary[]
+  /** What an operator decided that it stands, and that is no finding therefore. */
+  readonly acknowledged: AcknowledgedEvents
   /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
   readonly findings: readonly Finding[]
   readonly findingCount: number
@@ -125,7 +127,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { client } = placesSession
     await attempt({ check: 'invariants' }, () => rememberQueuedWork(client, schema))
     const sequence = await attempt({ check: 'revisions' }, () =>
-      createSequenceCheck({ client, schema, findings, gapless: logInPostgres, clock }),
+      createSequenceCheck({ client, schema, log, findings, gapless: logInPostgres, clock }),
     )
     const traffic = await attempt({ check: 'traffic' }, () =>
       createTrafficCheck({ client, schema, log, findings }),
@@ -209,6 +211,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     await attempt({ check: 'invariants' }, async () => kept?.written())
     await planForWholeTables(client, schema)
     const ordered = await attempt({ check: 'revisions' }, async () => sequence?.end(events))
+    const acknowledged = await attempt({ check: 'times' }, () => checkRecordedEarly(client, schema, findings))
     await attempt({ check: 'invariants' }, async () => {
       await readViolations(client, schema, findings)
       await checkUnfinishedWork(client, schema, findings)
@@ -221,7 +224,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       if (keys !== undefined) vault.push(...(await checkConsole(client, keys, findings)))
     })
     const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())
-    const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool))
+    const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool, null))
     for (const problem of runs?.findings ?? [])
       findings.add({ where: 'log', check: 'verifications', problem })
     if (logInPostgres) await attempt({ check: 'append-only' }, () => checkAppendOnly(pool, findings))
@@ -245,6 +248,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       runs: runs ?? { links: 0, digest: null, findings: [] },
       unloggedTraffic: unloggedTraffic ?? { bytes: 0, plans: 0 },
       groups: compared,
+      acknowledged: acknowledged ?? { count: 0, first: [] },
       findings: findings.list(),
       findingCount: findings.count,
     }

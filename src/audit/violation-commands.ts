@@ -12,12 +12,15 @@ import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
+import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
+import { eachRecordedEarly } from './recorded-early.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
 import {
   acknowledgeViolation,
   eachViolation,
+  isAcknowledged,
   listViolations,
   readOpenViolations,
   type Violation,
@@ -53,8 +56,8 @@ const openRefusal = async (
 }
 
 /**
- * Checks the whole log against the invariants.
- * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it
+ * Checks the whole log against the invariants, and what could hide a violation.
+ * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it; `guards_differ`
  */
 export const refuseUnresolvedViolations = async (context: CliContext): Promise<void> => {
   await checkWholeLog(context)
@@ -64,6 +67,8 @@ export const refuseUnresolvedViolations = async (context: CliContext): Promise<v
     await listViolations(context.pool, { open: true, limit: maxListed }),
   )
   if (refusal !== null) throw refusal
+  const changed = await readGuardProblem(context.pool)
+  if (changed !== null) throw new CliRefusal('guards_differ', `the log is not sealed: ${changed}`)
 }
 
 const violationTable = (violations: readonly Violation[]): string =>
@@ -123,12 +128,16 @@ const choose = async function* (
     if (all || since !== undefined) throw new CliMisuse('name an event, or use --all with --since, not both')
     for await (const violation of eachViolation(pool, { open: false }))
       if (violation.eventId === eventId) yield violation
+    for await (const violation of eachRecordedEarly(context, { after: 0 }))
+      if (violation.eventId === eventId) yield violation
     return
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
   // By its place in the log: what an event says of its own time may be forged.
   const before = await createMoments(context).before(since, await log.head())
   yield* eachViolation(pool, { open: true, from: before + 1 })
+  for await (const violation of eachRecordedEarly(context, { after: before }))
+    if (!(await isAcknowledged(log, violation))) yield violation
 }
 
 const maxShown = 20
@@ -157,7 +166,7 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
     )
     .addHelpText(
       'after',
-      '\nAn account that was blocked stays blocked until "accounts unblock", and "ledger verify" still finds the events.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
+      '\nAn account that was blocked stays blocked until "accounts unblock". "ledger verify" still finds the events, with the reason. Only of events that were recorded while the clocks were ahead it says so without a finding.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
     )
     .action(
       momentAction(

@@ -18,6 +18,7 @@ describe('when the clocks of server and Postgres were ahead for a while', {
 }, () => {
   test('accounts that bought meanwhile buy on, at the time that it is, and operators are told', async (t) => {
     let offsetMs = 0
+    const startedMs = Date.now()
     // An offset moves the time of the service as two clocks that are both ahead do.
     const stage = await openStage(t, { FAREBOX_SEAL_SECONDS: '1' }, { clockOffsetMs: () => offsetMs })
     const { core } = stage.farebox
@@ -89,14 +90,36 @@ describe('when the clocks of server and Postgres were ahead for a while', {
     assert.equal(time?.state, 'note')
     assert.match(time.found, /events of the future/)
 
-    // Once the time has come, nothing is left to tell of.
-    assert.deepEqual(await verified(Date.now() + 2 * dayMs), [])
+    // Once the time has come, what was sealed before it is left: here the seal of the wrong time itself.
+    const later = await verified(Date.now() + 2 * dayMs)
+    assert.ok(
+      later.length === 1 && /^times: .*LogSealed.*, and the seal of .*, before that; /.test(later[0]!),
+      later.join('\n'),
+    )
     const now = await verified(Date.now())
     assert.ok(now.length > 0)
     assert.ok(
-      now.every((text) => /^times: .*, and it is .* now$/.test(text)),
+      now.every((text) => /^times: .*, and it is .* now; .*"ledger decide" acknowledges it$/.test(text)),
       now.join('\n'),
     )
+
+    const reason = 'both clocks were a day ahead'
+    const since = new Date(startedMs).toISOString()
+    const decided = await operate(
+      ['ledger', 'decide', '--all', '--since', since, '--reason', reason, '--json'],
+      stage.env,
+    )
+    assert.equal(JSON.parse(decided.out).count, now.length, decided.out + decided.err)
+    for (const nowMs of [Date.now(), Date.now() + 2 * dayMs]) assert.deepEqual(await verified(nowMs), [])
+    const { code, out, err } = await operate(['ledger', 'verify', '--max-unsealed', '1000'], stage.env)
+    assert.equal(code, 0, err)
+    assert.match(out, new RegExp(`^acknowledged: ${now.length} events$`, 'm'))
+    assert.match(out, new RegExp(`decided on .* that it stands: ${reason}$`, 'm'))
+    const again = await operate(
+      ['ledger', 'decide', '--all', '--since', since, '--reason', reason, '--json'],
+      stage.env,
+    )
+    assert.equal(JSON.parse(again.out).count, 0, 'each is on record once')
 
     const { rows: forged } = await core.pool.query<{ position: number }>(
       `select max(position) as position from log.events where stream = $1`,

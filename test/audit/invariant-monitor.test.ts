@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
+import { sealProbe } from '../../src/audit/feature.ts'
 import { lawGuard, startViolationMonitor } from '../../src/audit/invariant-monitor.ts'
 import { invariants, rulesDigest } from '../../src/audit/invariants/invariants.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
@@ -221,6 +222,11 @@ describe('the laws that a running server holds events against', () => {
     assert.match(findings.find(({ check }) => check === 'violations')?.found ?? '', new RegExp(eventId))
     const ordinal = (await allEvents(service.farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
     assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+    // Whatever stops the sealer is reported once the next seal is a minute late.
+    const { core } = service.farebox
+    const noteAfter = (ms: number) => sealProbe({ ...core, clock: () => core.clock() + ms }, 1).check()
+    assert.equal(await noteAfter(0), null)
+    assert.match((await noteAfter(120_000)) ?? '', /^events wait for 1\d\d s to be sealed: /)
   })
 
   test('a server that only raises the alarm goes on sealing', async (t) => {
@@ -234,6 +240,8 @@ describe('the laws that a running server holds events against', () => {
       what: 'the alarm',
     })
     assert.equal(await buy(service, account.key), 201)
+    const byHand = await operate(['ledger', 'seal'], service.env)
+    assert.equal(byHand.code, 0, `sealing by hand obeys the same setting: ${byHand.err}`)
   })
 
   test('a rule, trigger or deletion that hides a violation stops sealing, and a seal says how many events were checked', async (t) => {
@@ -274,6 +282,8 @@ describe('the laws that a running server holds events against', () => {
         what: 'an alarm',
       })
       assert.equal(await sealedThrough(service), sealed, mute)
+      const byHand = await operate(['ledger', 'seal', '--json'], service.env)
+      assert.deepEqual([byHand.code, JSON.parse(byHand.out).code], [1, 'guards_differ'], byHand.out)
       await pool.query(undo)
       await until(sealedAll, { timeoutMs: 30_000, what: `a seal after ${undo}` })
     }

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readGuardProblem } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
+import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
 import { listVerifications } from '../../audit/verification-runs.ts'
 import { readOpenViolations, violationText } from '../../audit/violations.ts'
 import { readFutureTime } from '../../features/finance/index.ts'
 import { pluralize } from '../../kernel/formats.ts'
-import { sealStream } from '../../kernel/streams.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
@@ -108,21 +108,18 @@ export const checkReadModels = (context: DoctorContext, serverRuns: boolean): Pr
   Promise.all(enabledGroups(context.config).map(({ name }) => checkGroup(context, name, serverRuns)))
 
 /** A running server seals after its own delay; longer than this on top of it and it does not. */
-const sealGraceMs = 60_000
 
 export const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
-  const { runner, log, keys, codec, clock, config } = context
+  const { runner, keys, config } = context
   const check = 'last seal'
   const { last, publicKey } = await readSeals(runner, context)
   if (publicKey !== null && publicKey !== sealKeyOf(keys.seal).publicKey)
     return wrong(check, 'another key signs this log', 'set FAREBOX_SEAL_KEY to the key that signed last')
   const found = last === null ? 'none yet' : `event ${last.throughOrdinal}, at ${last.sealedAt}`
-  const place = await log.lastOf(sealStream)
-  const oldest = (await log.readAll(place?.position ?? 0, 1))[0]
-  if (oldest === undefined) return ok(check, `${found}; nothing came after it`)
-  const waitsMs = clock() - Date.parse(codec.decode(oldest).metadata.recordedAt)
+  const waitsMs = await unsealedWait(context)
+  if (waitsMs === null) return ok(check, `${found}; nothing came after it`)
   const waits = `${found}; what came after it waits for ${pluralize(Math.max(0, Math.round(waitsMs / 1000)), 'second')}`
-  if (waitsMs <= config.seal.seconds * 1000 + sealGraceMs) return ok(check, waits)
+  if (waitsMs <= config.seal.seconds * 1000 + lateMs) return ok(check, waits)
   return serverRuns
     ? wrong(check, waits, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
     : note(check, waits, 'a running server seals by itself; "ledger seal" does it now')
@@ -154,7 +151,7 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
   if (lag.problem !== null)
     return wrong(check, found, 'mend that; "ledger seals deliver" tries at once, a server goes on trying')
   const waitsMs = lag.since === null ? 0 : context.clock() - Date.parse(lag.since)
-  if (waitsMs <= sealGraceMs) return ok(check, found)
+  if (waitsMs <= lateMs) return ok(check, found)
   return serverRuns
     ? wrong(check, found, 'start the server with the same FAREBOX_SEAL_TARGET')
     : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')

@@ -62,12 +62,14 @@ const sessionSettings = [
   'ignore_system_indexes',
   'ignore_checksum_failure',
   'zero_damaged_pages',
+  'gin_fuzzy_search_limit',
 ]
 
 /**
  * Every fact in the words of Postgres. Of the schema `log` and of the tables above they are all listed. Of the other tables that
  * the server trusts (`work`, `vault`, `engine`, `read`) only what could hide, change or add rows: triggers, rules, policies,
- * foreign keys, tables that inherit, views in their place, another owner, rights of others to write. The owner is who owns the record of the migrations, for that is who made the rest.
+ * foreign keys, tables that inherit, views in their place, another owner, rights of others to write; of read tables also constraints
+ * and unique indexes, which would stop the check of invariants. The owner is who owns the record of the migrations, for that is who made the rest.
  * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
  * may be the owner of all. `not null` stands with its column,
  * since only Postgres 18 and later name it as a constraint.
@@ -170,7 +172,13 @@ const facts = `
     from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'S'))
   union all
   select t.object, 'constraint ' || k.conname, pg_get_constraintdef(k.oid)
-    from trusted t join pg_constraint k on k.conrelid = t.oid and k.contype = 'f' where not t.whole
+    from trusted t join pg_constraint k on k.conrelid = t.oid where not t.whole
+     and (k.contype = 'f' or t.object like 'table read.%' and k.contype in ('c', 'u', 'x'))
+  union all
+  select t.object, 'index ' || c.relname, pg_get_indexdef(i.indexrelid)
+    from trusted t join pg_index i on i.indrelid = t.oid and i.indisunique and not i.indisprimary
+    join pg_class c on c.oid = i.indexrelid
+   where t.object like 'table read.%' and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
   union all
   select r.object, 'trigger ' || g.tgname, concat_ws(', ', pg_get_triggerdef(g.oid),
       case g.tgenabled when 'O' then null when 'D' then 'disabled' when 'R' then 'on replicas only' else 'always' end)

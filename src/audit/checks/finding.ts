@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
 
@@ -104,13 +105,14 @@ const guardText = ({ object, fact, expected, found }: Extract<Finding, { where: 
   return `${object}${fact === null ? '' : `, ${fact}`}: expected ${shown(expected)}, found ${shown(found)}`
 }
 
+export const eventText = ({ ordinal, position, eventId, type, stream, revision }: EventLocation): string =>
+  `event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${positionToken(position)})`
+
 /** One line that says what and where. */
 export const findingText = (finding: Finding): string => {
   switch (finding.where) {
-    case 'event': {
-      const { ordinal, position, eventId, type, stream, revision } = finding.event
-      return `${finding.check}: event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${positionToken(position)}): ${finding.problem}`
-    }
+    case 'event':
+      return `${finding.check}: ${eventText(finding.event)}: ${finding.problem}`
     case 'events':
       return `${finding.check}: events ${finding.fromOrdinal} to ${finding.throughOrdinal}: ${finding.problem}`
     case 'cell':
@@ -180,12 +182,17 @@ export const inOrder = (findings: readonly Finding[]): Finding[] =>
 /** Findings as they come; of each check at most `limit` are kept, and all are counted. */
 export type Findings = {
   add(finding: Finding): void
+  /** So many more that are not shown. */
+  addUnshown(more: number): void
   readonly count: number
   /** In the order of the log. */
   list(): readonly Finding[]
 }
 
-export const createFindings = (limit = 100): Findings => {
+/** Of each check so many findings are shown; all are counted. */
+const shownOfCheck = 100
+
+export const createFindings = (limit = shownOfCheck): Findings => {
   const kept: Finding[] = []
   const perCheck = new Map<Check, number>()
   let count = 0
@@ -195,6 +202,9 @@ export const createFindings = (limit = 100): Findings => {
       const known = perCheck.get(finding.check) ?? 0
       perCheck.set(finding.check, known + 1)
       if (known < limit) kept.push(finding)
+    },
+    addUnshown(more) {
+      count += more
     },
     get count() {
       return count
@@ -228,3 +238,33 @@ export const toEventLocation = ({
   stream,
   revision,
 })
+
+/**
+ * A finding for each row of a statement, in the order of their column `ordinal`. All are counted; as many are fetched as are shown.
+ * @param sql gives the columns of `EventLocationRow`
+ */
+export const addEventFindings = async <Row extends EventLocationRow>(
+  client: Pick<pg.ClientBase, 'query'>,
+  findings: Findings,
+  sql: string,
+  findingOf: (row: Row) => { readonly check: Check; readonly problem: string },
+  values: unknown[] = [],
+): Promise<void> => {
+  const { rows, total } = await firstRows<Row>(client, sql, 'ordinal', values)
+  for (const row of rows) findings.add({ where: 'event', ...findingOf(row), event: toEventLocation(row) })
+  findings.addUnshown(total - rows.length)
+}
+
+/** As many rows of a statement as are shown, and how many there are. */
+export const firstRows = async <Row extends object>(
+  client: Pick<pg.ClientBase, 'query'>,
+  sql: string,
+  order: string,
+  values: unknown[] = [],
+): Promise<{ readonly rows: readonly Row[]; readonly total: number }> => {
+  const { rows } = await client.query<Row & { total_rows: number }>(
+    `select *, count(*) over () as total_rows from (${sql}) as found order by ${order} limit ${shownOfCheck}`,
+    values,
+  )
+  return { rows, total: rows[0]?.total_rows ?? 0 }
+}

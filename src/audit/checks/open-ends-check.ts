@@ -7,7 +7,7 @@ import { depositsTable, manualTable, paymentsTable } from '../invariants/reason-
 import { batchesTable, triesTable } from '../invariants/scrape-invariants.ts'
 import { rentalsTable } from '../invariants/stock-invariants.ts'
 import { paidPeriodsTable, subscriptionsTable } from '../invariants/subscription-invariants.ts'
-import { type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
+import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
 /** What the service does by itself within moments of an event. Milliseconds. */
 export const promptBoundMs = 60 * 60 * 1000
@@ -184,8 +184,6 @@ export const unfinishedWork: readonly UnfinishedWork[] = [
 
 type Row = EventLocationRow & { problem: string }
 
-const limit = 100
-
 /** A service that was down for long, and is back, has so much time to finish what became due meanwhile. Milliseconds. */
 const catchUpMs = 10 * 60 * 1000
 
@@ -206,18 +204,16 @@ export const checkUnfinishedWork = async (
   )
   const lastMs = ends[0]?.last_ms
   if (lastMs === null || lastMs === undefined) return
-  for (const { sql, boundMs } of unfinishedWork) {
-    const { rows } = await client.query<Row>(
+  for (const { sql, boundMs } of unfinishedWork)
+    await addEventFindings<Row>(
+      client,
+      findings,
       `select o.problem, e.* from (${sql(schema)}) o join ${schema}.event_places e using (position)
-        where coalesce(o.since_ms, e.recorded_ms) < $1::bigint order by e.ordinal limit ${limit}`,
+        where coalesce(o.since_ms, e.recorded_ms) < $1::bigint`,
+      ({ problem }) => ({
+        check: 'invariants',
+        problem: `${problem}, ${pluralize(Math.floor(boundMs / 3_600_000), 'hour')} and more before the end of the log`,
+      }),
       [lastMs - boundMs],
     )
-    for (const row of rows)
-      findings.add({
-        where: 'event',
-        check: 'invariants',
-        event: toEventLocation(row),
-        problem: `${row.problem}, ${pluralize(Math.floor(boundMs / 3_600_000), 'hour')} and more before the end of the log`,
-      })
-  }
 }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { PoisonEvent } from '../../platform/projections/fold-batch.ts'
-import { type Check, type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
+import { addEventFindings, type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
 
 /** Events that rules or read models could not take. */
 export type Poisons = {
@@ -53,12 +53,13 @@ export const createPoisons = (): Poisons => {
           problem: text(problem),
         })
       }
-      if (more > 0)
-        findings.add({
-          where: 'log',
-          check: 'content',
-          problem: `rules or read tables could not take ${more} more events`,
-        })
+      if (more === 0) return
+      findings.add({
+        where: 'log',
+        check: 'content',
+        problem: `rules or read tables could not take ${more} more events`,
+      })
+      findings.addUnshown(more - 1)
     },
   }
 }
@@ -71,8 +72,6 @@ type Row = EventLocationRow & {
   decided_at: string | null
 }
 
-const violationLimit = 100
-
 /** What an operator decided about it takes nothing away: it is said beside it. */
 const problemOf = ({ problem, reason, decided_by: by, decided_at: at }: Row): string =>
   reason === null ? problem : `${problem}; ${by} decided on ${at} that it stands: ${reason}`
@@ -83,14 +82,15 @@ export const readViolations = async (
   schema: string,
   findings: Findings,
 ): Promise<void> => {
-  const { rows } = await client.query<Row>(
+  await addEventFindings<Row>(
+    client,
+    findings,
     `select v.rule, v.problem, d.reason, d.decided_by, d.decided_at, e.*
        from ${schema}.violations v join ${schema}.event_places e using (position)
-       left join ${schema}.audit_decided d using (event_id, rule)
-      order by e.ordinal, v.rule limit ${violationLimit}`,
+       left join ${schema}.audit_decided d using (event_id, rule)`,
+    (row) => ({
+      check: row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants',
+      problem: problemOf(row),
+    }),
   )
-  for (const row of rows) {
-    const check: Check = row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants'
-    findings.add({ where: 'event', check, event: toEventLocation(row), problem: problemOf(row) })
-  }
 }

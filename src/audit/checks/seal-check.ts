@@ -112,6 +112,11 @@ export type SealSummary = {
   readonly sealedThrough: number
   /** Events that no good seal covers, apart from those that the key which seals signed alone. */
   readonly unsealed: number
+  /**
+   * Events that were sealed by a process which had not checked them itself, as their seals say: another process had, they are
+   * of before the start of the first, or somebody sealed by hand. Runs of before there was this do not say.
+   */
+  readonly uncheckedAtSealing?: number
   /** The digest after the last event. */
   readonly digest: string
   /** Of the last seal; null without one. */
@@ -156,6 +161,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
   let exportedBroken = false
   let plain = 0
   let plainAtSeal = 0
+  let uncheckedAtSealing = 0
 
   const range = (throughOrdinal: number, problem: string): void =>
     findings.add({ where: 'events', check: 'seals', fromOrdinal: fitting + 1, throughOrdinal, problem })
@@ -174,6 +180,8 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
     } else if (event !== null && seal.throughEventId !== event.id)
       cursor.report(next, `event ${ordinal} is ${event.id}, not ${seal.throughEventId} as it says`)
     else {
+      if (seal.checkedEvents !== undefined)
+        uncheckedAtSealing += Math.max(0, ordinal - fitting - seal.checkedEvents)
       fitting = ordinal
       if (!trusted) return
       sealedThrough = ordinal
@@ -240,6 +248,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
         seals,
         sealedThrough,
         unsealed: plain - plainAtSeal,
+        uncheckedAtSealing,
         digest: kept.digest().toString('hex'),
         publicKey: cursor.publicKey(),
         exported: exported?.length ?? null,

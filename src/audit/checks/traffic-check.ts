@@ -4,7 +4,7 @@ import type { PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { plansTable } from '../invariants/plan-invariants.ts'
-import type { Findings } from './finding.ts'
+import { type Findings, firstRows } from './finding.ts'
 
 /** What the log says now was used of a plan, bytes: it reads the whole stream. */
 export const planUsedBytes = async (log: Pick<EventLog, 'readStream'>, planId: PlanId): Promise<number> => {
@@ -21,8 +21,6 @@ export const trafficTable = 'work.traffic'
 export type UnloggedTraffic = { readonly plans: number; readonly bytes: number }
 
 type Row = { plan_id: PlanId; used_bytes: number; logged: number }
-
-const limit = 100
 
 /**
  * Holds the counters of traffic against what the log says was used. Make it before the log is read: a counter whose plan is
@@ -42,29 +40,30 @@ export const createTrafficCheck = async (options: {
   const plans = `${schema}.${plansTable.name}`
   const counters = `${trafficTable} t join ${plans} p on p.plan_id = t.plan_id collate "C"`
 
-  const some = async (where: string): Promise<readonly Row[]> => {
-    const { rows } = await client.query<Row>(
-      `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters}
-        where ${where} order by t.plan_id collate "C" limit ${limit}`,
-    )
-    return rows
-  }
+  const differing = (where: string): string =>
+    `select t.plan_id, t.used_bytes, p.used_bytes as logged from ${counters} where ${where}`
 
   return {
     /** After the last event, when the rules have written their tables. */
     end: async (): Promise<UnloggedTraffic> => {
-      const unknown = await client.query<{ plan_id: string }>(
+      const unknown = await firstRows<{ plan_id: string }>(
+        client,
         `select b.plan_id from ${schema}.counted_before b
-          where not exists (select from ${plans} p where p.plan_id = b.plan_id) order by b.plan_id limit ${limit}`,
+          where not exists (select from ${plans} p where p.plan_id = b.plan_id)`,
+        'plan_id',
       )
       for (const { plan_id } of unknown.rows)
         say(`${trafficTable} counts traffic of the plan ${plan_id}, which the log does not have`)
-      for (const { plan_id, used_bytes, logged } of await some('t.used_bytes < p.used_bytes'))
+      findings.addUnshown(unknown.total - unknown.rows.length)
+      const behind = await firstRows<Row>(client, differing('t.used_bytes < p.used_bytes'), 'plan_id')
+      for (const { plan_id, used_bytes, logged } of behind.rows)
         say(`${trafficTable} counts ${used_bytes} bytes of plan ${plan_id}, the log has ${logged} already`)
+      findings.addUnshown(behind.total - behind.rows.length)
+      const undated = await client.query<Row>(
+        `${differing('t.used_bytes > p.used_bytes and t.counted_since is null')} order by t.plan_id collate "C"`,
+      )
       // A server may have written them since the log was read: it is asked once more, after the counter was read.
-      for (const { plan_id, used_bytes } of await some(
-        't.used_bytes > p.used_bytes and t.counted_since is null',
-      )) {
+      for (const { plan_id, used_bytes } of undated.rows) {
         const logged = await planUsedBytes(log, plan_id)
         if (used_bytes > logged)
           say(

@@ -6,7 +6,7 @@ import { financeStream } from '../../kernel/streams.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { commitmentSql } from '../../platform/vault/seal.ts'
 import { commitmentsTable } from '../invariants/delivery-invariants.ts'
-import { type EventLocationRow, type Findings, toEventLocation } from './finding.ts'
+import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
 /** A table of the vault whose rows events commit to. */
 type Source = {
@@ -113,8 +113,6 @@ export type VaultSummary = {
   readonly erased: number
 }
 
-const limit = 100
-
 /** Holds what the vault has against what events commit to. @param client sees the tables of the rules, written whole */
 export const checkVault = async (
   client: pg.ClientBase,
@@ -130,22 +128,20 @@ export const checkVault = async (
       owner,
       salted: `(${salted})`,
     })
-    const differing = await client.query<EventLocationRow & { committed_id: string }>(
+    await addEventFindings<EventLocationRow & { committed_id: string }>(
+      client,
+      findings,
       `select e.*, c.id as committed_id
          from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
         where c.what = $1::text
           and (c.digest is not null and ${digest} is distinct from c.digest
-            or c.detail is not null and ${detail} is distinct from c.detail)
-        order by e.ordinal limit ${limit}`,
+            or c.detail is not null and ${detail} is distinct from c.detail)`,
+      ({ committed_id }) => ({
+        check: 'vault',
+        problem: `${table} holds ${holds} for ${committed_id} than this event commits to`,
+      }),
       [what],
     )
-    for (const row of differing.rows)
-      findings.add({
-        where: 'event',
-        check: 'vault',
-        event: toEventLocation(row),
-        problem: `${table} holds ${holds} for ${row.committed_id} than this event commits to`,
-      })
     const counted = await client.query<Omit<VaultSummary, 'table'>>(
       `select count(*) filter (where v.${id} is not null and c.committed) as checked,
               count(*) filter (where v.${id} is not null and c.adopted) as adopted,
@@ -211,18 +207,25 @@ export const checkConsole = async (
   ]
   const summaries: VaultSummary[] = []
   for (const { table, id, isSigned } of signers) {
-    const { rows } = await client.query(`select *, ${id} as named from ${table} order by 1 limit 100000`)
-    let [checked, uncommitted] = [0, 0]
-    for (const row of rows) {
-      if (row.signature === null) uncommitted += 1
-      else checked += 1
-      // One without a signature is of an older release, or was made by somebody else: it opens nothing either way.
-      if (row.signature !== null && !isSigned(row as never))
-        findings.add({
-          where: 'log',
-          check: 'vault',
-          problem: `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
-        })
+    let [after, checked, uncommitted] = ['', 0, 0]
+    for (;;) {
+      const { rows } = await client.query(
+        `select *, ${id} as named from ${table} where ${id} > $1::text order by ${id} limit ${pageRows}`,
+        [after],
+      )
+      for (const row of rows) {
+        if (row.signature === null) uncommitted += 1
+        else checked += 1
+        // One without a signature is of an older release, or was made by somebody else: it opens nothing either way.
+        if (row.signature !== null && !isSigned(row as never))
+          findings.add({
+            where: 'log',
+            check: 'vault',
+            problem: `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
+          })
+      }
+      after = rows.at(-1)?.named ?? after
+      if (rows.length < pageRows) break
     }
     summaries.push({ table, checked, adopted: 0, uncommitted, erased: 0 })
   }

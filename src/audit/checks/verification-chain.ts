@@ -35,12 +35,15 @@ export const lockChain = async (client: pg.ClientBase): Promise<void> => {
 export type RunsChain = {
   readonly links: number
   readonly digest: string | null
-  /** The first twenty, oldest first; empty when nothing is wrong. */
+  /** The first ones, oldest first; empty when nothing is wrong. */
   readonly findings: readonly string[]
 }
 
-/** Checks every link. Each run that was changed, removed or inserted is named where the chain breaks. */
-export const checkRuns = async (pool: pg.Pool): Promise<RunsChain> => {
+/**
+ * Checks every link. Each run that was changed, removed or inserted is named where the chain breaks.
+ * @param shown so many of them; null: all
+ */
+export const checkRuns = async (pool: pg.Pool, shown: number | null = 20): Promise<RunsChain> => {
   const { rows } = await pool.query<{ links: number; digest: string | null }>(
     `select count(*) as links,
             (select link_digest from work.verifications where link is not null order by link desc limit 1) as digest
@@ -53,7 +56,8 @@ export const checkRuns = async (pool: pg.Pool): Promise<RunsChain> => {
               v.link_digest is distinct from
                 ${sha256(`coalesce(lag(v.link_digest) over w, ${origin('null')}) || ' ' || ${content('v')}`)} as differs
          from work.verifications v where v.link is not null window w as (order by v.link)
-     ) as chain where missing > 0 or differs order by link limit 20`,
+     ) as chain where missing > 0 or differs order by link limit $1::bigint`,
+    [shown],
   )
   const findings = broken.rows.map(({ run_id, link, missing }) =>
     missing > 0

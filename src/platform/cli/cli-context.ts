@@ -21,6 +21,9 @@ export type CliSettings = KeySettings & {
   readonly eventStoreUrl: string | null
   /** Where seals go; commands that read such a place use the same access. */
   readonly sealTarget: StoreSettings
+  /** Whether events are checked against the invariants before they are sealed, and what a violation causes. */
+  readonly laws: boolean
+  readonly onViolation: string
   /** Where people reach the console; null: wherever the server listens. */
   readonly console: { readonly url: string | null }
   /** The port of the server. */

@@ -9,6 +9,7 @@ import pg from 'pg'
 import type { Finding } from '../../../src/app/doctor/checks.ts'
 import { readDataUser } from '../../../src/platform/postgres/data-lock.ts'
 import { dataDirectory, farebox, startFarebox } from '../../support/farebox.ts'
+import { startKeeper } from '../../support/s3-stand-in.ts'
 
 const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {
   const { code, out, err } = await farebox(t, ['doctor', '--json'], env)
@@ -54,6 +55,17 @@ test('a doctor finds a healthy server, where it listens, and the state of its lo
   await mkdir(kept)
   assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 0)
   assert.match((await examine(t, target)).by('seal target').found, /has every seal$/)
+  const keeper = await startKeeper(t, 'token', 'ignored')
+  const overwriting = (
+    await examine(t, {
+      ...env,
+      FAREBOX_SEAL_TARGET: keeper.url,
+      FAREBOX_SEAL_TARGET_TOKEN: 'token',
+      FAREBOX_SEAL_TARGET_PRIVATE: 'on',
+    })
+  ).by('seal target')
+  assert.equal(overwriting.state, 'wrong')
+  assert.match(overwriting.found, /overwrites files/)
   assert.equal((await farebox(t, ['ledger', 'verify'], env)).code, 0)
   assert.match((await examine(t, env)).by('last verification').found, /^clean, started at /)
 

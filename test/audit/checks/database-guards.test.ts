@@ -58,6 +58,14 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     `create function log.helper() returns int language sql as 'select 1'`,
     /^guards: function log\.helper\(\): expected none, found ".*sql, returns integer.*"$/,
   ],
+  [
+    'create table read.found (id text); alter table read.found add constraint mute check (id <> $$a$$) not valid',
+    /^guards: table read\.found: expected none, found "constraint mute CHECK .*"$/,
+  ],
+  [
+    'create table read.found (id text); create unique index mute on read.found ((true))',
+    /^guards: table read\.found: expected none, found "index mute CREATE UNIQUE INDEX .*"$/,
+  ],
   ['create table log.kept as select * from log.events', /^guards: table log\.kept: expected none, found /],
   [
     'drop index work.verifications_started_at_run_id_idx',

@@ -49,7 +49,7 @@ describe('events of the future', () => {
     // Ahead of the clock of the verification, as a service would be that has no seal yet.
     await change('metadata', last, { recordedAt: iso(startMs + 5_001) })
     assert.deepEqual(
-      (await verified(startMs)).map((text) => /recorded at (\S+), and it is (\S+) now/.exec(text)?.slice(1)),
+      (await verified(startMs)).map((text) => /recorded at (\S+), and it is (\S+) now;/.exec(text)?.slice(1)),
       [[iso(startMs + 5_001), iso(startMs)]],
     )
     // Years later no clock tells of it, but the seal does.
@@ -57,7 +57,7 @@ describe('events of the future', () => {
     assert.equal(told.length, 1)
     assert.match(
       told[0]!,
-      /recorded at 2026-10-27T00:00:05.001Z, and event \d+ sealed it at 2026-10-27T00:00:00/,
+      /recorded at 2026-10-27T00:00:05.001Z, and the seal of the events up to \d+ was made at 2026-10-27T00:00:00/,
     )
     assert.match(told[0]!, new RegExp(last.stream))
     await change('metadata', last, { recordedAt: iso(startMs + 4_999) })
