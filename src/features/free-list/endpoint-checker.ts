@@ -56,6 +56,8 @@ const batch = 2_000
 const lookAgainMs = 1_000
 /** What was found is written at the latest after this time. */
 const writeWithinMs = 500
+/** What a wrong clock put off is looked for this often. */
+const bringForwardEveryMs = 60_000
 
 type Done = { readonly before: FreeProxyStatus; readonly result: CheckResult; readonly atMs: number }
 
@@ -89,6 +91,7 @@ export const createChecker = (parts: {
   let pausedForJudge = false
   let writtenAtMs = monotonicMs()
   const lookAtMs = { live: 0, all: 0 }
+  let broughtMs = Number.NEGATIVE_INFINITY
 
   const begin = (before: FreeProxyStatus): void => {
     const key = socketAddressText(before)
@@ -156,10 +159,20 @@ export const createChecker = (parts: {
     if (pausedForJudge && (await parts.judgeAnswers())) pausedForJudge = false
   }
 
+  const bringForward = async (): Promise<void> => {
+    if (monotonicMs() - broughtMs < bringForwardEveryMs) return
+    const brought = await store.bringForward(clock(), batch)
+    // After a full batch there may be more.
+    if (brought < batch) broughtMs = monotonicMs()
+    if (brought > 0)
+      logger.warn({ endpoints: brought }, 'endpoints were due later than any pause lasts, and are due now')
+  }
+
   const round = async (): Promise<void> => {
     if (done.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
     await resume()
     if (pausedForJudge || stopping.signal.aborted) return
+    await bringForward()
     // What refuses at once must not pile up faster than it is written.
     while (done.length < batch && (await claim('live')));
     while (done.length < batch && (await claim('all')));

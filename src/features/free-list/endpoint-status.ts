@@ -87,7 +87,7 @@ const dayMs = 24 * 60 * minuteMs
 const liveMs = { least: 2 * minuteMs, most: 5 * minuteMs }
 /** After the first check without an answer; twice as long after each further one, up to a day. */
 const firstRetryMs = { answeredBefore: 2 * minuteMs, neverAnswered: 10 * minuteMs }
-const longestMs = dayMs
+export const longestPauseMs = dayMs
 /** A part of the pause, so that what was added together is not checked together for ever. */
 const jitter = 0.1
 
@@ -104,7 +104,7 @@ export const nextCheckDelayMs = (
   if (state === 'live') return Math.round(liveMs.least + (liveMs.most - liveMs.least) * random)
   const first = state === 'never_answered' ? firstRetryMs.neverAnswered : firstRetryMs.answeredBefore
   const doubled = first * 2 ** Math.min(20, Math.max(0, failures - 1))
-  return Math.round(Math.min(doubled, longestMs / (1 + jitter)) * (1 - jitter + 2 * jitter * random))
+  return Math.round(Math.min(doubled, longestPauseMs / (1 + jitter)) * (1 - jitter + 2 * jitter * random))
 }
 
 /** What a check needs to know of an endpoint, and changes; as the table has it. */

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
-import type { CheckedFreeProxy, FreeProxyStatus } from './endpoint-status.ts'
+import { type CheckedFreeProxy, type FreeProxyStatus, longestPauseMs } from './endpoint-status.ts'
 
 /** Where a claim goes on: behind the last endpoint that was given. */
 type Cursor = { readonly due: string; readonly ip: string; readonly port: number }
@@ -14,9 +14,18 @@ export type RecordStore = {
   due(nowMs: number, limit: number, live: boolean): Promise<readonly FreeProxyStatus[]>
   /** Writes checks in one statement; an endpoint that somebody else wrote since it was read stays as it is. */
   write(checked: readonly CheckedFreeProxy[]): Promise<void>
+  /**
+   * Has endpoints due now that are due later than any pause lasts: a clock that was wrong set that.
+   * @param limit at most so many
+   * @returns how many
+   */
+  bringForward(nowMs: number, limit: number): Promise<number>
   /** How long the longest due one has been due, milliseconds; null when none is. */
   lateMs(nowMs: number): Promise<number | null>
 }
+
+/** Clocks of processes differ by less. */
+const graceMs = 60_000
 
 const firstCursor: Cursor = { due: '-infinity', ip: '0.0.0.0', port: 0 }
 
@@ -78,6 +87,17 @@ export const createRecordStore = (pool: pg.Pool): RecordStore => {
           all(({ nextDueMs }) => isoTime(nextDueMs)),
         ],
       })
+    },
+    bringForward: async (nowMs, limit) => {
+      const { rowCount } = await pool.query({
+        name: 'free-proxies-bring-forward',
+        text: `update work.free_proxies p set next_due = $1::timestamptz
+                 from (select ip, port from work.free_proxies where next_due > $2::timestamptz
+                        order by next_due, ip, port limit $3::int for update skip locked) late
+                where p.ip = late.ip and p.port = late.port`,
+        values: [isoTime(nowMs), isoTime(nowMs + longestPauseMs + graceMs), limit],
+      })
+      return rowCount ?? 0
     },
     lateMs: async (nowMs) => {
       const { rows } = await pool.query<{ due: string | null }>(

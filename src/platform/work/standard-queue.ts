@@ -1,8 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { CommandOverload } from '../commands/command.ts'
-import { LogUnavailable } from '../eventstore/errors.ts'
+import { CommandOverload, isTemporary } from '../commands/command.ts'
 import type { QueueLimits, QueueWork, Settled } from './queue.ts'
 import { keyOf, type QueueItem, type QueueTable } from './queue-table.ts'
 import type { RepeatedWorker } from './worker.ts'
@@ -83,7 +82,7 @@ type Ended =
   | { readonly kind: 'again'; readonly why: string; readonly afterMs: number; readonly counts: boolean }
 
 const perLease = 32
-/** The log that cannot be read says nothing of when it can. */
+/** An outage says nothing of when it ends. */
 const laterS = 5
 const maxResultChars = 200
 
@@ -117,8 +116,8 @@ const createSettle =
     })
   }
 
-/** What to do with an item whose command was not decided. */
-export const laterAfter = (error: CommandOverload | LogUnavailable): Outcome => ({
+/** What to do with an item after `isTemporary`. */
+const laterAfter = (error: Error): Outcome => ({
   kind: 'later',
   why: error.message,
   afterMs: 1_000 * (error instanceof CommandOverload ? error.retryAfterS : laterS),
@@ -146,7 +145,7 @@ export const standardWork = <Item extends QueueItem>(
     try {
       return await work(item)
     } catch (error) {
-      if (error instanceof CommandOverload || error instanceof LogUnavailable) return laterAfter(error)
+      if (isTemporary(error)) return laterAfter(error as Error)
       runs.noted(error)
       logger.error(
         { err: error, queue: queue.name, item: keyOf(queue, item) },

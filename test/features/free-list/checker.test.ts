@@ -63,6 +63,22 @@ test('two checkers count each check once, and a third goes on where they were st
   assert.deepEqual(await totals(pool, clock.nowMs), { endpoints: 20, checks: 40, successes: 40, live: 20 })
 })
 
+test('what was put off while the clock was a month ahead is checked as soon as the clock is right', async (t) => {
+  const { pool } = await testDatabase(t)
+  const running = await startWorld(t, working)
+  const { prober, place } = await startProber(t)
+  const places = running.map(({ planned: { ip }, port }) => ({ ip, port }))
+  await addCandidates(pool, places, startMs + 30 * dayMs)
+  const [first] = places
+  const { rowCount } = await pool.query(
+    'update work.free_proxies set next_due = to_timestamp($1::float8) where ip = $2::inet and port = $3::int',
+    [(startMs + dayMs) / 1_000, first?.ip, first?.port],
+  )
+  assert.equal(rowCount, 1)
+  await startChecker(t, { pool, prober, place, clock: () => startMs }).settle()
+  assert.equal((await totals(pool, startMs)).checks, places.length - 1, 'a day is the longest pause')
+})
+
 test('nothing is dropped in a year without an answer, and what answers again is listed again', async (t) => {
   const { pool } = await testDatabase(t)
   const [planned] = working

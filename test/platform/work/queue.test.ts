@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
+import { DecidedInFuture, LogUnavailable, OutcomeUnknown } from '../../../src/platform/eventstore/errors.ts'
 import type { ProcessGuard } from '../../../src/platform/work/queue.ts'
 import {
   countTooLate,
@@ -286,6 +287,29 @@ test('a command that could not be decided counts as no attempt, and its item is 
   await process.drain()
   assert.deepEqual(await statuses(pool), { done: 1 })
 })
+
+for (const [what, error] of Object.entries({
+  'the log refuses an append': new LogUnavailable('nothing is appended: the clock is wrong'),
+  'the log refuses an event of the future': new DecidedInFuture('an event is of the future'),
+  'the answer of an append is lost': new OutcomeUnknown('the answer of an append was lost'),
+  'Postgres ends the connection': Object.assign(new Error('terminating connection'), { code: '57P01' }),
+  'Postgres is read-only': Object.assign(new Error('read-only'), { code: '25006' }),
+}))
+  test(`an item is tried for ever while ${what}`, async (t) => {
+    const pool = await openJobs(t)
+    await put(pool, 'a', 1)
+    const clock = { nowMs }
+    const process = openProcess(t, pool, () => Promise.reject(error), clock)
+    // More often than the queue would try at all.
+    for (let round = 1; round <= 4; round += 1) {
+      await process.drain()
+      const { rows } = await pool.query('select status, attempts, due_at, result from work.jobs')
+      assert.deepEqual(rows, [
+        { status: 'pending', attempts: 0, due_at: isoTime(clock.nowMs + 5_000), result: error.message },
+      ])
+      clock.nowMs += 5_000
+    }
+  })
 
 test('a process that may decide nothing starts nothing', async (t) => {
   const pool = await openJobs(t)
