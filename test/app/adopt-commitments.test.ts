@@ -9,11 +9,13 @@ import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
 import { type AccountId, type KeyId, newId } from '../../src/kernel/ids.ts'
 import { accountStream, adoptionStream } from '../../src/kernel/streams.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { testKey } from '../audit/world.ts'
 import { cause, serviceWorld } from '../features/accounts/world.ts'
 
 test('an upgrade commits once to what an older release left: it works from then on, and nothing is adopted later', async (t) => {
   const { pool, log, runner, logger, accounts } = await serviceWorld(t)
+  const keys = { master: masterKey(Buffer.alloc(32, 7)) }
   const accountId = newId<AccountId>('acc')
   const old = async (): Promise<{ readonly keyId: KeyId; readonly key: ReturnType<typeof generateKey> }> => {
     const keyId = newId<KeyId>('key', accountId)
@@ -51,14 +53,14 @@ test('an upgrade commits once to what an older release left: it works from then 
     return (await createDirectory({ pool, log, logger, watch, ...aside }).byKey(key, '203.0.113.7')) !== null
   }
   assert.equal(await works(kept.key), false, 'nothing commits to it')
-  await adoptCommitments({ pool, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, log, logger })
   assert.equal(await works(kept.key), true)
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
 
   // Somebody names another key as one to adopt: the adoption is over.
   await left('api-key', late.keyId)
   const before = await log.head()
-  await adoptCommitments({ pool, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, log, logger })
   assert.equal(await log.head(), before)
   assert.equal(await works(late.key), false)
 
