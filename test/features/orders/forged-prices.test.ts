@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { readConfig } from '../../../src/app/config.ts'
 import { openFarebox } from '../../../src/app/start.ts'
@@ -19,7 +20,10 @@ test('an order is priced by the log, whatever the read tables of prices say', as
   const discount = ['reseller', 'set', '--account', reseller.accountId, '--discount', '10']
   assert.equal((await farebox(t, discount, stage.env)).code, 0)
   const costOf = async (client: typeof stage.client, key: string): Promise<number> => {
-    const { status, text, body } = await client.post(orders, five, { key })
+    const { status, text, body } = await client.post(orders, five, {
+      key,
+      headers: { 'Idempotency-Key': randomUUID() },
+    })
     assert.equal(status, 201, text)
     return body.amountCents
   }
