@@ -10,11 +10,12 @@ import type { ReadModel, Rows, Table } from '../src/platform/projections/read-mo
 export type FoundDeposit = DepositRow & {
   readonly return_url: string | null
   readonly pay_url: string | null
+  readonly pages_signature: Buffer | null
   /** The reseller's own id of its customer; null without one, or once it was erased. */
   readonly customer_ref: string | null
 }
 
-const found = `select d.*, p.return_url, p.pay_url, c.ref as customer_ref
+const found = `select d.*, p.return_url, p.pay_url, p.signature as pages_signature, c.ref as customer_ref
   from read.deposits d
   left join vault.deposit_pages p using (deposit_id)
   left join vault.customers c on c.customer_id = d.customer_id`

@@ -10,7 +10,7 @@ import { countedPage } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 import type { DepositRow } from './deposits.ts'
 import type { OrderPaymentRow } from './order-payments.ts'
-import type { DepositPagesDatabase } from './other-tables.ts'
+import type { DepositPagesDatabase, PayUrlOf, StoredPages } from './other-tables.ts'
 
 /** The read tables that the queries of this file name. */
 type QueriedTables = {
@@ -224,7 +224,6 @@ export type Page = { readonly limit: number; readonly offset: number }
 
 /** Of an order that a pay page was opened for; all null for one that was paid at once. */
 type PaymentColumns = {
-  readonly deposit_id: string | null
   readonly paid: boolean | null
   readonly held_until: string | null
   readonly canceled_at: string | null
@@ -232,20 +231,23 @@ type PaymentColumns = {
   readonly charge_cents: number | null
   readonly invoice_status: DepositStatus | null
   readonly invoice_expires_at: string | null
-  readonly pay_url: string | null
-}
+} & Omit<StoredPages, 'account_id' | 'customer_id'>
 
 /** An order as reads show it, with the invoice that it waits for. */
 export type FoundOrder = ShownOrder & { readonly invoice: AwaitedInvoice | null }
 
-const invoiceOf = (row: PaymentColumns, nowMs: number): AwaitedInvoice | null => {
+const invoiceOf = (
+  row: OrderRow & PaymentColumns,
+  nowMs: number,
+  payUrlOf: PayUrlOf,
+): AwaitedInvoice | null => {
   const { charge_cents: chargeCents, invoice_status: status, invoice_expires_at: expiresAt } = row
   if (chargeCents === null || status === null) return null
-  return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? row.pay_url : null }
+  return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? payUrlOf(row) : null }
 }
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
-const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder => ({
+const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number, payUrlOf: PayUrlOf): FoundOrder => ({
   details: {
     ...(JSON.parse(row.details) as StoredDetails),
     orderId: row.order_id as OrderDetails['orderId'],
@@ -267,7 +269,7 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder =
   refundedAt: row.refunded_at,
   refundedCents: row.refunded_cents,
   refundedCostCents: row.refunded_cost_cents ?? 0,
-  invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs) : null,
+  invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs, payUrlOf) : null,
 })
 
 export type OrderQueries = Kysely<QueriedTables & DepositPagesDatabase>
@@ -279,7 +281,8 @@ const withPayments = (db: OrderQueries, { accountId, customerId }: Scope) => {
     .leftJoin('read.deposits as i', 'i.deposit_id', 'p.deposit_id')
     .leftJoin('vault.deposit_pages as d', 'd.deposit_id', 'p.deposit_id')
     .selectAll('o')
-    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'p.cancel_reason', 'd.pay_url'])
+    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'p.cancel_reason'])
+    .select(['d.return_url', 'd.pay_url', 'd.signature as pages_signature'])
     .select([
       'i.amount_cents as charge_cents',
       'i.status as invoice_status',
@@ -290,9 +293,15 @@ const withPayments = (db: OrderQueries, { accountId, customerId }: Scope) => {
 }
 
 /** An order within the scope, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
-export const findOrder = async (db: OrderQueries, scope: Scope, orderId: string, nowMs: number) => {
+export const findOrder = async (
+  db: OrderQueries,
+  scope: Scope,
+  orderId: string,
+  nowMs: number,
+  payUrlOf: PayUrlOf,
+) => {
   const row = await withPayments(db, scope).where('o.order_id', '=', orderId).executeTakeFirst()
-  return row && orderOfRow(row, nowMs)
+  return row && orderOfRow(row, nowMs, payUrlOf)
 }
 
 /** `orderIds`: only some of these. */
@@ -330,7 +339,7 @@ export type PageCursor = { readonly at: string; readonly id: string }
 
 /**
  * Up to `limit` orders within the scope, newest first, that come after one; null: from the newest on. However many there
- * are, it reads as many rows as it gives.
+ * are, it reads as many rows as it gives. They are without their pay pages.
  */
 export const ordersAfter = async (
   db: OrderQueries,
@@ -355,7 +364,7 @@ export const ordersAfter = async (
     .orderBy('o.order_id', 'desc')
     .limit(page.limit)
     .execute()
-  return rows.map((row) => orderOfRow(row, nowMs))
+  return rows.map((row) => orderOfRow(row, nowMs, () => null))
 }
 
 /** A page of the orders within the scope, newest first, and how many there are in all. */
@@ -364,13 +373,14 @@ export const listOrders = async (
   scope: Scope,
   filter: Page & ListFilter,
   nowMs: number,
+  payUrlOf: PayUrlOf,
 ) => {
   const { rows, total } = await countedPage(
     fittingOrders(db, scope, filter).orderBy('o.created_at', 'desc').orderBy('o.order_id', 'desc'),
     countOrders(db, scope, filter),
     filter,
   )
-  return { orders: rows.map((row) => orderOfRow(row, nowMs)), total }
+  return { orders: rows.map((row) => orderOfRow(row, nowMs, payUrlOf)), total }
 }
 
 /** The invoice that an order waits for. */

@@ -23,8 +23,23 @@ export type DepositPagesDatabase = {
     readonly deposit_id: string
     readonly return_url: string
     readonly pay_url: string | null
+    readonly signature: Buffer | null
   }
 }
+
+/** The addresses of a deposit as they were read: not to be shown before their signature was checked. */
+export type StoredPages = {
+  readonly deposit_id: string | null
+  /** Who pays the deposit. */
+  readonly account_id: string
+  readonly customer_id: string | null
+  readonly return_url: string | null
+  readonly pay_url: string | null
+  readonly pages_signature: Buffer | null
+}
+
+/** Opens the pay page of a row; null where it has none, or somebody else than the service wrote it. */
+export type PayUrlOf = (row: StoredPages) => string | null
 
 /** The notice-read table as queries see it. */
 export type ReadMarkDatabase = {

@@ -1,19 +1,21 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { decideAdoption } from '../domain/accounts/decide.ts'
-import { accountRef } from '../domain/accounts/fold.ts'
+import { type AccountState, accountRef } from '../domain/accounts/fold.ts'
 import { decideTokenAdoption, financeTokenFold } from '../domain/finance/tokens.ts'
 import { adoptionRef, decideAdoptionEnd } from '../domain/seals/adoption.ts'
 import { decidePersonAdoption } from '../domain/staff/decide.ts'
 import { personRef } from '../domain/staff/fold.ts'
 import { emailCommitment, keyCommitment } from '../features/accounts/index.ts'
+import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
 import { financeTokenCommitment } from '../features/finance/index.ts'
 import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
-import { handle } from '../platform/commands/handle.ts'
+import { handle, readState } from '../platform/commands/handle.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
+import type { Keys } from '../platform/vault/keys.ts'
 
 /** Commands that are under way at once. */
 const atOnce = 200
@@ -48,7 +50,22 @@ const rowsOf = async <Row extends pg.QueryResultRow>(
     )
   ).rows
 
-const adopt = async (pool: pg.Pool, runner: CommandRunner) => {
+/**
+ * Whether an account is of an older release, which committed to no e-mail. Deposit pages are not in the log: somebody who
+ * fills `vault.uncommitted` of a database that no older release wrote to must not have theirs signed.
+ */
+const anyUncommitted = async (
+  rows: readonly EmailRow[],
+  stateOf: (account: AccountId) => Promise<AccountState>,
+): Promise<boolean> => {
+  for (const { id } of rows) {
+    const account = await stateOf(id as AccountId)
+    if (account !== null && account.emailCommitment === null) return true
+  }
+  return false
+}
+
+const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'master'>) => {
   const cause = {
     actor: { kind: 'system', name: 'upgrade' },
     correlationId: newId<string>('run'),
@@ -69,13 +86,17 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner) => {
     id: 'account_id',
     columns: 'v.email',
   })
-  const keys = await rowsOf<KeyRow>(pool, 'api-key', {
+  const apiKeys = await rowsOf<KeyRow>(pool, 'api-key', {
     table: 'api_keys',
     id: 'key_id',
     columns: 'v.account_id, v.hash',
   })
+  // Before any account is committed to, so that a start that is cut off signs them again at the next one.
+  if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id))))
+    await adoptDepositPages(pool, keys, async (id) => (await readDeposit(runner, id, cause))?.details ?? null)
+
   const emailOf = new Map(emails.map((row) => [row.id, emailCommitment(row.id, row.salt, row.email)]))
-  const keysOf = Map.groupBy(keys, (row) => row.account_id as string)
+  const keysOf = Map.groupBy(apiKeys, (row) => row.account_id as string)
   const accounts = await all(new Set([...emailOf.keys(), ...keysOf.keys()]), async (id) => {
     const accountId = id as AccountId
     const found = {
@@ -140,11 +161,13 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner) => {
  */
 export const adoptCommitments = async ({
   pool,
+  keys,
   runner,
   log,
   logger,
 }: {
   readonly pool: pg.Pool
+  readonly keys: Pick<Keys, 'master'>
   readonly runner: CommandRunner
   readonly log: Pick<EventLog, 'lastOf'>
   readonly logger: Pick<Logger, 'info'>
@@ -153,7 +176,7 @@ export const adoptCommitments = async ({
   if (!rows[0]?.any) return
   // Also where somebody filled the table again.
   if ((await log.lastOf(adoptionRef.stream)) === null) {
-    const adopted = await adopt(pool, runner)
+    const adopted = await adopt(pool, runner, keys)
     logger.info(adopted, 'keys, passkeys, tokens and e-mails of older releases are committed to from here on')
   }
   await pool.query('delete from vault.uncommitted')

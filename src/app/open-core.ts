@@ -176,7 +176,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     codec,
     logger,
     hooks,
-    snapshots: createPostgresSnapshots(pool),
+    snapshots: createPostgresSnapshots({ pool, keys, logger }),
     streamLocks,
     ...(config.crashAt?.point.endsWith('-snapshot') && { limits: eagerSnapshots }),
     ...(metrics === undefined ? {} : { metrics }),
@@ -184,7 +184,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   closing.add(() => runner.close())
   // One that copies a log adds nothing of its own.
   if (options.signs !== false)
-    await adoptCommitments({ pool, runner: guarded(runner, timeGuard), log, logger })
+    await adoptCommitments({ pool, keys, runner: guarded(runner, timeGuard), log, logger })
   return {
     keys,
     postgresUrl: postgres.url,

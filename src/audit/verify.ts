@@ -23,7 +23,13 @@ import { createSealCheck, type SealSummary } from './checks/seal-check.ts'
 import { type AcknowledgedEvents, checkRecordedEarly, createSequenceCheck } from './checks/sequence-check.ts'
 import { createSignatureFindings } from './checks/signature-check.ts'
 import { createTrafficCheck, type UnloggedTraffic } from './checks/traffic-check.ts'
-import { checkConsole, checkCustomers, checkVault, type VaultSummary } from './checks/vault-check.ts'
+import {
+  checkConsole,
+  checkCustomers,
+  checkDepositPages,
+  checkVault,
+  type VaultSummary,
+} from './checks/vault-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
 import { rules } from './invariants/invariants.ts'
 import { createDigestStore } from './seals/digests.ts'
@@ -221,7 +227,9 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     await attempt({ check: 'vault' }, async () => {
       vault.push(...(await checkVault(client, schema, findings)))
       if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
-      if (keys !== undefined) vault.push(...(await checkConsole(client, keys, findings)))
+      if (keys === undefined) return
+      vault.push(...(await checkConsole(client, keys, findings)))
+      vault.push(await checkDepositPages(client, schema, keys, findings))
     })
     const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())
     const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool, null))

@@ -7,13 +7,18 @@ import { accountRef } from '../../src/domain/accounts/fold.ts'
 import { storeKey } from '../../src/features/accounts/account-vault.ts'
 import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
-import { type AccountId, type KeyId, newId } from '../../src/kernel/ids.ts'
-import { accountStream, adoptionStream } from '../../src/kernel/streams.ts'
+import { createDepositPages } from '../../src/features/deposits/deposit-urls.ts'
+import { depositRef } from '../../src/features/deposits/settle-deposit.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import { type AccountId, type DepositId, type KeyId, newId } from '../../src/kernel/ids.ts'
+import { accountStream, adoptionStream, depositStream } from '../../src/kernel/streams.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { testKey } from '../audit/world.ts'
 import { cause, serviceWorld } from '../features/accounts/world.ts'
 
 test('an upgrade commits once to what an older release left: it works from then on, and nothing is adopted later', async (t) => {
   const { pool, log, runner, logger, accounts } = await serviceWorld(t)
+  const keys = { master: masterKey(Buffer.alloc(32, 7)) }
   const accountId = newId<AccountId>('acc')
   const old = async (): Promise<{ readonly keyId: KeyId; readonly key: ReturnType<typeof generateKey> }> => {
     const keyId = newId<KeyId>('key', accountId)
@@ -42,6 +47,33 @@ test('an upgrade commits once to what an older release left: it works from then 
   )
   const left = (what: string, id: string) =>
     pool.query('insert into vault.uncommitted values ($1, $2)', [what, id])
+  const deposit = { depositId: newId<DepositId>('dep', accountId), accountId, customerId: null }
+  const details = {
+    rail: 'card',
+    amountCents: 1000,
+    gatewayId: 'stripe',
+    provider: 'stripe',
+    merchantName: 'Shop',
+  }
+  const opened = { ...deposit, ...details, fingerprint: 'f', pending: null, openedAt: isoTime(Date.now()) }
+  await runner.run({
+    ...cause,
+    name: 'older-release',
+    streams: depositRef(deposit.depositId),
+    decide: () => ({
+      appends: [
+        { stream: depositStream(deposit.depositId), events: [{ type: 'DepositOpened', data: opened }] },
+      ],
+      answer: null,
+    }),
+  })
+  const leave = (depositId: string) =>
+    pool.query(
+      `insert into vault.deposit_pages (deposit_id, return_url, pay_url) values ($1, 'https://back.example', 'https://pay.example')`,
+      [depositId],
+    )
+  for (const id of [deposit.depositId, 'dep_never_opened']) await leave(id)
+  const pageOf = async () => (await createDepositPages({ pool, keys, logger }).read(deposit))?.payUrl
   await left('account', accountId)
   await left('api-key', kept.keyId)
 
@@ -51,16 +83,20 @@ test('an upgrade commits once to what an older release left: it works from then 
     return (await createDirectory({ pool, log, logger, watch, ...aside }).byKey(key, '203.0.113.7')) !== null
   }
   assert.equal(await works(kept.key), false, 'nothing commits to it')
-  await adoptCommitments({ pool, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, log, logger })
   assert.equal(await works(kept.key), true)
+  assert.equal(await pageOf(), 'https://pay.example')
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
 
   // Somebody names another key as one to adopt: the adoption is over.
   await left('api-key', late.keyId)
+  await pool.query('delete from vault.deposit_pages')
+  await leave(deposit.depositId)
   const before = await log.head()
-  await adoptCommitments({ pool, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, log, logger })
   assert.equal(await log.head(), before)
   assert.equal(await works(late.key), false)
+  assert.equal(await pageOf(), undefined)
 
   const verified = async () => {
     const { findings, vault } = await verifyLog(

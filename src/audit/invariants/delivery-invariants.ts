@@ -1,4 +1,5 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
+import type { DepositOpened } from '../../domain/deposits/events.ts'
 import type { FinanceTokenEvent } from '../../domain/finance/tokens.ts'
 import type { TermsEvent } from '../../domain/resellers/events.ts'
 import type { CommitmentsAdopted } from '../../domain/seals/adoption.ts'
@@ -57,7 +58,13 @@ const adoptionTable: Table<AdoptionRow> = {
 const adoptionKey = { table: adoptionTable.name, key: ['over'] }
 
 type Known = RecordedEvent<
-  AccountEvent | TermsEvent | EndpointEvent | PersonEvent | FinanceTokenEvent | CommitmentsAdopted
+  | AccountEvent
+  | TermsEvent
+  | EndpointEvent
+  | DepositOpened
+  | PersonEvent
+  | FinanceTokenEvent
+  | CommitmentsAdopted
 >
 
 /** Behind the first dash of a stream's name. */
@@ -148,6 +155,12 @@ const namedBy = (event: Known): readonly Named[] => {
         { what: 'reseller-credentials', id: reference, owner: ownerOf(event), digest: commitment, detail },
       ]
     }
+    // Its addresses are signed, not committed to: only whose it is counts (`checkDepositPages`).
+    case 'DepositOpened': {
+      const { depositId, accountId, customerId } = event.data
+      const named = { what: 'deposit-pages', id: depositId, owner: accountId, digest: null }
+      return [customerId === null ? named : { ...named, detail: customerId }]
+    }
     case 'EndpointRegistered':
       return [url(event.data), secret(event.data)]
     case 'EndpointChanged':
@@ -197,11 +210,12 @@ const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void 
  */
 export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
-  version: 3,
+  version: 4,
   tables: [commitmentsTable, adoptionTable],
   takes: {
     types: new Set([
       'KeyIssued',
+      'DepositOpened',
       'GatewaySet',
       'MessagingBotSet',
       'EndpointRegistered',

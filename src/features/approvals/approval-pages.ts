@@ -1,6 +1,8 @@
 import type { ProposalQueries, ProposalRow } from '../../../projections/proposals.ts'
 import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
 import { type ApprovalRefusal, operatorOf } from '../../domain/ledger/decide-approval.ts'
+import type { EventCodec } from '../../platform/eventstore/codec.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { CaughtUp } from '../../platform/projections/read-your-writes.ts'
 import {
@@ -26,10 +28,10 @@ import { afterOf, afterText, idText, stateText, timeText } from '../../platform/
 import { linkedText } from '../finance/index.ts'
 import { isReference, proposalPath } from '../wallet/index.ts'
 import {
-  findProposal,
   limitText,
   type Proposals,
   proposalsAfter,
+  readProposal,
   statusOf,
   whatText,
 } from './approval-service.ts'
@@ -53,8 +55,10 @@ const aboutOf = ({ what, account_id: accountId }: ProposalRow, { visitor }: Pers
       ? ''
       : linkedText(accountId, visitor.roles)
 
-type ProposalReads = { readonly db: ProposalQueries; readonly caughtUp: CaughtUp }
+type ProposalReads = { readonly log: EventLog; readonly codec: EventCodec }
 type ProposalServices = ProposalReads & {
+  readonly db: ProposalQueries
+  readonly caughtUp: CaughtUp
   readonly proposals: Pick<Proposals, 'limits' | 'approve' | 'close'>
 }
 
@@ -103,10 +107,9 @@ ${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : be
   })
 }
 
-/** @throws not_found */
-const proposalOf = async ({ db, caughtUp }: ProposalReads, { params }: PersonVisit): Promise<ProposalRow> => {
-  await caughtUp()
-  const row = await findProposal(db, params.id ?? '')
+/** As the log has it: what somebody approves must be what they were shown, whoever edits a table. @throws not_found */
+const proposalOf = async (reads: ProposalReads, { params }: PersonVisit): Promise<ProposalRow> => {
+  const row = await readProposal(reads, params.id ?? '')
   if (row === null) throw refuse('not_found', 'no proposal has this id')
   return row
 }

@@ -175,14 +175,6 @@ export const readProposal = async (
   return row
 }
 
-/** One proposal as the read tables have it; null: none has this id there. */
-export const findProposal = async (db: ProposalQueries, proposalId: string): Promise<ProposalRow | null> =>
-  (await db
-    .selectFrom('read.proposals')
-    .selectAll()
-    .where('proposal_id', '=', proposalId)
-    .executeTakeFirst()) ?? null
-
 /** A limit in words. */
 export const limitText = (limitCents: number | null): string =>
   limitCents === null ? 'off' : `above ${dollars(limitCents)}`

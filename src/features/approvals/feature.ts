@@ -7,8 +7,8 @@ import { proposalPages } from './approval-pages.ts'
 import { createProposals } from './approval-service.ts'
 
 export const open = (core: ServerCore, { meter }: { readonly meter: Meter }): Feature => {
-  const { pool, log, runner, caughtUp } = core
+  const { pool, log, codec, runner, caughtUp } = core
   const db: ProposalQueries = createKysely(pool)
   const proposals = createProposals({ log, runner, settleTraffic: meter.settle })
-  return { pages: proposalPages({ db, caughtUp, proposals }) }
+  return { pages: proposalPages({ db, log, codec, caughtUp, proposals }) }
 }

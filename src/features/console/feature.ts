@@ -11,7 +11,7 @@ import type { ReadModelGroup } from '../../platform/projections/read-model.ts'
 import { rebuild } from '../../platform/projections/rebuild.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { Accounts, FindAccount } from '../accounts/index.ts'
-import type { OpenDepositByForm } from '../deposits/index.ts'
+import { createDepositPages, type OpenDepositByForm } from '../deposits/index.ts'
 import type { LocationsByCountry } from '../exits/index.ts'
 import type { LiveList } from '../free-list/index.ts'
 import type { Gateways, OwnGateway } from '../payments/index.ts'
@@ -104,6 +104,7 @@ export const open = (core: ServerCore, needs: ConsoleNeeds): Feature => {
         ownGateways,
         callbackUrl: needs.callbackUrl,
         pool,
+        depositPages: createDepositPages(core),
         reads,
         findAccount,
         openDeposit: needs.openDeposit,

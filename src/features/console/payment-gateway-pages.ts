@@ -27,7 +27,13 @@ import {
 import { tableOf } from '../../platform/ui/table.ts'
 import { type BadgeTone, countText, dollarText, idText, stateText, timeText } from '../../platform/ui/text.ts'
 import type { FindAccount } from '../accounts/index.ts'
-import { depositRecord, depositState, type OpenDepositByForm, railName } from '../deposits/index.ts'
+import {
+  type DepositPages,
+  depositRecord,
+  depositState,
+  type OpenDepositByForm,
+  railName,
+} from '../deposits/index.ts'
 import { bookAccountPath, linkedText } from '../finance/index.ts'
 import type { OwnGateway } from '../payments/index.ts'
 import { invoiceRefusal, providerForms } from '../resellers/index.ts'
@@ -95,6 +101,8 @@ type GatewayServices = {
   /** The address that callbacks of a gateway are sent to. */
   readonly callbackUrl: (gatewayId: string) => string
   readonly pool: pg.Pool
+  /** Opens the pay page of a deposit. */
+  readonly depositPages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled' | 'settledHere'>
   readonly findAccount: FindAccount
   readonly openDeposit: OpenDepositByForm
@@ -102,7 +110,7 @@ type GatewayServices = {
 
 /** The invoice that was just made, with its pay page. */
 const madeOf = async (
-  { pool, reads }: Pick<GatewayServices, 'pool' | 'reads'>,
+  { pool, depositPages, reads }: Pick<GatewayServices, 'pool' | 'depositPages' | 'reads'>,
   { query, visitor, nowMs }: PersonVisit,
 ): Promise<Html> => {
   const accountId = accountIdOf(query.get('account'))
@@ -111,7 +119,7 @@ const madeOf = async (
   await reads.settled(accountId)
   const row = await findDeposit(pool, wholeAccount(accountId), depositId)
   if (row === undefined) return nothing
-  const { status, pay_url: payUrl, amount_cents: cents } = depositRecord(row, nowMs)
+  const { status, pay_url: payUrl, amount_cents: cents } = depositRecord(row, nowMs, depositPages)
   return html`<h2>The test invoice</h2>
 <dl class="facts">
 <dt>State</dt><dd>${depositState(status)}</dd>
@@ -122,7 +130,13 @@ ${payUrl === null ? nothing : html`<p class="acts"><a class="button" href="${pay
 }
 
 const oneView = async (
-  { ownGateways, callbackUrl, pool, reads }: Omit<GatewayServices, 'findAccount' | 'openDeposit'>,
+  {
+    ownGateways,
+    callbackUrl,
+    pool,
+    depositPages,
+    reads,
+  }: Omit<GatewayServices, 'findAccount' | 'openDeposit'>,
   visit: PersonVisit,
   typed: FormInput,
   problems: Problems,
@@ -153,7 +167,7 @@ ${
     : html`<p>At ${name}, ${asked} goes to this address.</p>
 <code class="secret">${callbackUrl(gatewayId)}</code>`
 }
-${await madeOf({ pool, reads }, visit)}
+${await madeOf({ pool, depositPages, reads }, visit)}
 ${
   rails.length === 0
     ? nothing

@@ -11,6 +11,7 @@ import { CliMisuse, type CliOutput, dollars, table } from '../../platform/cli/ou
 import { type ListedResource, registerListCommands } from '../accounts/index.ts'
 import { parseReference } from '../wallet/index.ts'
 import { type DepositRecord, depositRecord } from './deposit-record.ts'
+import { createDepositPages } from './deposit-urls.ts'
 import { changeRecord, reviewChange } from './gateway-changes.ts'
 
 type Shown = z.input<typeof DepositRecord>
@@ -21,17 +22,21 @@ const deposits: ListedResource<Shown> = {
   exampleId: 'dep_…',
   statuses: depositStatuses,
   owner: { table: 'read.deposits', id: 'deposit_id' },
-  reads: ({ pool, clock }) => ({
-    list: async (account, page) => {
-      const status = page.status as DepositStatus | undefined
-      const found = await listDeposits(pool, wholeAccount(account), { ...page, status })
-      return { rows: found.deposits.map((row) => depositRecord(row, clock())), total: found.total }
-    },
-    find: async (account, id) => {
-      const found = await findDeposit(pool, wholeAccount(account), id)
-      return found ? depositRecord(found, clock()) : null
-    },
-  }),
+  reads: (context) => {
+    const { pool, clock } = context
+    const pages = createDepositPages(context)
+    return {
+      list: async (account, page) => {
+        const status = page.status as DepositStatus | undefined
+        const found = await listDeposits(pool, wholeAccount(account), { ...page, status })
+        return { rows: found.deposits.map((row) => depositRecord(row, clock(), pages)), total: found.total }
+      },
+      find: async (account, id) => {
+        const found = await findDeposit(pool, wholeAccount(account), id)
+        return found ? depositRecord(found, clock(), pages) : null
+      },
+    }
+  },
   columns: [
     { title: 'deposit', value: (row) => row.deposit_id },
     { title: 'created', value: (row) => row.created_at },

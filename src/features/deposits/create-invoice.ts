@@ -8,7 +8,7 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { CommandOverload, type CommandRunner } from '../../platform/commands/command.ts'
 import { createTally } from '../../platform/work/tally.ts'
 import type { LiveGateway } from '../payments/index.ts'
-import { claimDeposit, readDepositUrls, releaseDeposit, storePayUrl } from './deposit-urls.ts'
+import { claimDeposit, type DepositPages, releaseDeposit } from './deposit-urls.ts'
 import { schedulePolling } from './poll-schedule.ts'
 import { type DepositSettlement, depositRef } from './settle-deposit.ts'
 
@@ -23,9 +23,15 @@ export type InvoicedDeposit = {
 
 /**
  * Makes the invoice of a logged deposit, or answers the one that another request made meanwhile.
+ * @param returnUrl Where the payer lands, unless an earlier request for the same deposit said it
  * @throws GatewayUnavailable, CommandOverload
  */
-export type CreateInvoice = (deposit: Deposit, live: LiveGateway, cause: Cause) => Promise<InvoicedDeposit>
+export type CreateInvoice = (
+  deposit: Deposit,
+  live: LiveGateway,
+  returnUrl: string,
+  cause: Cause,
+) => Promise<InvoicedDeposit>
 
 /** How long a request waits for another one that makes the same invoice. */
 const claimWaits = 60
@@ -56,12 +62,13 @@ const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) 
 export const createInvoiceFactory = (deps: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
+  readonly pages: DepositPages
   readonly read: DepositSettlement['read']
   /** The address that callbacks of a gateway are sent to. */
   readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
 }): CreateInvoice => {
-  const { runner, pool, read, callbackUrl, hooks } = deps
+  const { runner, pool, pages, read, callbackUrl, hooks } = deps
   const claim = createClaim(pool)
 
   const note = (
@@ -77,26 +84,27 @@ export const createInvoiceFactory = (deps: {
       account: accountId,
     })
 
-  return async (deposit, live, cause) => {
+  return async (deposit, live, askedUrl, cause) => {
     const { details } = deposit
     const { depositId, amountCents, rail, merchantName } = details
     await claim(depositId, live.gatewayId)
     try {
       const now = await read(depositId, cause)
-      const pages = await readDepositUrls(pool, depositId)
-      if (now?.invoice && pages?.payUrl)
-        return { deposit: now, payUrl: pages.payUrl, replayed: true, position: null }
+      const standing = await pages.read(details)
+      if (now?.invoice && standing?.payUrl)
+        return { deposit: now, payUrl: standing.payUrl, replayed: true, position: null }
+      const returnUrl = await pages.keepReturnUrl(details, askedUrl)
       await schedulePolling(pool, { ...details, openedAt: deposit.openedAt })
       const created = await live.gateway.createInvoice({
         depositId,
         amountCents,
         rail,
         merchantName,
-        returnUrl: pages?.returnUrl ?? '',
+        returnUrl,
         callbackUrl: callbackUrl(live.gatewayId),
       })
       hooks.at('invoice-made')
-      await storePayUrl(pool, depositId, created.payUrl)
+      await pages.keepPayUrl(details, { returnUrl, payUrl: created.payUrl })
       const { invoiceId, expiresAt, watchUntil } = created
       const { answer, position } = await note(deposit, { invoiceId, expiresAt, watchUntil }, cause)
       return { deposit: answer as Deposit, payUrl: created.payUrl, replayed: position === null, position }

@@ -34,6 +34,7 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { amountText, dollarText, idText, microsText, parseCents, timeText } from '../../platform/ui/text.ts'
 import type { Gateways } from '../payments/index.ts'
 import { depositRecord, depositState, railName } from './deposit-record.ts'
+import type { DepositPages } from './deposit-urls.ts'
 import type { OpenDepositByForm } from './open-deposit.ts'
 
 const path = '/console/top-up'
@@ -136,7 +137,7 @@ ${choicesOf(
 <h2>Latest deposits</h2>
 ${tableOf({
   caption: 'Deposits, newest first',
-  rows: latest.deposits.map((row) => depositRecord(row, nowMs)),
+  rows: latest.deposits.map((row) => depositRecord(row, nowMs, null)),
   empty: html`<p>There was none yet.</p>`,
   columns: [
     {
@@ -196,10 +197,12 @@ ${tableOf({
 /** One deposit, of the wallet or of a reseller's customer. */
 export const depositPages = ({
   pool,
+  pages,
   reads,
   log,
 }: {
   readonly pool: pg.Pool
+  readonly pages: Pick<DepositPages, 'of'>
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
 }): readonly ConsolePage[] => {
@@ -219,7 +222,7 @@ export const depositPages = ({
     await reads.settled(account.accountId)
     const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
     if (!row) throw refuse('not_found', 'no deposit has this id')
-    const deposit = depositRecord(row, nowMs)
+    const deposit = depositRecord(row, nowMs, pages)
     const { pay_url: payUrl, order_id: orderId, status } = deposit
     const waits = status === 'awaiting_payment' || status === 'processing'
     return show({

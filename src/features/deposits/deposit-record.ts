@@ -6,6 +6,7 @@ import { microsToCentsFloor } from '../../kernel/money.ts'
 import type { Html } from '../../platform/ui/html.ts'
 import { stateText } from '../../platform/ui/text.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
+import type { DepositPages } from './deposit-urls.ts'
 
 const railNamesOfPeople: Partial<Record<Rail, string>> = {
   card: 'Card',
@@ -78,21 +79,30 @@ export const depositExample = {
   expires_at: '2026-11-22T02:30:00.000Z',
 } as const
 
-/** `nowMs` tells whether its pay page is dead. */
-export const depositRecord = (row: FoundDeposit, nowMs: number): z.input<typeof DepositRecord> => ({
-  deposit_id: row.deposit_id,
-  status: row.status,
-  amount_cents: row.amount_cents,
-  credited_cents: microsToCentsFloor(row.credited_micros),
-  charged_back_cents: microsToCentsFloor(row.charged_back_micros),
-  method: row.rail,
-  for_order: row.order_id !== null,
-  order_id: row.order_id,
-  customer_id: row.customer_id,
-  customer: row.customer_ref,
-  pay_url: isPayable({ status: row.status, expiresAt: row.expires_at }, nowMs) ? row.pay_url : null,
-  return_url: row.return_url,
-  created_at: row.opened_at,
-  paid_at: row.paid_at,
-  expires_at: row.expires_at,
-})
+/** @param nowMs tells whether its pay page is dead; `pages` opens its addresses, null leaves them out */
+export const depositRecord = (
+  row: FoundDeposit,
+  nowMs: number,
+  pages: Pick<DepositPages, 'of'> | null,
+): z.input<typeof DepositRecord> => {
+  const urls = pages?.of(row) ?? null
+  return {
+    deposit_id: row.deposit_id,
+    status: row.status,
+    amount_cents: row.amount_cents,
+    credited_cents: microsToCentsFloor(row.credited_micros),
+    charged_back_cents: microsToCentsFloor(row.charged_back_micros),
+    method: row.rail,
+    for_order: row.order_id !== null,
+    order_id: row.order_id,
+    customer_id: row.customer_id,
+    customer: row.customer_ref,
+    pay_url: isPayable({ status: row.status, expiresAt: row.expires_at }, nowMs)
+      ? (urls?.payUrl ?? null)
+      : null,
+    return_url: urls?.returnUrl ?? null,
+    created_at: row.opened_at,
+    paid_at: row.paid_at,
+    expires_at: row.expires_at,
+  }
+}

@@ -16,7 +16,7 @@ import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Orderable } from '../catalog/index.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 import { createInvoiceFactory } from './create-invoice.ts'
-import { readDepositUrls, storeReturnUrl } from './deposit-urls.ts'
+import type { DepositPages } from './deposit-urls.ts'
 import { createDepositSettlement, type DepositSettlement, depositRef } from './settle-deposit.ts'
 
 /**
@@ -94,7 +94,7 @@ export type Deposits = Omit<DepositSettlement, 'close'> & {
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
   /** The pay page of a deposit's invoice; null while it has none. */
-  payUrlOf(depositId: DepositId): Promise<string | null>
+  payUrlOf(deposit: Deposit): Promise<string | null>
   /** Closes a deposit that was never given an invoice. */
   abandon(depositId: DepositId, cause: Cause): Promise<DepositState>
 }
@@ -116,6 +116,7 @@ export const createDeposits = (deps: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly runner: CommandRunner
   readonly pool: pg.Pool
+  readonly pages: DepositPages
   readonly gateways: Gateways
   readonly openingLimits: OpeningLimits
   /** The address that callbacks of a gateway are sent to. */
@@ -126,24 +127,29 @@ export const createDeposits = (deps: {
   readonly logger: Logger
   readonly hooks: CrashHooks
 }): Deposits => {
-  const { log, runner, pool, gateways, openingLimits, clock, logger, hooks } = deps
+  const { log, runner, pages, gateways, openingLimits, clock, logger, hooks } = deps
   const { read, receive, report, settle, close } = createDepositSettlement(deps)
   const invoice = createInvoiceFactory({ ...deps, read })
 
   /** The open deposit as it can be handed out; null when it is closed by now. */
-  const goOn = async (deposit: Deposit, cause: Cause): Promise<OpenDeposit | null> => {
+  const goOn = async (
+    deposit: Deposit,
+    { returnUrl }: DepositRequest,
+    cause: Cause,
+  ): Promise<OpenDeposit | null> => {
     const { depositId, gatewayId } = deposit.details
     const nowMs = clock()
     if (deposit.invoice) {
-      const pages = await readDepositUrls(pool, depositId)
+      const payUrl = (await pages.read(deposit.details))?.payUrl
+      // Its page is not known: another invoice takes its place, and what is paid on this one is credited too.
+      if (!payUrl) return null
       const ending = Date.parse(deposit.invoice.expiresAt) - lastMinuteMs <= nowMs
-      if (!ending && pages?.payUrl) return { deposit, payUrl: pages.payUrl, replayed: true, position: null }
-      if (ending) {
-        const now = await settle(depositId, cause)
-        if (!now || isClosed(now)) return null
-        if (pages?.payUrl) return { deposit: now, payUrl: pages.payUrl, replayed: true, position: null }
-      }
-    } else if (Date.parse(deposit.openedAt) + invoiceTimeMs <= nowMs) {
+      if (!ending) return { deposit, payUrl, replayed: true, position: null }
+      const now = await settle(depositId, cause)
+      if (!now || isClosed(now)) return null
+      return { deposit: now, payUrl, replayed: true, position: null }
+    }
+    if (Date.parse(deposit.openedAt) + invoiceTimeMs <= nowMs) {
       await close(deposit, 'no_invoice', cause)
       return null
     }
@@ -152,7 +158,7 @@ export const createDeposits = (deps: {
       await close(deposit, 'gateway_removed', cause)
       return null
     }
-    return invoice(deposit, live, cause)
+    return invoice(deposit, live, returnUrl, cause)
   }
 
   const openOnce = async (
@@ -169,7 +175,7 @@ export const createDeposits = (deps: {
     const standing = await read(depositId, cause)
     if (standing) {
       if (standing.details.fingerprint !== fingerprint) throw conflict()
-      return isClosed(standing) ? null : goOn(standing, cause)
+      return isClosed(standing) ? null : goOn(standing, request, cause)
     }
     const owner = customerId === null ? null : accountId
     const live = await gateways.forRail(owner, rail)
@@ -178,7 +184,6 @@ export const createDeposits = (deps: {
     const { gatewayId, provider, merchantName } = live
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await request.relate?.()
-    await storeReturnUrl(pool, depositId, request.returnUrl)
     const { answer } = await runner.run({
       name: 'open-deposit',
       streams: depositRef(depositId),
@@ -203,9 +208,10 @@ export const createDeposits = (deps: {
       account: accountId,
     })
     if (answer.kind === 'conflict') throw conflict()
-    if (answer.kind === 'standing') return isClosed(answer.deposit) ? null : goOn(answer.deposit, cause)
+    if (answer.kind === 'standing')
+      return isClosed(answer.deposit) ? null : goOn(answer.deposit, request, cause)
     hooks.at('deposit-logged')
-    return invoice(answer.deposit, live, cause)
+    return invoice(answer.deposit, live, request.returnUrl, cause)
   }
 
   /** What stood already and was only read: the position of its last event. */
@@ -216,7 +222,7 @@ export const createDeposits = (deps: {
   }
 
   return {
-    payUrlOf: async (depositId) => (await readDepositUrls(pool, depositId))?.payUrl ?? null,
+    payUrlOf: async ({ details }) => (await pages.read(details))?.payUrl ?? null,
     read,
     receive,
     report,

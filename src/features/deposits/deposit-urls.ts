@@ -1,37 +1,153 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { StoredPages } from '../../../projections/other-tables.ts'
+import type { DepositDetails } from '../../domain/deposits/events.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner } from '../../platform/vault/seal.ts'
 
 export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
 
-/** Keeps where the payer lands; the first one stands, since the invoice was made with it. */
-export const storeReturnUrl = async (pool: pg.Pool, deposit: DepositId, returnUrl: string): Promise<void> => {
-  await pool.query({
-    name: 'keep-return-url',
-    text: `insert into vault.deposit_pages (deposit_id, return_url) values ($1::text, $2::text)
-           on conflict (deposit_id) do nothing`,
-    values: [deposit, returnUrl],
-  })
+/** A deposit and who pays it. */
+export type DepositOwner = Pick<DepositDetails, 'depositId' | 'accountId' | 'customerId'>
+
+/** The addresses of deposits. What `of` and `read` give was written by the service, for this deposit of this payer. */
+export type DepositPages = {
+  /** The addresses of a row that was read; null where there is none, or where somebody else wrote it, which is logged. */
+  of(row: StoredPages): DepositUrls | null
+  read(deposit: DepositOwner): Promise<DepositUrls | null>
+  /** Keeps where the payer lands. The first one that was kept stands, since the invoice was made with it. @returns that one */
+  keepReturnUrl(deposit: DepositOwner, returnUrl: string): Promise<string>
+  /** Keeps the pay page of the invoice that stands, beside the return address that it was made with. */
+  keepPayUrl(deposit: DepositOwner, urls: DepositUrls): Promise<void>
 }
 
-/** Keeps the pay page of the invoice that stands. */
-export const storePayUrl = async (pool: pg.Pool, deposit: DepositId, payUrl: string): Promise<void> => {
-  await pool.query({
-    name: 'keep-pay-url',
-    text: 'update vault.deposit_pages set pay_url = $2::text where deposit_id = $1::text and pay_url is null',
-    values: [deposit, payUrl],
-  })
+/** Signs the rows of addresses. */
+export const createPageSigner = (keys: Pick<Keys, 'master'>) => {
+  const signer = createRowSigner(keys.master, 'deposit pages v1')
+  return {
+    sign: ({ depositId, accountId, customerId }: DepositOwner, { returnUrl, payUrl }: DepositUrls) =>
+      signer.sign([depositId, accountId, customerId, returnUrl, payUrl]),
+    isSigned: (row: StoredPages) =>
+      signer.isSigned(
+        [row.deposit_id, row.account_id, row.customer_id, row.return_url, row.pay_url],
+        row.pages_signature,
+      ),
+  }
 }
 
-export const readDepositUrls = async (pool: pg.Pool, deposit: DepositId): Promise<DepositUrls | null> => {
-  const { rows } = await pool.query<{ return_url: string; pay_url: string | null }>({
-    name: 'read-deposit-pages',
-    text: 'select return_url, pay_url from vault.deposit_pages where deposit_id = $1::text',
-    values: [deposit],
-  })
-  const row = rows[0]
-  return row ? { returnUrl: row.return_url, payUrl: row.pay_url } : null
+/**
+ * Each row is signed with a key of the master key, together with the payer: whoever may write to the database can neither
+ * change where a payer is sent, nor show the page of another payer's deposit.
+ */
+export const createDepositPages = ({
+  pool,
+  keys,
+  logger,
+}: {
+  readonly pool: pg.Pool
+  readonly keys: Pick<Keys, 'master'>
+  readonly logger: Pick<Logger, 'error'>
+}): DepositPages => {
+  const { sign, isSigned } = createPageSigner(keys)
+
+  const of: DepositPages['of'] = (row) => {
+    const { deposit_id: depositId, return_url: returnUrl, pay_url: payUrl } = row
+    if (returnUrl === null) return null
+    if (isSigned(row)) return { returnUrl, payUrl }
+    logger.error(
+      { depositId },
+      'the addresses of a deposit were written by somebody else than the service: they are not shown',
+    )
+    return null
+  }
+
+  const read: DepositPages['read'] = async ({ depositId, accountId, customerId }) => {
+    const { rows } = await pool.query<StoredPages>({
+      name: 'read-signed-pages',
+      text: `select deposit_id, $2::text as account_id, $3::text as customer_id, return_url, pay_url,
+                    signature as pages_signature
+               from vault.deposit_pages where deposit_id = $1::text`,
+      values: [depositId, accountId, customerId],
+    })
+    return rows[0] ? of(rows[0]) : null
+  }
+
+  return {
+    of,
+    read,
+    keepReturnUrl: async (deposit, returnUrl) => {
+      const { depositId } = deposit
+      const values = [depositId, returnUrl, sign(deposit, { returnUrl, payUrl: null })]
+      const { rowCount } = await pool.query({
+        name: 'keep-signed-return-url',
+        text: `insert into vault.deposit_pages (deposit_id, return_url, signature)
+               values ($1::text, $2::text, $3::bytea) on conflict (deposit_id) do nothing`,
+        values,
+      })
+      if (rowCount === 1) return returnUrl
+      const kept = await read(deposit)
+      if (kept) return kept.returnUrl
+      await pool.query(
+        `update vault.deposit_pages set return_url = $2::text, pay_url = null, signature = $3::bytea
+          where deposit_id = $1::text`,
+        values,
+      )
+      return returnUrl
+    },
+    keepPayUrl: async (deposit, urls) => {
+      await pool.query({
+        name: 'keep-signed-pay-url',
+        text: `update vault.deposit_pages set pay_url = $3::text, signature = $4::bytea
+                where deposit_id = $1::text and return_url = $2::text and pay_url is null`,
+        values: [deposit.depositId, urls.returnUrl, urls.payUrl, sign(deposit, urls)],
+      })
+    },
+  }
+}
+
+const rowsAtOnce = 200
+
+/**
+ * Signs the rows that an older release left.
+ * @param ownerOf as the log has it; null for a deposit that was never opened
+ */
+export const adoptDepositPages = async (
+  pool: pg.Pool,
+  keys: Pick<Keys, 'master'>,
+  ownerOf: (deposit: DepositId) => Promise<DepositOwner | null>,
+): Promise<void> => {
+  const { sign } = createPageSigner(keys)
+  let after = ''
+  for (;;) {
+    const { rows } = await pool.query<{ deposit_id: DepositId; return_url: string; pay_url: string | null }>(
+      `select deposit_id, return_url, pay_url from vault.deposit_pages
+        where signature is null and deposit_id > $1::text order by deposit_id limit ${rowsAtOnce}`,
+      [after],
+    )
+    const signed = await Promise.all(
+      rows.map(async ({ deposit_id: id, return_url: returnUrl, pay_url: payUrl }) => {
+        const owner = await ownerOf(id)
+        return { id, returnUrl, payUrl, signature: owner && sign(owner, { returnUrl, payUrl }) }
+      }),
+    )
+    await pool.query(
+      `update vault.deposit_pages p set signature = s.signature
+         from unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) as s (deposit_id, return_url, pay_url, signature)
+        where p.deposit_id = s.deposit_id and p.return_url = s.return_url
+          and p.pay_url is not distinct from s.pay_url`,
+      [
+        signed.map(({ id }) => id),
+        signed.map(({ returnUrl }) => returnUrl),
+        signed.map(({ payUrl }) => payUrl),
+        signed.map(({ signature }) => signature),
+      ],
+    )
+    after = rows.at(-1)?.deposit_id ?? after
+    if (rows.length < rowsAtOnce) return
+  }
 }
 
 /** Longer than a provider may take for its two calls: a process that dies frees the deposit after this. */

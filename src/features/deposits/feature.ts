@@ -7,6 +7,7 @@ import type { Gateways, Inbox } from '../payments/index.ts'
 import type { Wallets } from '../wallet/index.ts'
 import { depositPages, topUpPages } from './deposit-pages.ts'
 import { createDeposits, createOpeningLimits, type Deposits, noOpeningLimits } from './deposit-service.ts'
+import { createDepositPages } from './deposit-urls.ts'
 import { startDisputeReactor } from './disputes.ts'
 import { gatewayChangePages } from './gateway-change-pages.ts'
 import { createOpenDepositByForm, type OpenDepositByForm } from './open-deposit.ts'
@@ -56,8 +57,10 @@ export const open = (
     ofReseller: needs.returnUrlOfReseller,
     ofService: () => `${publicUrl()}${paidPath}`,
   }
+  const pages = createDepositPages(core)
   const deposits = createDeposits({
     ...core,
+    pages,
     gateways,
     openingLimits: needs.limited ? createOpeningLimits(monotonicMs) : noOpeningLimits,
     callbackUrl,
@@ -84,10 +87,10 @@ export const open = (
       return callbacks
     },
     callbackStored: () => callbacks?.wake(),
-    routes: depositRoutes({ deposits, customers, returnUrls, reads, pool, clock }),
+    routes: depositRoutes({ deposits, pages, customers, returnUrls, reads, pool, clock }),
     pages: [
       ...topUpPages({ pool, reads, gateways, openDeposit }),
-      ...depositPages({ pool, reads, log }),
+      ...depositPages({ pool, pages, reads, log }),
       ...gatewayChangePages({ pool, caughtUp, runner }),
     ],
     workers: [

@@ -1,6 +1,6 @@
 export { depositRecord, depositState, railName } from './deposit-record.ts'
 export type { Deposits } from './deposit-service.ts'
-export { readDepositUrls } from './deposit-urls.ts'
+export { adoptDepositPages, createDepositPages, createPageSigner, type DepositPages } from './deposit-urls.ts'
 export { disputeQueue } from './disputes.ts'
 export type { OpenDepositByForm } from './open-deposit.ts'
 export { pollTable } from './poll-schedule.ts'

@@ -38,6 +38,10 @@ export const migrations: Migrations = {
   '0813_looks_by_gateway': `
     alter table work.deposit_looks add column gateway_id text;
   `,
+  // Null in rows of before, until the first start after the upgrade signs them (src/app/adopt-commitments.ts).
+  '1781_signed_pages': `
+    alter table vault.deposit_pages add column signature bytea;
+  `,
   // Two of the queues (src/platform/work/migrations.ts). Deposits of an early version are those of no gateway.
   '1413_looks_queue': `
     alter table work.deposit_looks rename column looks to attempts;

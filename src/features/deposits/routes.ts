@@ -16,7 +16,7 @@ import { html } from '../../platform/ui/html.ts'
 import type { Customers } from '../accounts/index.ts'
 import { DepositRecord, depositExample, depositRecord } from './deposit-record.ts'
 import type { Deposits } from './deposit-service.ts'
-import { checkReturnUrl } from './deposit-urls.ts'
+import { checkReturnUrl, type DepositPages } from './deposit-urls.ts'
 
 const style = `${colours()}${base}
 body { min-height: 100vh; display: grid; place-items: center; padding: 24px; }
@@ -105,13 +105,14 @@ export type ReturnUrls = {
 /** Deposits: docs/http-api.md, "Deposits". */
 export const depositRoutes = (deps: {
   readonly deposits: Deposits
+  readonly pages: Pick<DepositPages, 'of'>
   readonly customers: Customers
   readonly returnUrls: ReturnUrls
   readonly reads: Pick<Reads, 'settled'>
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, customers, returnUrls, reads, pool, clock } = deps
+  const { deposits, pages, customers, returnUrls, reads, pool, clock } = deps
   return [
     route({
       method: 'POST',
@@ -211,7 +212,7 @@ export const depositRoutes = (deps: {
         await reads.settled(scope.accountId, after ?? 0)
         const row = await findDeposit(pool, scope, params.id)
         if (!row) throw refuse('not_found', 'no deposit has this id')
-        return { status: 200, body: depositRecord(row, clock()) }
+        return { status: 200, body: depositRecord(row, clock(), pages) }
       },
     }),
 
@@ -243,7 +244,7 @@ export const depositRoutes = (deps: {
         await reads.settled(scope.accountId, after ?? 0)
         const page = await listDeposits(pool, scope, { limit, offset, status })
         const nowMs = clock()
-        const deposits = page.deposits.map((row) => depositRecord(row, nowMs))
+        const deposits = page.deposits.map((row) => depositRecord(row, nowMs, pages))
         return { status: 200, body: { deposits, total: page.total, limit, offset } }
       },
     }),

@@ -12,7 +12,7 @@ import { requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createAccounts, customerRefs } from '../accounts/index.ts'
-import { readDeposit, readDepositUrls } from '../deposits/index.ts'
+import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal, parseReference } from '../wallet/index.ts'
 import { invoiceOf } from './customer-invoices.ts'
 import { orderRecord } from './order-record.ts'
@@ -32,11 +32,13 @@ const list = async (context: CliContext, options: Options): Promise<CliOutput> =
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
   await requireReadTable(pool, 'read.orders')
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+  const pages = createDepositPages(context)
   const { orders, total } = await listOrders(
     db,
     wholeAccount(account),
     { status, orderIds: undefined, limit, offset },
     clock(),
+    (row) => pages.of(row)?.payUrl ?? null,
   )
   const refs = await customerRefs(
     pool,
@@ -92,11 +94,11 @@ type Shown = Order & { readonly customer: string | null; readonly invoice: Await
 
 const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
   if (status !== 'awaiting_payment' || !awaiting) return null
-  const { runner, pool, clock } = context
+  const { runner, clock } = context
   const depositId = awaiting.depositId as DepositId
   const deposit = await readDeposit(runner, depositId, context)
-  const pages = await readDepositUrls(pool, depositId)
-  return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
+  const urls = deposit && (await createDepositPages(context).read(deposit.details))
+  return deposit && invoiceOf(deposit, urls?.payUrl ?? null, clock())
 }
 
 const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {

@@ -141,8 +141,8 @@ export const createCustomerInvoices = (deps: {
       })
       const now = await readOrder(log, order.details.orderId as OrderId)
       if (!now) throw new Error(`order ${order.details.orderId} is gone`)
-      const payUrl = await deposits.payUrlOf(depositId)
       if (!deposit) throw new Error(`deposit ${depositId} of ${order.details.orderId} is gone`)
+      const payUrl = await deposits.payUrlOf(deposit)
       const chargeCents = deposit.details.amountCents
       const open = isClosed(deposit) || payUrl === null ? null : { depositId, payUrl, chargeCents }
       return { order: now, open, invoice: invoiceOf(deposit, payUrl, clock()) }

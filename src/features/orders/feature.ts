@@ -1,5 +1,5 @@
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
+import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
@@ -9,7 +9,7 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import type { Customers } from '../accounts/index.ts'
 import { createOrderable, type Quotes } from '../catalog/index.ts'
-import type { Deposits } from '../deposits/index.ts'
+import { createDepositPages, type Deposits } from '../deposits/index.ts'
 import type { JournalHead } from '../finance/index.ts'
 import type { Gateways } from '../payments/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
@@ -62,15 +62,17 @@ export const open = (
   })
   const placeOrder = createPlaceOrder({ ...needs, orders })
   const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic }, asked)
+  const pages = createDepositPages(core)
+  const payUrlOf: PayUrlOf = (row) => pages.of(row)?.payUrl ?? null
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
     orders,
     placeOrder,
-    routes: orderRoutes({ ...needs, orders, reads, db, pool, clock }),
+    routes: orderRoutes({ ...needs, orders, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads }),
       ...productPages({ catalog, stock, quotes, placeOrder, readBalance, island }),
-      ...orderPages({ db, reads, log, catalog }),
+      ...orderPages({ db, reads, log, catalog, payUrlOf }),
       ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
     ],
     workers: [

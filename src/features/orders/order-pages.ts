@@ -1,4 +1,5 @@
 import { type FoundOrder, findOrder, type OrderQueries, ordersAfter } from '../../../projections/orders.ts'
+import type { PayUrlOf } from '../../../projections/other-tables.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { type OrderStatus, orderStatuses } from '../../domain/orders/fold.ts'
@@ -67,10 +68,11 @@ type OrderReads = {
   readonly reads: Pick<Reads, 'settled'>
   readonly log: Pick<EventLog, 'readStream'>
   readonly catalog: Products
+  readonly payUrlOf: PayUrlOf
 }
 
 const list = async (
-  { db, reads, catalog }: Omit<OrderReads, 'log'>,
+  { db, reads, catalog }: Omit<OrderReads, 'log' | 'payUrlOf'>,
   { account, query, nowMs }: AccountVisit,
 ) => {
   const status = statusOf(query.get('status'))
@@ -172,12 +174,12 @@ const timeline = async (log: OrderReads['log'], orderId: string): Promise<Html> 
 }
 
 const shownOrder = async (
-  { db, reads, log, catalog }: OrderReads,
+  { db, reads, log, catalog, payUrlOf }: OrderReads,
   { account, params, nowMs }: AccountVisit,
 ) => {
   const orderId = params.id ?? ''
   await reads.settled(account.accountId)
-  const found = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs)
+  const found = await findOrder(db, wholeAccount(account.accountId), orderId, nowMs, payUrlOf)
   if (!found) throw refuse('not_found', 'no order has this id')
   const order = orderRecord(found, account.reseller)
   const fact = (name: string, value: Html | string | null): Html =>

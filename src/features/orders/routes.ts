@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { type FoundOrder, findOrder, listOrders } from '../../../projections/orders.ts'
-import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
+import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
@@ -73,8 +73,9 @@ export const orderRoutes = (deps: {
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
   readonly clock: Clock
+  readonly payUrlOf: PayUrlOf
 }): readonly Route[] => {
-  const { orders, catalog, stock, reads, db, pool, clock } = deps
+  const { orders, catalog, stock, reads, db, pool, clock, payUrlOf } = deps
   const buy = createPlaceOrder(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
@@ -165,7 +166,7 @@ export const orderRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, scope, params, after }) => {
         await reads.settled(scope.accountId, after ?? 0)
-        const order = await findOrder(db, scope, params.id, clock())
+        const order = await findOrder(db, scope, params.id, clock(), payUrlOf)
         if (!order) throw refuse('not_found', 'no order has this id')
         const [record] = await recordsOf(caller, [order])
         return { status: 200, body: record! }
@@ -206,7 +207,7 @@ export const orderRoutes = (deps: {
           subscription === undefined
             ? undefined
             : await orderIdsOfSubscription(db, caller.accountId, subscription)
-        const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock())
+        const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock(), payUrlOf)
         const orders = await recordsOf(caller, page.orders)
         return { status: 200, body: { orders, total: page.total, limit, offset } }
       },

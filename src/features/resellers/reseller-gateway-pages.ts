@@ -159,7 +159,7 @@ export const gatewayPages = ({
     const found = await testInvoices.latest(account.accountId, rail)
     return tableOf({
       caption: 'Test invoices, newest first',
-      rows: found.map((row) => depositRecord(row, nowMs)),
+      rows: found.map((row) => depositRecord(row, nowMs, null)),
       empty: html`<p>There was none yet.</p>`,
       columns: [
         {

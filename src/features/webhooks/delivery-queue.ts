@@ -86,12 +86,12 @@ export const createDestinations = (deps: {
   const { values, logger } = deps
 
   const opened = (row: DestinationRow, url: Buffer, secret: Buffer): Destination => {
-    const { previous, previous_secret_id: previousId } = row
+    const { endpoint_id: endpointId, previous, previous_secret_id: previousId } = row
     const hasPrevious = previousId !== null && previous !== null
     return {
-      url: values.open(row.url_id, url),
-      secret: values.open(row.secret_id, secret),
-      previousSecret: hasPrevious ? values.open(previousId, previous) : null,
+      url: values.open(row.url_id, endpointId, url),
+      secret: values.open(row.secret_id, endpointId, secret),
+      previousSecret: hasPrevious ? values.open(previousId, endpointId, previous) : null,
       previousUntil: row.previous_until,
     }
   }

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
-import { commitmentOf, type Vault } from '../../platform/vault/seal.ts'
+import { commitmentOf, SealBroken, type Vault } from '../../platform/vault/seal.ts'
 
 /** How long deliveries and their attempts can be read and sent again. */
 export const retentionMs = 30 * 24 * 60 * 60 * 1000
@@ -49,13 +49,16 @@ export type WebhookValues = {
   store(endpointId: string, values: readonly string[]): Promise<readonly StoredValue[]>
   /** The texts by id; erased ones are missing. */
   read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
-  open(valueId: string, sealed: Buffer): string
+  /** @throws SealBroken for the value of another endpoint */
+  open(valueId: string, endpointId: string, sealed: Buffer): string
   drop(valueIds: readonly string[]): Promise<void>
   /** Everything of an endpoint: from now on nothing can be sent to it. */
   erase(endpointId: string): Promise<void>
 }
 
-const contextOf = (valueId: string): string => `webhook value ${valueId}`
+const contextOf = (valueId: string, endpointId: string): string => `webhook value ${valueId} ${endpointId}`
+/** Of releases before 0.2.0: nothing says whose it is. */
+const formerContextOf = (valueId: string): string => `webhook value ${valueId}`
 
 export const createWebhookValues = ({
   pool,
@@ -64,12 +67,21 @@ export const createWebhookValues = ({
   readonly pool: pg.Pool
   readonly vault: Vault
 }): WebhookValues => {
-  const open: WebhookValues['open'] = (valueId, sealed) => vault.open(sealed, contextOf(valueId)).toString()
+  const open: WebhookValues['open'] = (valueId, endpointId, sealed) => {
+    try {
+      return vault.open(sealed, contextOf(valueId, endpointId)).toString()
+    } catch (error) {
+      if (!(error instanceof SealBroken)) throw error
+      return vault.open(sealed, formerContextOf(valueId)).toString()
+    }
+  }
   return {
     open,
     store: async (endpointId, values) => {
       const ids = values.map(() => newId('whv'))
-      const sealed = values.map((value, index) => vault.seal(Buffer.from(value), contextOf(ids[index]!)))
+      const sealed = values.map((value, index) =>
+        vault.seal(Buffer.from(value), contextOf(ids[index]!, endpointId)),
+      )
       await pool.query({
         name: 'keep-webhook-values',
         text: `insert into vault.webhook_values (value_id, endpoint_id, sealed)
@@ -82,12 +94,12 @@ export const createWebhookValues = ({
       }))
     },
     read: async (valueIds) => {
-      const { rows } = await pool.query<{ value_id: string; sealed: Buffer }>({
-        name: 'read-webhook-values',
-        text: 'select value_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
+      const { rows } = await pool.query<{ value_id: string; endpoint_id: string; sealed: Buffer }>({
+        name: 'read-webhook-values-of',
+        text: 'select value_id, endpoint_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
         values: [valueIds],
       })
-      return new Map(rows.map(({ value_id, sealed }) => [value_id, open(value_id, sealed)]))
+      return new Map(rows.map((row) => [row.value_id, open(row.value_id, row.endpoint_id, row.sealed)]))
     },
     drop: async (valueIds) => {
       await pool.query('delete from vault.webhook_values where value_id = any ($1::text[])', [valueIds])

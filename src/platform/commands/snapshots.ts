@@ -1,6 +1,9 @@
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { sha256 } from '../../kernel/digest.ts'
 import type { Migrations } from '../postgres/migrate.ts'
+import type { MasterKey } from '../vault/keys.ts'
+import { createRowSigner } from '../vault/seal.ts'
 import type { FoldPoint, Slot } from './fold-cache.ts'
 import { type Answers, isBlocked } from './pending-command.ts'
 import type { Queue } from './queueing.ts'
@@ -23,21 +26,26 @@ export const migrations: Migrations = {
       state text not null,
       primary key (stream, fold)
     )`,
+  // Nobody signed those of before.
+  '1780_signed_snapshots': `
+    truncate engine.snapshots;
+    alter table engine.snapshots add column signature bytea not null`,
 }
 
 const loadSql = `
   select s.stream, s.fold, s.log_id as "logId", s.version, s.revision, s.event_id as "eventId",
-    s.recorded_at_ms as "recordedAtMs", s.state
+    s.recorded_at_ms as "recordedAtMs", s.state, s.signature
   from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as wanted (stream, fold, log_id, version)
   join engine.snapshots s using (stream, fold, log_id, version)`
 
 // Of one log and version only a newer state replaces an older one: several processes snapshot the same stream.
 const saveSql = `
-  insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state)
-  values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text)
+  insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
+  values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)
   on conflict (stream, fold) do update
   set log_id = excluded.log_id, version = excluded.version, revision = excluded.revision,
-    event_id = excluded.event_id, recorded_at_ms = excluded.recorded_at_ms, state = excluded.state
+    event_id = excluded.event_id, recorded_at_ms = excluded.recorded_at_ms, state = excluded.state,
+    signature = excluded.signature
   where (kept.log_id, kept.version) <> (excluded.log_id, excluded.version) or kept.revision < excluded.revision`
 
 /** Also of older versions of a fold: an upgrade makes a first command slowest. */
@@ -57,22 +65,82 @@ export const busyStreams = async (
   return rows
 }
 
-/** Snapshots in `engine.snapshots`. Its errors are the pool's; the command runner goes on without snapshots then. */
-export const createPostgresSnapshots = (pool: pg.Pool): SnapshotStore => ({
-  async load(keys) {
-    const columns = [
-      keys.map(({ stream }) => stream),
-      keys.map(({ fold }) => fold),
-      keys.map(({ logId }) => logId),
-      keys.map(({ version }) => version),
-    ]
-    const { rows } = await pool.query<Snapshot>({ name: 'load-snapshots', text: loadSql, values: columns })
-    return rows
-  },
-  async save({ stream, fold, logId, version, revision, eventId, recordedAtMs, state }) {
-    await pool.query(saveSql, [stream, fold, logId, version, revision, eventId, recordedAtMs, state])
-  },
-})
+type SignedSnapshot = Snapshot & { readonly signature: Buffer }
+
+// As it was when it was checked: another process may have written a right one since.
+const removeSql =
+  'delete from engine.snapshots where stream = $1::text and fold = $2::text and signature = $3::bytea'
+
+/**
+ * Snapshots in `engine.snapshots`. Its errors are the pool's; the command runner goes on without snapshots then. Each is
+ * signed with a key of the master key: a state that somebody else wrote, or moved to another stream, would let a wallet
+ * spend what the log does not have. It is logged, removed, and the stream is read from its beginning.
+ */
+export const createPostgresSnapshots = ({
+  pool,
+  keys,
+  logger,
+}: {
+  readonly pool: pg.Pool
+  readonly keys: { readonly master: MasterKey }
+  readonly logger: Pick<CommandRunnerDeps['logger'], 'error'>
+}): SnapshotStore => {
+  const signer = createRowSigner(keys.master, 'snapshot v1')
+  const fieldsOf = ({ stream, fold, logId, version, revision, eventId, recordedAtMs, state }: Snapshot) => [
+    stream,
+    fold,
+    logId,
+    String(version),
+    String(revision),
+    eventId,
+    String(recordedAtMs),
+    sha256(state).toString('hex'),
+  ]
+
+  const isGenuine = (row: SignedSnapshot): boolean => signer.isSigned(fieldsOf(row), row.signature)
+
+  return {
+    async load(asked) {
+      const columns = [
+        asked.map(({ stream }) => stream),
+        asked.map(({ fold }) => fold),
+        asked.map(({ logId }) => logId),
+        asked.map(({ version }) => version),
+      ]
+      const { rows } = await pool.query<SignedSnapshot>({
+        name: 'load-signed-snapshots',
+        text: loadSql,
+        values: columns,
+      })
+      const genuine = new Set(rows.filter(isGenuine))
+      for (const row of rows) {
+        if (genuine.has(row)) continue
+        const { stream, fold, signature } = row
+        logger.error(
+          { stream, fold },
+          'a snapshot was written by somebody else than the service: it is removed, and the stream is read from its beginning',
+        )
+        await pool.query(removeSql, [stream, fold, signature])
+      }
+      return [...genuine]
+    },
+    async save(snapshot) {
+      const { stream, fold, logId, version, revision, eventId, recordedAtMs, state } = snapshot
+      const signature = signer.sign(fieldsOf(snapshot))
+      await pool.query(saveSql, [
+        stream,
+        fold,
+        logId,
+        version,
+        revision,
+        eventId,
+        recordedAtMs,
+        state,
+        signature,
+      ])
+    },
+  }
+}
 
 export type Snapshotter = {
   /** Has a snapshot taken when one is due. */

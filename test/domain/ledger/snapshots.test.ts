@@ -6,8 +6,14 @@ import { movementKey, recallMovement } from '../../../src/domain/ledger/movement
 import { decided } from '../../../src/kernel/decider.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
 import { handle, readState } from '../../../src/platform/commands/handle.ts'
-import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
-import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../../platform/commands/world.ts'
+import {
+  beginningsOfReads,
+  postgresWorld,
+  runnerOver,
+  signAgain,
+  snapshotFrom,
+  snapshotsIn,
+} from '../../platform/commands/world.ts'
 import { account, credited, orderOf } from './support.ts'
 
 const command = { name: 'pay', correlationId: 'test', actor: { kind: 'system', name: 'test' } } as const
@@ -29,7 +35,7 @@ test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and 
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const warnings: string[] = []
   const options = {
-    snapshots: createPostgresSnapshots(pool),
+    snapshots: snapshotsIn(pool),
     limits: { snapshotMinEvents: 10, snapshotEveryMs: 0 },
     logger: { warn: (_: object, message: string) => warnings.push(message), error: () => undefined },
   }
@@ -46,6 +52,7 @@ test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and 
   await pool.query(`update engine.snapshots set version = 2, state = $1::text`, [
     snapshotOf020(10_000_000 - 30 * 10_000),
   ])
+  await signAgain(pool)
 
   const begun = beginningsOfReads(wire, elsewhere)
   const upgraded = runnerOver(wire, options)

@@ -9,8 +9,14 @@ import type { EndpointEvent } from '../../../src/domain/webhooks/events.ts'
 import { type EndpointsState, endpointsFold } from '../../../src/domain/webhooks/fold.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { webhooksStream } from '../../../src/kernel/streams.ts'
-import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
-import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../../platform/commands/world.ts'
+import {
+  beginningsOfReads,
+  postgresWorld,
+  runnerOver,
+  signAgain,
+  snapshotFrom,
+  snapshotsIn,
+} from '../../platform/commands/world.ts'
 
 const accountId = 'acc_one' as AccountId
 const place = { accountId, endpointId: 'whs_1' }
@@ -34,7 +40,7 @@ const nothing: EndpointDecision = { outcome: 'decided', events: [] }
 test('endpoints that are changed again and again are read from a snapshot and the last few changes', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
   const options = {
-    snapshots: createPostgresSnapshots(pool),
+    snapshots: snapshotsIn(pool),
     limits: { snapshotMinEvents: 10, snapshotEveryMs: 0 },
   }
   const runner = runnerOver(wire, options)
@@ -57,6 +63,7 @@ test('endpoints that are changed again and again are read from a snapshot and th
   const asItIs = { whs_1: { ...found.whs_1, urlId: 'url_40', status: 'active', secretId: 'secret_0' } }
   assert.deepEqual(found, asItIs)
   await pool.query(`update engine.snapshots set state = replace(state, 'url_', 'other_')`)
+  await signAgain(pool)
   assert.deepEqual(await read(), asItIs)
   assert.equal(begun.length, 2, 'a snapshot that its event does not bear out is not decided on')
 })

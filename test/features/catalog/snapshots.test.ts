@@ -10,9 +10,15 @@ import {
   evolveCatalog,
 } from '../../../src/domain/catalog/fold.ts'
 import { createCatalogService } from '../../../src/features/catalog/import-catalog.ts'
-import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
 import { demoJson, demoText } from '../../domain/catalog/samples.ts'
-import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../../platform/commands/world.ts'
+import {
+  beginningsOfReads,
+  postgresWorld,
+  runnerOver,
+  signAgain,
+  snapshotFrom,
+  snapshotsIn,
+} from '../../platform/commands/world.ts'
 import { factsOf } from '../../support/decisions.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
@@ -20,7 +26,7 @@ const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' 
 /** A catalogue whose prices were imported 30 times; and what a new process reads of it. */
 const oftenImported = async (t: TestContext) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
-  const options = { snapshots: createPostgresSnapshots(pool), limits: { snapshotEveryMs: 0 } }
+  const options = { snapshots: snapshotsIn(pool), limits: { snapshotEveryMs: 0 } }
   const runner = runnerOver(wire, options)
   const catalog = createCatalogService(runner)
   const file = demoJson()
@@ -60,6 +66,7 @@ for (const [what, state] of Object.entries({
   test(`a snapshot ${what} is not decided on`, async (t) => {
     const { pool, read } = await oftenImported(t)
     await pool.query(`update engine.snapshots set state = ${state}`)
+    await signAgain(pool)
     const { found, reads } = await read()
     assert.equal(reads, 2, 'the whole stream is read after it')
     const first = found.resolve(demoJson().products[0].id)

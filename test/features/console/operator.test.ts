@@ -189,6 +189,11 @@ test('the pages of an operator', async (t) => {
       assert.match(listed.html, new RegExp(`${operator.staffId}.*${to}|${to}.*${operator.staffId}`, 's'))
       const unconfirmed = await staffBrowser(service, ['operator'], { confirmed: false })
       assert.match((await unconfirmed.get(`${to}/approve`)).to ?? '', /confirm/)
+      // Whatever a table says, the second operator is shown what they approve.
+      const { pool } = service.farebox.core
+      await pool.query(`update read.proposals set what = what || '{"amountMicros": 10000}'`)
+      assert.match((await other.get(`${to}/approve`)).html, /Approve: credit \$100\.01/)
+      await pool.query(`update read.proposals set what = what || '{"amountMicros": 100010000}'`)
       const once = await form(other)
       await Promise.all([1, 2].map(() => other.post(`${to}/approve`, once)))
       assert.equal(await wallet(), before + 10_001)

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { createDeposits, noOpeningLimits } from '../../../src/features/deposits/deposit-service.ts'
+import { createDepositPages } from '../../../src/features/deposits/deposit-urls.ts'
 import { startDepositReactor } from '../../../src/features/deposits/poll-invoices.ts'
 import { startCallbackReactor } from '../../../src/features/deposits/take-callbacks.ts'
 import { callbackPath, createInbox } from '../../../src/features/payments/callbacks.ts'
@@ -61,6 +62,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     log: own,
     runner,
     pool,
+    pages: createDepositPages({ pool, keys: installation, logger: silent }),
     gateways,
     openingLimits: noOpeningLimits,
     callbackUrl: (gatewayId) => `${publicUrl}${callbackPath(gatewayId)}`,

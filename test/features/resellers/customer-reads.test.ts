@@ -45,7 +45,7 @@ test("what one customer has is read by that customer's index, however much the r
   const period = { fromMs: null, toMs: null }
   const nowMs = Date.now()
   for (const [what, read] of [
-    ['orders', () => listOrders(db, scope, { ...page, orderIds: undefined }, nowMs)],
+    ['orders', () => listOrders(db, scope, { ...page, orderIds: undefined }, nowMs, () => null)],
     ['plans', () => listPlans(db, scope, { ...page, productId: undefined }, nowMs)],
     ['proxies', () => listProxies(db, scope, {}, page, nowMs)],
     ['deposits', () => listDeposits(pool, scope, page)],

@@ -5,9 +5,8 @@ import { isoTime } from '../../../src/kernel/clock.ts'
 import { type AccountId, newEventId } from '../../../src/kernel/ids.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
-import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
-import { runnerOver } from '../../platform/commands/world.ts'
+import { runnerOver, signAgain, snapshotsIn } from '../../platform/commands/world.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
@@ -199,7 +198,7 @@ for (const [what, { credits, member, value }] of Object.entries(spoiled))
     const { accountId } = await buyer(world)
     let nowMs = Date.now()
     const limits = { snapshotMinEvents: 5, snapshotEveryMs: 0 }
-    const options = { snapshots: createPostgresSnapshots(pool), limits, clock: () => nowMs }
+    const options = { snapshots: snapshotsIn(pool), limits, clock: () => nowMs }
     const runner = runnerOver(log, options)
     for (let n = 1; n <= credits; n += 1) {
       await createWallets({ runner }).credit({ accountId, amountCents: 100, reference: `${n}` }, cause)
@@ -213,6 +212,7 @@ for (const [what, { credits, member, value }] of Object.entries(spoiled))
       'update engine.snapshots set state = jsonb_set(state::jsonb, array[$1::text], $2::jsonb)::text',
       [member, value],
     )
+    await signAgain(pool)
     const restarted = runnerOver(log, options)
     t.after(() => restarted.close())
     const wallets = createWallets({ runner: restarted })

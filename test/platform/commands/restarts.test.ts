@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CommandOverload } from '../../../src/platform/commands/command.ts'
-import { busyStreams, createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
+import { busyStreams } from '../../../src/platform/commands/snapshots.ts'
 import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { until } from '../../support/until.ts'
 import { move, purse, purseFold, runnerOver } from './purse.ts'
-import { postgresWorld, snapshotFrom, type WiredLog, wired } from './world.ts'
+import { postgresWorld, snapshotFrom, snapshotsIn, type WiredLog, wired } from './world.ts'
 
 const a = purse('a')
 const silent = { warn: () => undefined, error: () => undefined }
@@ -15,7 +15,7 @@ const limits = { snapshotMinEvents: 10, snapshotTailEvents: 20, snapshotEveryMs:
 
 const restartWorld = async (t: TestContext) => {
   const world = await postgresWorld(t)
-  const options = { snapshots: createPostgresSnapshots(world.pool), limits, logger: silent }
+  const options = { snapshots: snapshotsIn(world.pool), limits, logger: silent }
   return { ...world, options }
 }
 

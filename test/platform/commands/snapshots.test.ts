@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import type { RunnerLogger } from '../../../src/platform/commands/runner-ports.ts'
-import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { until } from '../../support/until.ts'
 import { move as moveByPurse, purse, purseFold, purseIn, runnerOver } from './purse.ts'
-import { postgresWorld, wired } from './world.ts'
+import { postgresWorld, signAgain, snapshotsIn, wired } from './world.ts'
 
 const a = purse('a')
 
@@ -22,7 +21,8 @@ const move = (stream: StreamName, id: string, amount: number) => ({
 
 const snapshotWorld = async (t: Parameters<typeof postgresWorld>[0]) => {
   const world = await postgresWorld(t)
-  const snapshots = createPostgresSnapshots(world.pool)
+  const forged: string[] = []
+  const snapshots = snapshotsIn(world.pool, (message) => forged.push(message))
   const limits = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
   const kept = async () =>
     (await world.pool.query('select * from engine.snapshots order by stream, fold')).rows as Record<
@@ -31,7 +31,7 @@ const snapshotWorld = async (t: Parameters<typeof postgresWorld>[0]) => {
     >[]
   const warnings: string[] = []
   const logger: RunnerLogger = { warn: (_fields, message) => warnings.push(message), error: () => undefined }
-  return { ...world, snapshots, limits, kept, warnings, options: { snapshots, limits, logger } }
+  return { ...world, snapshots, limits, kept, warnings, forged, options: { snapshots, limits, logger } }
 }
 
 const moveMany = async (runner: ReturnType<typeof runnerOver>, from: number, to: number): Promise<void> => {
@@ -101,6 +101,7 @@ for (const [what, change] of Object.entries(spoil))
     await runner.close()
     assert.equal((await kept()).length, 1)
     await pool.query(`update engine.snapshots set ${change}`)
+    await signAgain(pool)
     const restarted = runnerOver(wire, options)
     assert.equal((await restarted.run(move(a, 'too much', -31))).answer, 'short')
     assert.equal((await restarted.run(move(a, 'all', -30))).answer, 'moved')
@@ -109,6 +110,34 @@ for (const [what, change] of Object.entries(spoil))
     await moveMany(restarted, 100, 130)
     await restarted.close()
     assert.ok((await kept())[0]!.revision !== 29)
+  })
+
+const forgeries = {
+  'with more money': `state = replace(state, '"balance":30', '"balance":1000')`,
+  'at a later event': 'revision = 5000',
+  'by no key': String.raw`signature = '\x00'`,
+  'moved from another stream': `stream = '${a}'`,
+}
+for (const [what, change] of Object.entries(forgeries))
+  test(`a snapshot that somebody wrote ${what} is logged and removed, and the stream is read from its beginning`, async (t) => {
+    const { wire, pool, options, kept, forged } = await snapshotWorld(t)
+    const runner = runnerOver(wire, options)
+    const from = what.startsWith('moved') ? purse('b') : a
+    for (let n = 0; n < 30; n++) await runner.run(move(from, `${n}`, 1))
+    if (from !== a) await runner.run(move(a, '0', 1))
+    await runner.close()
+    assert.equal((await kept()).length, 1)
+    await pool.query(`update engine.snapshots set ${change}`)
+    const restarted = runnerOver(wire, options)
+    const balance = from === a ? 30 : 1
+    assert.equal((await restarted.run(move(a, 'too much', -balance - 1))).answer, 'short')
+    assert.match(forged.join(), /^a snapshot was written by somebody else[^,]+, and[^,]+$/)
+    assert.equal((await restarted.run(move(a, 'all', -balance))).answer, 'moved')
+    await restarted.close()
+    const after = runnerOver(wire, options)
+    assert.equal((await after.run(move(a, 'more', -1))).answer, 'short')
+    await after.close()
+    assert.equal(forged.length, 1)
   })
 
 test('an append never waits for a snapshot, and a store that fails is only warned of', async () => {

@@ -1,8 +1,11 @@
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
+import type { Snapshot, SnapshotStore } from '../../../src/platform/commands/runner-ports.ts'
+import { createPostgresSnapshots } from '../../../src/platform/commands/snapshots.ts'
 import { createPostgresStreamLocks } from '../../../src/platform/commands/stream-locks.ts'
 import type { AppendItem, EventLog, ItemOutcome } from '../../../src/platform/eventstore/port.ts'
 import { clientConfig } from '../../../src/platform/postgres/pool.ts'
+import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
@@ -81,6 +84,21 @@ export const beginningsOfReads = (wire: WiredLog, elsewhere: EventLog): number[]
     return elsewhere.readStreams(tails)
   }
   return begun
+}
+
+const keys = { master: masterKey(Buffer.alloc(32, 7)) }
+
+/** The snapshots of a world. @param onForged is given what is logged of one that somebody else wrote */
+export const snapshotsIn = (pool: pg.Pool, onForged: (message: string) => void = () => {}): SnapshotStore =>
+  createPostgresSnapshots({ pool, keys, logger: { error: (_fields, message) => onForged(message) } })
+
+/** Signs the snapshots as they are now: so the service itself would have written what a test changed. */
+export const signAgain = async (pool: pg.Pool): Promise<void> => {
+  const { rows } = await pool.query<Snapshot>(
+    `delete from engine.snapshots returning stream, fold, log_id as "logId", version, revision,
+       event_id as "eventId", recorded_at_ms as "recordedAtMs", state`,
+  )
+  for (const row of rows) await snapshotsIn(pool).save(row)
 }
 
 /** Waits until the world's one snapshot stands at this revision or a later one. */
