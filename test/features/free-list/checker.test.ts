@@ -66,7 +66,7 @@ test('two checkers count each check once, and a third goes on where they were st
 test('what was put off while the clock was a month ahead is checked as soon as the clock is right', async (t) => {
   const { pool } = await testDatabase(t)
   const running = await startWorld(t, working)
-  const { prober, place } = await startProber(t)
+  const { prober, place } = await startProber(t, () => startMs)
   const places = running.map(({ planned: { ip }, port }) => ({ ip, port }))
   await addCandidates(pool, places, startMs + 30 * dayMs)
   const [first] = places
