@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
-import { newSecret } from '../../src/features/webhooks/webhook-signature.ts'
 import { createWebhookValues } from '../../src/features/webhooks/webhook-vault.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
 import { newEventId, newId } from '../../src/kernel/ids.ts'
@@ -13,7 +12,7 @@ import { encode } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
-import { bulkEndpoints, metadataNow } from '../../test/features/webhooks/bulk.ts'
+import { bulkEndpoints, metadataNow, sameValues } from '../../test/features/webhooks/bulk.ts'
 import { withLogOf } from '../database.ts'
 import { runLoad } from '../orders/load.ts'
 import { serverSettings, startServer, stopServer } from '../orders/server.ts'
@@ -100,10 +99,9 @@ export const benchFanOut = async (options: {
       const { keys } = await prepare(env)
       const key = masterKey(Buffer.from(env.FAREBOX_MASTER_KEY, 'base64'))
       const values = createWebhookValues({ pool, vault: createVault(key) })
-      const texts = [`https://127.0.0.1:${receiver.port}/hook`, newSecret()]
-      // One URL and one secret for all of them: what is measured does not depend on whose they are.
-      const [first, second] = await values.store('whs_bench', texts)
-      await bulkEndpoints(log, endpoints, { urlId: first!.valueId, secretId: second!.valueId })
+      await bulkEndpoints(log, endpoints, {
+        values: sameValues(values.store, `https://127.0.0.1:${receiver.port}/hook`),
+      })
       await settled(pool, log)
       const load = (measureMs: number, stopped?: Promise<unknown>) =>
         runLoad(

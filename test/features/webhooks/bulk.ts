@@ -1,3 +1,5 @@
+import { newSecret } from '../../../src/features/webhooks/webhook-signature.ts'
+import type { WebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
 import type { DomainEvent } from '../../../src/kernel/event.ts'
 import { type AccountId, newEventId, newId } from '../../../src/kernel/ids.ts'
 import { accountStream, webhooksStream } from '../../../src/kernel/streams.ts'
@@ -13,6 +15,14 @@ export const metadataNow = () => ({
 
 const perAccount = 10
 
+/** Keeps one URL and one secret for each endpoint. */
+export const sameValues =
+  (store: WebhookValues['store'], url: string, secret = newSecret()) =>
+  async (endpointId: string) => {
+    const [kept, keptSecret] = await store(endpointId, [url, secret])
+    return { urlId: kept!.valueId, secretId: keptSecret!.valueId }
+  }
+
 /** Accounts with a key and ten endpoints each, as facts of the log alone: nothing can be sent to them without values of the vault. */
 export const bulkEndpoints = async (
   log: EventLog,
@@ -21,8 +31,7 @@ export const bulkEndpoints = async (
     reseller = false,
     events = null as readonly string[] | null,
     keys = 1,
-    urlId = 'none',
-    secretId = 'none',
+    values = async (_endpointId: string) => ({ urlId: 'none', secretId: 'none' }),
   } = {},
 ): Promise<readonly string[]> => {
   const metadata = metadataNow()
@@ -40,6 +49,11 @@ export const bulkEndpoints = async (
       newId<string>('whs'),
     )
     endpointIds.push(...ids)
+    const registered = await Promise.all(
+      ids.map(async (endpointId) =>
+        made('EndpointRegistered', { endpointId, accountId, events, ...(await values(endpointId)) }),
+      ),
+    )
     items.push({
       appends: [
         {
@@ -60,9 +74,7 @@ export const bulkEndpoints = async (
         {
           stream: webhooksStream(accountId),
           expected: 'noStream',
-          events: ids.map((endpointId) =>
-            made('EndpointRegistered', { endpointId, accountId, events, urlId, secretId }),
-          ),
+          events: registered,
         },
       ],
     })

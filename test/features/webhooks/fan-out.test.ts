@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createNotices } from '../../../src/features/notices/notice-service.ts'
-import { newSecret } from '../../../src/features/webhooks/webhook-signature.ts'
 import { newId } from '../../../src/kernel/ids.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { operator, type Stage } from '../../contract/stage.ts'
 import { startFarebox } from '../../support/farebox.ts'
 import { until } from '../../support/until.ts'
-import { bulkEndpoints } from './bulk.ts'
+import { bulkEndpoints, sameValues } from './bulk.ts'
 import { startReceiver } from './receiver.ts'
 import { eventsOf, openHooks, startReactor, valuesOf } from './world.ts'
 
@@ -48,9 +47,7 @@ test('a notice reaches every endpoint of its audience, enqueued once, although p
   const stage = await openHooks(t)
   const { log, pool } = stage.farebox.core
   const receiver = await startReceiver(t)
-  // One URL and one secret for all: bulk endpoints are facts of the log.
-  const [url, secret] = await valuesOf(stage).store('whs_bulk', [receiver.url, newSecret()])
-  const values = { urlId: url!.valueId, secretId: secret!.valueId }
+  const values = { values: sameValues(valuesOf(stage).store, receiver.url) }
   const customers = await bulkEndpoints(log, size, values)
   const partners = await bulkEndpoints(log, size / 4, {
     ...values,
