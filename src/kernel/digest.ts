@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { canonical } from './json-text.ts'
 
 /** A safe integer as eight bytes, in two halves: a `bigint` for each would be garbage. */
@@ -38,6 +38,10 @@ export const writeUuid = (buffer: Buffer, uuid: string, offset: number): void =>
  */
 export const sha256 = (input: string | Uint8Array): Buffer =>
   Buffer.from(hash('sha256', input, 'binary'), 'latin1')
+
+/** Whether two secrets are the same; the time it takes says nothing but whether they are as long as each other. */
+export const equalSecrets = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && timingSafeEqual(one, other)
 
 /**
  * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,

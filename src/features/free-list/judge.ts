@@ -5,6 +5,7 @@ import { createSecureContext, createServer as createTlsServer, type SecureContex
 import ipaddr from 'ipaddr.js'
 import { type Anonymity, anonymities } from '../../domain/free-list/endpoint.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { equalSecrets } from '../../kernel/digest.ts'
 import { selfSignedCertificate } from '../../platform/outgoing/self-signed-certificate.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
 
@@ -65,7 +66,7 @@ export const readAnswer = (key: KeyObject, nonce: string, body: Buffer): JudgeOb
     Buffer.from(signed(key, `${nonce}\n${json}`)),
     Buffer.from(text.slice(0, Math.max(0, end))),
   ]
-  if (expected.length !== given.length || !timingSafeEqual(expected, given)) return null
+  if (!equalSecrets(expected, given)) return null
   return JSON.parse(json) as JudgeObservation
 }
 

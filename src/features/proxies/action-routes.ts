@@ -1,8 +1,8 @@
-import { timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
 import { replaceReasons } from '../../domain/stock/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { equalSecrets } from '../../kernel/digest.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable, storableText } from '../../kernel/json-text.ts'
 import { replayHeaders } from '../../platform/http/idempotency.ts'
@@ -138,7 +138,7 @@ export const proxyRotateRoutes = (deps: {
   const isTokenOf = (id: string, token: string): boolean => {
     const right = Buffer.from(credentials.rotationToken(id as ProxyId))
     const given = Buffer.from(token)
-    return right.length === given.length && timingSafeEqual(right, given)
+    return equalSecrets(right, given)
   }
 
   return [

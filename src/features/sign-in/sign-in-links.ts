@@ -1,8 +1,8 @@
-import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { sha256 } from '../../kernel/digest.ts'
+import { equalSecrets, sha256 } from '../../kernel/digest.ts'
 import { deriveKey, type Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { hashOfSecret, newCode, newSecret } from '../../platform/vault/secrets.ts'
@@ -186,8 +186,8 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
         [asking, now],
       )
       for (const row of rows) {
-        const due = codeHash(key, ['link', row.hash.toString('hex'), code])
-        if (row.code.length === due.length && timingSafeEqual(due, row.code) && isGenuine(row)) {
+        const isRight = equalSecrets(row.code, codeHash(key, ['link', row.hash.toString('hex'), code]))
+        if (isRight && isGenuine(row)) {
           const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
           return used.rowCount === 1 && row.subject_id !== null ? { subjectId: row.subject_id } : null
         }
@@ -234,7 +234,7 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
         [sessionId, act, isoTime(clock())],
       )
       const [row] = rows
-      if (!row?.code.equals(hashOf(sessionId, act, code))) return false
+      if (!row || !equalSecrets(row.code, hashOf(sessionId, act, code))) return false
       const used = await pool.query(
         'delete from vault.console_codes where session_id = $1::text and code = $2::bytea',
         [sessionId, row.code],
