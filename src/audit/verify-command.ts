@@ -9,6 +9,7 @@ import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
+import { workerSession } from '../platform/work/queue-leases.ts'
 import { findingText } from './checks/finding.ts'
 import { acknowledgedText } from './checks/sequence-check.ts'
 import { trafficTable } from './checks/traffic-check.ts'
@@ -150,15 +151,12 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
-/** Of a process that seals: its connection that works off queues, which it keeps while its sealer waits after a failure. */
-const serverSession = 'farebox queue worker'
-
-/** Whether a process runs that seals. Its sealer may wait after a failure just now, and then holds no lock. */
+/** Whether a process runs that seals. While its sealer waits after a failure it holds no lock, and still works off queues. */
 const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
   if (await isLocked(pool, sealerLock)) return true
   const { rowCount } = await pool.query(
     'select from pg_stat_activity where datname = current_database() and application_name = $1::text limit 1',
-    [serverSession],
+    [workerSession],
   )
   return rowCount === 1
 }

@@ -2,35 +2,11 @@ import type { LogSealed } from '../../domain/seals/events.ts'
 import { type Clock, isoTime, isTime, maxAheadMs } from '../../kernel/clock.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
 import { sealStream } from '../../kernel/streams.ts'
+import { type StoredTimes, storedTimes } from '../../platform/eventstore/event-times.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 
 /** The rule that an event violates which was recorded at a time that had not come; an operator acknowledges it by this name. */
 export const timeRule = 'recorded-in-its-time'
-
-const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
-
-type StoredTimes = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
-
-/** Milliseconds. */
-export type EventTimes = {
-  /** -1 for metadata that has no such time: the check of the content reports that. */
-  readonly recordedMs: number
-  /** Null where the event does not say that its stream goes on at a time that lies ahead (docs/decisions/0087). */
-  readonly decidedMs: number | null
-}
-
-export const timesIn = (metadata: string): EventTimes => {
-  const [, at] = recordedAtForm.exec(metadata) ?? []
-  // The form of ours first: nothing is parsed for it.
-  if (at !== undefined && !metadata.includes('"decidedAt"'))
-    return { recordedMs: Date.parse(at), decidedMs: null }
-  const { recordedAt, decidedAt } = parseUntrustedObject<StoredTimes>(metadata) ?? {}
-  const [recordedMs, decidedMs] = [recordedAt, decidedAt].map((time) => {
-    const ms = Date.parse(String(time))
-    return Number.isNaN(ms) ? -1 : ms
-  }) as [number, number]
-  return { recordedMs, decidedMs: decidedAt === undefined ? null : decidedMs }
-}
 
 type Seal = { readonly throughOrdinal: number; readonly atMs: number }
 
@@ -45,7 +21,7 @@ const sealsOf = async function* (log: Pick<EventLog, 'readStream'>): AsyncGenera
   }
 }
 
-export type CheckedTimes = EventTimes & {
+export type CheckedTimes = StoredTimes & {
   /** It is later than the clock. */
   readonly isFuture: boolean
   /** Null: it was recorded when that time had come. */
@@ -86,7 +62,7 @@ export const createTimeCheck = (log: Pick<EventLog, 'readStream'>, clock: Clock 
     await readSeals(firstOrdinal + events.length - 1)
     const nowMs = clock?.() ?? Number.POSITIVE_INFINITY
     return events.map(({ metadata }, at) => {
-      const times = timesIn(metadata)
+      const times = storedTimes(metadata)
       const atMs = times.decidedMs ?? times.recordedMs
       return {
         ...times,

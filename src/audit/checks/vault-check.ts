@@ -197,9 +197,43 @@ export const checkCustomers = async (
 }
 
 /**
- * Holds the rows of sessions and sign-in links against their signatures. They live for hours, and are made with a key that
- * nobody has who only writes to the database.
+ * Checks the signature of each row. One without a signature is of an older release, or was made by somebody else: it opens
+ * nothing either way.
+ * @param from the rows as SQL, with the columns `named` (unique text) and `signature`
  */
+const checkSignedRows = async <Row extends { readonly named: string; readonly signature: Buffer | null }>(
+  client: pg.ClientBase,
+  findings: Findings,
+  {
+    table,
+    from,
+    isSigned,
+    problemOf,
+  }: {
+    readonly table: string
+    readonly from: string
+    readonly isSigned: (row: Row) => boolean
+    readonly problemOf: (row: Row) => string
+  },
+): Promise<VaultSummary> => {
+  let [after, checked, uncommitted] = ['', 0, 0]
+  for (;;) {
+    const { rows } = await client.query<Row>(
+      `select * from (${from}) r where named > $1::text order by named limit ${pageRows}`,
+      [after],
+    )
+    for (const row of rows) {
+      if (row.signature === null) uncommitted += 1
+      else checked += 1
+      if (row.signature !== null && !isSigned(row))
+        findings.add({ where: 'log', check: 'vault', problem: problemOf(row) })
+    }
+    after = rows.at(-1)?.named ?? after
+    if (rows.length < pageRows) return { table, checked, adopted: 0, uncommitted, erased: 0 }
+  }
+}
+
+/** Sessions and sign-in links: they live for hours. */
 export const checkConsole = async (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
@@ -210,63 +244,36 @@ export const checkConsole = async (
     { table: linksTable, id: `encode(hash, 'hex')`, ...createLinkSigner(keys) },
   ]
   const summaries: VaultSummary[] = []
-  for (const { table, id, isSigned } of signers) {
-    let [after, checked, uncommitted] = ['', 0, 0]
-    for (;;) {
-      const { rows } = await client.query(
-        `select *, ${id} as named from ${table} where ${id} > $1::text order by ${id} limit ${pageRows}`,
-        [after],
-      )
-      for (const row of rows) {
-        if (row.signature === null) uncommitted += 1
-        else checked += 1
-        // One without a signature is of an older release, or was made by somebody else: it opens nothing either way.
-        if (row.signature !== null && !isSigned(row as never))
-          findings.add({
-            where: 'log',
-            check: 'vault',
-            problem: `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
-          })
-      }
-      after = rows.at(-1)?.named ?? after
-      if (rows.length < pageRows) break
-    }
-    summaries.push({ table, checked, adopted: 0, uncommitted, erased: 0 })
-  }
+  for (const { table, id, isSigned } of signers)
+    summaries.push(
+      await checkSignedRows(client, findings, {
+        table,
+        from: `select *, ${id} as named from ${table}`,
+        isSigned: (row) => isSigned(row as never),
+        problemOf: (row: { named: string; subject_id: string; signature: Buffer | null }) =>
+          `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
+      }),
+    )
   return summaries
 }
 
-/**
- * Holds the addresses of deposits against their signatures, which also say who pays: that is read from the log.
- */
-export const checkDepositPages = async (
+/** The addresses of deposits. Their signatures also say who pays: that is read from the log. */
+export const checkDepositPages = (
   client: pg.ClientBase,
   schema: string,
   keys: Pick<Keys, 'master'>,
   findings: Findings,
-): Promise<VaultSummary> => {
-  const { isSigned } = createPageSigner(keys)
-  let [after, checked, uncommitted] = ['', 0, 0]
-  for (;;) {
-    const { rows } = await client.query<StoredPages & { readonly deposit_id: string }>(
-      `select p.deposit_id, c.owner as account_id, c.detail as customer_id, p.return_url, p.pay_url, p.signature as pages_signature
-         from ${pagesTable} p join ${schema}.${commitmentsTable.name} c on c.id = p.deposit_id and c.what = 'deposit-pages'
-        where p.deposit_id > $1::text order by p.deposit_id limit ${pageRows}`,
-      [after],
-    )
-    for (const row of rows) {
-      if (row.pages_signature === null) uncommitted += 1
-      else checked += 1
-      // One without a signature, which an older release left or somebody took it from, is shown to nobody.
-      if (row.pages_signature !== null && !isSigned(row))
-        findings.add({
-          where: 'log',
-          check: 'vault',
-          problem: `${pagesTable} holds another pay page, return address or payer for ${row.deposit_id} than the service has written`,
-        })
-    }
-    after = rows.at(-1)?.deposit_id ?? after
-    if (rows.length < pageRows) break
-  }
-  return { table: pagesTable, checked, adopted: 0, uncommitted, erased: 0 }
-}
+): Promise<VaultSummary> =>
+  checkSignedRows<StoredPages & { readonly named: string; readonly signature: Buffer | null }>(
+    client,
+    findings,
+    {
+      table: pagesTable,
+      from: `select p.deposit_id, p.deposit_id as named, c.owner as account_id, c.detail as customer_id, p.return_url, p.pay_url,
+                  p.signature, p.signature as pages_signature
+             from ${pagesTable} p join ${schema}.${commitmentsTable.name} c on c.id = p.deposit_id and c.what = 'deposit-pages'`,
+      isSigned: createPageSigner(keys).isSigned,
+      problemOf: ({ named }) =>
+        `${pagesTable} holds another pay page, return address or payer for ${named} than the service has written`,
+    },
+  )

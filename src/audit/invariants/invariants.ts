@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../kernel/digest.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import {
   createDispatch,
@@ -64,9 +64,7 @@ export const rules: readonly ReadModel[] = [
 
 /** Another text for any other list of rules: in a sum of versions, one that rises and one that falls cancel out. */
 export const rulesDigest = (rules: readonly Pick<ReadModel, 'name' | 'version'>[]): string =>
-  createHash('sha256')
-    .update(JSON.stringify(rules.map(({ name, version }) => [name, version])))
-    .digest('hex')
+  sha256(JSON.stringify(rules.map(({ name, version }) => [name, version]))).toString('hex')
 
 const rulesFor = createDispatch(rules)
 

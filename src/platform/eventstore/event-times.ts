@@ -37,15 +37,38 @@ export const readMetadata = (
   return { ...metadata, recordedAt: decidedAt, continuesAt: stored.recordedAt }
 }
 
-type StoredTimes = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
+const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 
-/** When an event was decided, milliseconds; NaN where its metadata do not tell. */
-export const decisionMs = (metadata: string): number => {
-  const { recordedAt, decidedAt = recordedAt } = parseUntrustedObject<StoredTimes>(metadata) ?? {}
-  return Date.parse(String(decidedAt))
+type StoredTexts = { readonly recordedAt?: unknown; readonly decidedAt?: unknown }
+
+/** Of stored metadata, milliseconds. */
+export type StoredTimes = {
+  /** -1 where there is no such time. */
+  readonly recordedMs: number
+  /** Null unless the stream continues at a time that is to come: then when the event was decided. */
+  readonly decidedMs: number | null
 }
 
-/** When the latest of these events was decided, milliseconds; -Infinity where no metadata tell. */
+export const storedTimes = (metadata: string): StoredTimes => {
+  const [, at] = recordedAtForm.exec(metadata) ?? []
+  // The form of ours first: nothing is parsed for it.
+  if (at !== undefined && !metadata.includes('"decidedAt"'))
+    return { recordedMs: Date.parse(at), decidedMs: null }
+  const { recordedAt, decidedAt } = parseUntrustedObject<StoredTexts>(metadata) ?? {}
+  const [recordedMs, decidedMs] = [recordedAt, decidedAt].map((time) => {
+    const ms = Date.parse(String(time))
+    return Number.isNaN(ms) ? -1 : ms
+  }) as [number, number]
+  return { recordedMs, decidedMs: decidedAt === undefined ? null : decidedMs }
+}
+
+/** When an event was decided, milliseconds; -1 where its metadata do not say. */
+export const decisionMs = (metadata: string): number => {
+  const { recordedMs, decidedMs } = storedTimes(metadata)
+  return decidedMs ?? recordedMs
+}
+
+/** When the latest of these events was decided, milliseconds; -Infinity where no metadata say. */
 export const latestDecision = (items: readonly AppendItem[]): number => {
   let latestMs = Number.NEGATIVE_INFINITY
   // Events of one decision carry equal metadata and come one after another.
@@ -56,7 +79,7 @@ export const latestDecision = (items: readonly AppendItem[]): number => {
         if (metadata === read) continue
         read = metadata
         const atMs = decisionMs(metadata)
-        if (atMs > latestMs) latestMs = atMs
+        if (atMs >= 0 && atMs > latestMs) latestMs = atMs
       }
   return latestMs
 }

@@ -144,12 +144,15 @@ const inTurn = (client: pg.ClientBase): Db => {
   }
 }
 
+/** The name of the connection that a process keeps while it works off queues. */
+export const workerSession = 'farebox queue worker'
+
 /**
  * A number for this worker that is its own for as long as its connection lives: Postgres lets go of the lock when the
  * process dies, however it dies, so a lease is known to be void within a second of that.
  */
 export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
-  const session = await openSession(pool, 'farebox queue worker')
+  const session = await openSession(pool, workerSession)
   try {
     const { rows } = await session.client.query<{ worker: number }>(
       "select nextval('work.queue_workers')::integer as worker",
