@@ -24,6 +24,12 @@ export const amountWriter = (all: Iterable<bigint>): ((micros: bigint) => string
   }
 }
 
+/** One amount with its currency, e.g. `1,000.00 usd`. */
+export const amountIn = (micros: number, currency: string): string => {
+  const amount = BigInt(micros)
+  return `${amountWriter([amount])(amount)} ${currency}`
+}
+
 declare const brand: unique symbol
 
 /** Integer micro-dollars: 1 cent is 10,000. Inside only. A safe integer reaches $9 billion. */

@@ -1,5 +1,5 @@
 import type { CommandDecision } from '../../kernel/decider.ts'
-import { amountWriter, centsToMicros } from '../../kernel/money.ts'
+import { amountIn, centsToMicros } from '../../kernel/money.ts'
 import { depositStream } from '../../kernel/streams.ts'
 import type { GatewayChange } from '../payments/payments.ts'
 import type { ReportedInvoice } from './decide.ts'
@@ -12,10 +12,7 @@ import type { Deposit, DepositState } from './fold.ts'
  */
 const maxChanges = 50
 
-const inUsd = (micros: number): string => {
-  const amount = BigInt(micros)
-  return `${amountWriter([amount])(amount)} usd`
-}
+const inUsd = (micros: number): string => amountIn(micros, 'usd')
 
 /**
  * What the provider says of the deposit's invoice and no event books: a payment that was given back, undone, or has another

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { StoredPages } from '../../../projections/other-tables.ts'
+import type { PayUrlOf, StoredPages } from '../../../projections/other-tables.ts'
 import type { DepositDetails } from '../../domain/deposits/events.ts'
 import { isHttpsAddress } from '../../kernel/formats.ts'
 import type { DepositId } from '../../kernel/ids.ts'
@@ -13,10 +13,11 @@ export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string 
 /** A deposit and who pays it. */
 export type DepositOwner = Pick<DepositDetails, 'depositId' | 'accountId' | 'customerId'>
 
-/** The addresses of deposits. What `of` and `read` give was written by the service, for this deposit of this payer. */
+/** The addresses of deposits. What `of`, `payUrlOf` and `read` give was written by the service, for this deposit of this payer. */
 export type DepositPages = {
   /** The addresses of a row that was read; null where there is none, or where somebody else wrote it, which is logged. */
   of(row: StoredPages): DepositUrls | null
+  payUrlOf: PayUrlOf
   read(deposit: DepositOwner): Promise<DepositUrls | null>
   /** Keeps where the payer lands. The first one that was kept stands, since the invoice was made with it. @returns that one */
   keepReturnUrl(deposit: DepositOwner, returnUrl: string): Promise<string>
@@ -77,6 +78,7 @@ export const createDepositPages = ({
 
   return {
     of,
+    payUrlOf: (row) => of(row)?.payUrl ?? null,
     read,
     keepReturnUrl: async (deposit, returnUrl) => {
       const { depositId } = deposit

@@ -13,7 +13,7 @@ import {
   refusedView,
   show,
 } from '../../platform/ui/page.ts'
-import { pageRows, tableOf } from '../../platform/ui/table.ts'
+import { pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { idText, timeText } from '../../platform/ui/text.ts'
 import { linkedText } from '../finance/index.ts'
 import { isReference } from '../wallet/index.ts'
@@ -34,11 +34,11 @@ export const gatewayChangePages = ({
 }): readonly ConsolePage[] => {
   const view = async ({ query, visitor }: PersonVisit, problems: Problems) => {
     const all = query.get('show') === 'all'
-    const from = Number(/^\d{1,7}$/.exec(query.get('from') ?? '')?.[0] ?? 0)
+    const from = Number(/^\d{1,7}$/.exec(query.get('before') ?? '')?.[0] ?? 0)
     const offset = Math.min(from, maxOffset)
     await caughtUp()
     const found = await listGatewayChanges(pool, { all, limit: pageRows + 1, offset })
-    const next = found.length > pageRows ? offset + pageRows : null
+    const next = found.length > pageRows ? String(offset + pageRows) : null
     return {
       title: 'Changes at payment providers',
       body: html`${problemsOf(problems)}
@@ -71,7 +71,7 @@ ${tableOf({
     },
   ],
 })}
-${next === null ? null : html`<nav class="pager" aria-label="Pages"><a href="${root}?from=${next}${all ? '&show=all' : ''}">Older</a></nav>`}`,
+${pagerOf(root, all ? { show: 'all' } : {}, { before: offset === 0 ? null : String(offset), next })}`,
       same: ['npx farebox deposits changes', 'npx farebox deposits review DEPOSIT NUMBER --note TEXT'],
     }
   }

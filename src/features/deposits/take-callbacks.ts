@@ -7,7 +7,7 @@ import type {
 } from '../../domain/payments/payments.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
-import { amountWriter } from '../../kernel/money.ts'
+import { amountIn } from '../../kernel/money.ts'
 import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import type { Scheduler } from '../../platform/work/scheduler.ts'
@@ -69,7 +69,7 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
     deps.deposits.report(deposit, [{ change, reference, amount }], cause)
   if (adjusted !== undefined) await say('dispute_adjusted', adjusted)
   if (state === 'inquiry') return 'nothing moved'
-  const amount = `${amountWriter([BigInt(amountMicros)])(BigInt(amountMicros))} ${currency}`
+  const amount = amountIn(amountMicros, currency)
   if (currency !== 'usd') {
     await say('other_currency', amount)
     return `in ${currency}: nothing moved`

@@ -32,13 +32,12 @@ const list = async (context: CliContext, options: Options): Promise<CliOutput> =
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
   await requireReadTable(pool, 'read.orders')
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
-  const pages = createDepositPages(context)
   const { orders, total } = await listOrders(
     db,
     wholeAccount(account),
     { status, orderIds: undefined, limit, offset },
     clock(),
-    (row) => pages.of(row)?.payUrl ?? null,
+    createDepositPages(context).payUrlOf,
   )
   const refs = await customerRefs(
     pool,

@@ -1,5 +1,5 @@
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
+import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import type { TermsOf } from '../../domain/catalog/pricing.ts'
@@ -62,8 +62,7 @@ export const open = (
   })
   const placeOrder = createPlaceOrder({ ...needs, orders })
   const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic }, asked)
-  const pages = createDepositPages(core)
-  const payUrlOf: PayUrlOf = (row) => pages.of(row)?.payUrl ?? null
+  const { payUrlOf } = createDepositPages(core)
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
     orders,
