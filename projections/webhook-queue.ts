@@ -79,9 +79,9 @@ const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly s
 }
 
 /**
- * Deliveries that are due at once. A redelivery starts its row anew, save that a stream which goes on at a time that lies
- * ahead (`continuesAt`) was queued then: what comes next in it is recorded no earlier. Queues are locked in the order of their ids, as the
- * worker does, so that the two never wait for each other.
+ * Deliveries that are due at once. A redelivery starts its row anew. Where its stream continues at a time that is to come
+ * (`continuesAt`), that time is when it was queued: the next event of the stream is recorded no earlier. Queues are locked in
+ * the order of their ids, as the worker does, so that the two never wait for each other.
  */
 const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
   const all = [...new Map(queued.map((each) => [each.data.deliveryId, each])).values()]

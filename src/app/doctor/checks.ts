@@ -107,8 +107,6 @@ const checkGroup = async (
 export const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
   Promise.all(enabledGroups(context.config).map(({ name }) => checkGroup(context, name, serverRuns)))
 
-/** A running server seals after its own delay; longer than this on top of it and it does not. */
-
 export const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const { runner, keys, config } = context
   const check = 'last seal'

@@ -1,7 +1,7 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import type { OrderDetails } from '../../domain/shared/order-terms.ts'
-import { isStaff, lifetimeOf } from '../../domain/staff/decide.ts'
 import type { PersonEvent, StaffRole } from '../../domain/staff/events.ts'
+import { isStaff, lifetimeOf } from '../../domain/staff/lifetimes.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../../platform/projections/read-model.ts'

@@ -124,7 +124,8 @@ const besideSet = (values: Values): TokenProblem | null => {
 }
 
 /**
- * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is refused and never ignored: the problem names the token.
+ * Takes a line's username apart: `base(-key-value)*`, keys in any order and each at most once. What is not understood is
+ * refused and never ignored: the problem names the token.
  */
 export const parseUsername = (sent: string): Parsed => {
   const username = decoded(sent)

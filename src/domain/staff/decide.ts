@@ -11,8 +11,6 @@ import type {
 import type { PersonState } from './fold.ts'
 import { isStaff } from './lifetimes.ts'
 
-export { isStaff, lifetimeOf, lifetimes } from './lifetimes.ts'
-
 /** Passkeys of one person at once. */
 export const maxPasskeys = 10
 

@@ -1,4 +1,4 @@
-import { isStaff } from '../../domain/staff/decide.ts'
+import { isStaff } from '../../domain/staff/lifetimes.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { isStaff, lifetimeOf } from '../../domain/staff/decide.ts'
+import { isStaff, lifetimeOf } from '../../domain/staff/lifetimes.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { SignInMethod } from '../../kernel/event.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'

@@ -1,4 +1,4 @@
-import { isStaff } from '../../domain/staff/decide.ts'
+import { isStaff } from '../../domain/staff/lifetimes.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'

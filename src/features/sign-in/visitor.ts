@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { isStaff } from '../../domain/staff/decide.ts'
+import { isStaff } from '../../domain/staff/lifetimes.ts'
 import type { Cause } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ShownAccount, Visitor } from '../../platform/ui/page.ts'

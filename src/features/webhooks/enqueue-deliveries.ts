@@ -116,7 +116,8 @@ const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: n
 
 /**
  * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. One that cannot
- * be enqueued holds up no other: it is logged, and tried again when a process starts to enqueue.
+ * be enqueued holds up no other: it is logged. A row of `read.webhooks_due` stays, so that a process that starts tries it again.
+ * An announcement has no such row: its delivery to that endpoint is lost.
  * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
  */
 export const enqueue = async (

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lifetimes } from '../../../src/domain/staff/decide.ts'
+import { lifetimes } from '../../../src/domain/staff/lifetimes.ts'
 import {
   consoleBrowser,
   freshAccount,

@@ -337,7 +337,8 @@ export const migrations: Migrations = {
     end
     $$;
     revoke execute on function log.sign_batch from public;
-  `, // Processes of an older version, which may sign nothing, append no more from here on: they know these functions by
+  `,
+  // Processes of an older version, which may sign nothing, append no more from here on: they know these functions by
   // their former names, and answer what they cannot write with 503. Without that, their events beside those of a newer
   // process are like those that somebody added past the service (docs/decisions/0090-older-versions-stop-appending.md).
   // A migration that changes what an append must do renames them again.
