@@ -187,8 +187,11 @@ const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
     named.some(({ digest }) => digest !== null))
 
 const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void => {
+  const isAdoption = adoptions.has(event.type)
+  const isEnd = endsAdoption(event, named)
+  if (!isAdoption && !isEnd) return
   const over = rows.get(adoptionTable, ['over'])
-  if (adoptions.has(event.type)) {
+  if (isAdoption) {
     const { actor } = event.metadata
     if (over !== undefined)
       recordViolation(
@@ -200,9 +203,24 @@ const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void 
     if (actor.kind !== 'system' || actor.name !== 'upgrade')
       recordViolation(rows, event, 'adopted-by', 'only an upgrade adopts what older releases left')
   }
-  if (over === undefined && endsAdoption(event, named))
-    rows.put(adoptionTable, { id: 'over', position: event.position })
+  if (over === undefined && isEnd) rows.put(adoptionTable, { id: 'over', position: event.position })
 }
+
+const commitmentTypes: ReadonlySet<string> = new Set([
+  'KeyIssued',
+  'DepositOpened',
+  'GatewaySet',
+  'MessagingBotSet',
+  'EndpointRegistered',
+  'EndpointChanged',
+  'SecretRotated',
+  'AccountCreated',
+  'StaffRoleGranted',
+  'PasskeyAdded',
+  'FinanceTokenIssued',
+  'CommitmentsAdopted',
+  ...adoptions,
+])
 
 /**
  * What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. What older
@@ -212,24 +230,8 @@ export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
   version: 4,
   tables: [commitmentsTable, adoptionTable],
-  takes: {
-    types: new Set([
-      'KeyIssued',
-      'DepositOpened',
-      'GatewaySet',
-      'MessagingBotSet',
-      'EndpointRegistered',
-      'EndpointChanged',
-      'SecretRotated',
-      'AccountCreated',
-      'StaffRoleGranted',
-      'PasskeyAdded',
-      'FinanceTokenIssued',
-      'CommitmentsAdopted',
-      ...adoptions,
-    ]),
-  },
-  reads: () => [adoptionKey],
+  takes: { types: commitmentTypes },
+  reads: (event) => (commitmentTypes.has(event.type) ? [adoptionKey] : []),
   apply: (recorded, rows) => {
     const event = recorded as Known
     const named = namedBy(event)

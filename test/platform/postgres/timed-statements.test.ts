@@ -28,7 +28,7 @@ const timed = [
   'work.release_queue_owners',
   'read.webhooks_due',
   'read.webhook_announcements where',
-  'work.webhook_cancellations order',
+  'work.webhook_cancellations where position',
   'work.message_cursor where single',
   'from work.messages d',
   'from work.gateway_inbox d',
