@@ -38,6 +38,8 @@ export type Visit = {
   readonly browser: Browser
   /** The secret of a browser that asked for a sign-in link. */
   readonly signInRequestSecret: string | null
+  /** The page that it wanted then; `/console`: none. */
+  readonly wanted: string
   readonly theme: Theme
   /** The time zone that times are shown in; null: UTC. */
   readonly zone: string | null
