@@ -11,7 +11,7 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 const { openFarebox, roles } = await import('./app/start.ts')
 const { readConfig } = await import('./app/config.ts')
 const { canCheck, superviseFreelist } = await import('./app/supervise.ts')
-const { portCollision } = await import('./app/ports.ts')
+const { checkPorts, portCollision } = await import('./app/ports.ts')
 const { gatewayPort, superviseGateway } = await import('./app/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
@@ -104,10 +104,14 @@ const run = async (): Promise<void> => {
   const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
   if (wanted.roles.length === 0 && !gateway && !freelist)
     throw new StartRefused(nothingToRun(wanted, settings))
-  const collision = portCollision(settings, { server: wanted.roles.includes('http'), gateway })
+  const runs = { server: wanted.roles.includes('http'), gateway }
+  const collision = portCollision(settings, runs)
   if (collision !== null) throw new StartRefused(collision)
+  await checkPorts(settings, runs)
+  // Customers of a real shop use the port that they know, so only a shop that takes no real money may move it.
+  const mayMove = !process.env.FAREBOX_GATEWAY_PORT && runs.server && settings.payments.sandbox !== null
   const config = gateway
-    ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings) } }
+    ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings, mayMove) } }
     : settings
   // Lines for people stand on standard output, the log on standard error.
   const log = standardErrorLog()
@@ -124,6 +128,11 @@ const run = async (): Promise<void> => {
   const where = config.databaseUrl === null ? ` on the data in ${config.dataDir}` : ''
   tell(`Farebox starts${where}. Ctrl-C stops it.`)
   for (const warning of unknownSettings(process.env)) logger.warn(warning)
+  if (mayMove && gateway && config.gateway.port !== settings.gateway.port)
+    logger.warn(
+      { taken: settings.gateway.port, port: config.gateway.port },
+      'the default port of the gateway is taken by another program: the gateway has a free one until the next start; FAREBOX_GATEWAY_PORT sets a lasting one',
+    )
   for (const network of wideNetworks(process.env.FAREBOX_TRUSTED_PROXY ?? ''))
     logger.warn(
       { network },

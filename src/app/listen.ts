@@ -13,6 +13,27 @@ const reachable = (host: string): string => {
 export const urlOf = ({ host, port }: Pick<Config, 'host' | 'port'>): string =>
   `http://${reachable(host)}:${port}`
 
+/** The refusal of a start that may not listen there; null where the error says nothing of the port. */
+export const portRefusal = (
+  { host, port }: Pick<Config, 'host' | 'port'>,
+  setting: string,
+  error: unknown,
+): StartRefused | null => {
+  const { code, message } = error as NodeJS.ErrnoException
+  const cause = { cause: error }
+  if (code === 'EADDRINUSE')
+    return new StartRefused(
+      `port ${port} of ${host} is taken by another program; set ${setting} to another one`,
+      cause,
+    )
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return new StartRefused(
+      `this machine does not let port ${port} of ${host} be listened on (${message}); set ${setting === 'PORT' ? 'PORT or HOST' : setting}`,
+      cause,
+    )
+  return null
+}
+
 /**
  * Listens where the settings say; `setting` names the port in a refusal. Resolves to the address, with the port that the system chose for port 0.
  * @throws StartRefused when the port is taken or may not be had
@@ -25,22 +46,7 @@ export const listen = async (
   try {
     await app.listen({ host, port })
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE')
-      throw new StartRefused(
-        `port ${port} of ${host} is taken by another program; set ${setting} to another one`,
-        {
-          cause: error,
-        },
-      )
-    if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-      throw new StartRefused(
-        `this machine does not let port ${port} of ${host} be listened on (${message}); set ${setting === 'PORT' ? 'PORT or HOST' : setting}`,
-        {
-          cause: error,
-        },
-      )
-    throw error
+    throw portRefusal({ host, port }, setting, error) ?? error
   }
   return urlOf({ host, port: (app.server.address() as AddressInfo).port })
 }

@@ -1,12 +1,12 @@
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { Core } from '../platform/feature/core.ts'
-import { StartRefused } from '../platform/postgres/errors.ts'
 import { deleteSandboxFeeds, openSandboxProxies } from '../sandbox/free-list/feeds.ts'
 import { deleteSandboxExits, startSandboxExits } from '../sandbox/sandbox-exits.ts'
 import { type Sandbox, startSandbox } from '../sandbox/sandbox-server.ts'
 import { postgresRecords } from '../sandbox/sandbox-store.ts'
 import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
 import type { Config } from './config.ts'
+import { portRefusal } from './listen.ts'
 
 /** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
 export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
@@ -30,10 +30,7 @@ const startOwnSandbox = async (core: Core, config: Config): Promise<Sandbox> => 
     if (config.payments.sandbox?.port !== null) {
       await exits.close()
       await freeProxies.close()
-      throw new StartRefused(
-        `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
-        { cause: error },
-      )
+      throw portRefusal({ host: '127.0.0.1', port }, 'FAREBOX_SANDBOX_PORT', error) ?? error
     }
     const sandbox = await start(0)
     logger.warn(

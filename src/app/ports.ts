@@ -1,9 +1,13 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import type { Config } from './config.ts'
+import { portRefusal } from './listen.ts'
 import { sandboxPort } from './open-sandbox.ts'
 
 /** Where a part of the program listens. */
 type Place = { readonly setting: string; readonly hosts: readonly string[]; readonly port: number }
 
+const sandboxBesidePort = 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
 const loopback = ['127.0.0.1']
 const everywhere = new Set(['0.0.0.0', '::'])
 
@@ -14,10 +18,7 @@ const sharesHost = (one: Place, other: Place): boolean =>
 const serverPlaces = (config: Config): readonly Place[] => {
   const { sandbox } = config.payments
   const own = sandbox !== null && sandbox.url === null
-  const setting =
-    sandbox?.port === null
-      ? 'the sandbox (PORT + 1, since FAREBOX_SANDBOX_PORT is not set)'
-      : 'FAREBOX_SANDBOX_PORT'
+  const setting = sandbox?.port === null ? sandboxBesidePort : 'FAREBOX_SANDBOX_PORT'
   return [
     { setting: 'PORT', hosts: [config.host], port: config.port },
     { setting: 'FAREBOX_METRICS_PORT', hosts: loopback, port: config.metricsPort ?? 0 },
@@ -37,14 +38,46 @@ const gatewayPlaces = ({
   })),
 ]
 
-/** What is wrong with ports that two parts of this program would listen on; null: nothing. Port 0 is a free one. */
-export const portCollision = (
-  config: Config,
-  { server, gateway }: { readonly server: boolean; readonly gateway: boolean },
-): string | null => {
-  const places = [...(server ? serverPlaces(config) : []), ...(gateway ? gatewayPlaces(config) : [])].filter(
+/** Which parts run here. */
+type Runs = { readonly server: boolean; readonly gateway: boolean }
+
+const placesOf = (config: Config, { server, gateway }: Runs): readonly Place[] =>
+  [...(server ? serverPlaces(config) : []), ...(gateway ? gatewayPlaces(config) : [])].filter(
     ({ port }) => port !== 0,
   )
+
+/**
+ * Listens there for a moment. Resolves to the port, which the system chose for port 0.
+ * @throws the system's error when the port is taken or may not be had
+ */
+export const tryPort = async (host: string | undefined, port: number): Promise<number> => {
+  const probe = createServer()
+  probe.listen({ host, port })
+  await once(probe, 'listening')
+  const found = (probe.address() as { readonly port: number }).port
+  probe.close()
+  await once(probe, 'close')
+  return found
+}
+
+/**
+ * Tries the ports of the parts that run, before a start makes anything. The gateway's first port is not among them
+ * (`gatewayPort`), and the sandbox without a port of its own takes a free one.
+ * @throws StartRefused when one is taken
+ */
+export const checkPorts = async (config: Config, runs: Runs): Promise<void> => {
+  for (const { setting, hosts, port } of placesOf(config, runs)) {
+    if (setting === 'FAREBOX_GATEWAY_PORT' || setting === sandboxBesidePort) continue
+    for (const host of hosts)
+      await tryPort(host, port).catch((error) => {
+        throw portRefusal({ host, port }, setting, error) ?? error
+      })
+  }
+}
+
+/** What is wrong with ports that two parts of this program would listen on; null: nothing. Port 0 is a free one. */
+export const portCollision = (config: Config, runs: Runs): string | null => {
+  const places = placesOf(config, runs)
   for (const [at, one] of places.entries()) {
     const other = places.slice(at + 1).find((each) => each.port === one.port && sharesHost(one, each))
     if (other)

@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { isSandboxed } from '../features/free-list/settings.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
+import { tryPort } from './ports.ts'
 
 /** What a worker tells its supervisor, once: it does its work. */
 export type WorkerReady = { readonly ready: true; readonly worker: string }
@@ -169,25 +169,26 @@ const entry = join(import.meta.dirname, '../gateway-worker.ts')
 const graceMs = 5_000
 
 /**
- * Looks whether the gateway's port is free, or finds one for port 0. Workers may share a port, so without this look two
- * Fareboxes on one machine would serve each other's customers.
+ * The gateway's port, when it is free, or a free one for port 0. Workers may share a port, so without this check two
+ * Fareboxes on one machine would serve each other's customers. With `mayMove` a free port replaces one that is taken.
  * @throws StartRefused when it is taken
  */
-export const gatewayPort = async ({ gateway: { port, listen } }: Config): Promise<number> => {
-  const probe = createServer()
-  probe.listen({ host: listen[0], port })
+export const gatewayPort = async (
+  { gateway: { port, listen } }: Config,
+  mayMove = false,
+): Promise<number> => {
+  const [host, ...others] = listen
   try {
-    await once(probe, 'listening')
+    const found = await tryPort(host, port)
+    for (const other of others) await tryPort(other, found)
+    return found
   } catch (error) {
+    if (mayMove && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') return tryPort(host, 0)
     throw new StartRefused(
-      `port ${port} of ${listen[0]}, the gateway's, cannot be had (${(error as Error).message}); set FAREBOX_GATEWAY_PORT to another one, or FAREBOX_GATEWAY_WORKERS=0 to run no gateway here`,
+      `port ${port} of ${listen.join(', ')}, the gateway's, cannot be had (${(error as Error).message}); set FAREBOX_GATEWAY_PORT to another one, or FAREBOX_GATEWAY_WORKERS=0 to run no gateway here`,
       { cause: error },
     )
   }
-  const found = (probe.address() as { readonly port: number }).port
-  probe.close()
-  await once(probe, 'close')
-  return found
 }
 
 /** Runs the gateway's workers, each in a process of its own. */

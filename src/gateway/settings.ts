@@ -8,7 +8,9 @@ export const gatewaySettings = {
     .describe('The host of the proxy gateway that plans name as their connection.'),
   FAREBOX_GATEWAY_PORT: whole(0, 65_535)
     .prefault('9000')
-    .describe('The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one.'),
+    .describe(
+      'The port of the proxy gateway, for HTTP and SOCKS5; 0 takes a free one. Where it is not set, and the service takes no real money, a free one replaces one that is taken.',
+    ),
   FAREBOX_GATEWAY_LISTEN: addresses
     .prefault('127.0.0.1')
     .describe(

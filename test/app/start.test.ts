@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rmdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -171,10 +172,42 @@ test('a second start on the same data is refused by the process id, and the firs
 test('a taken port stops the start and says which setting to change', async (t) => {
   const first = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), FAREBOX_DEMO: 'off' })
   const { port } = new URL(first.baseUrl)
-  const { code, err } = await runToEnd(t, { FAREBOX_DATA: await usedDirectory(t), PORT: port })
+  const FAREBOX_DATA = join(await dataDirectory(t), 'new')
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA, PORT: port })
   assert.equal(code, 1)
   assert.match(err, new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set PORT`))
   assert.doesNotMatch(err, / {4}at /, 'no stack')
+  assert.equal(existsSync(FAREBOX_DATA), false, 'nothing was made')
+})
+
+test('a folder that cannot be made for the data stops the start', async (t) => {
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA: '/proc/x/y' })
+  assert.equal(code, 1)
+  assert.match(err, /^Farebox does not start: .*cannot be used as FAREBOX_DATA .*ENOENT/)
+  assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+test('the default port of the gateway moves to a free one when it is taken, with a warning', async (t) => {
+  // Another program of this machine may have it already.
+  const taken = createServer()
+  taken.on('error', () => undefined)
+  t.after(() => taken.close())
+  taken.listen(9000, '127.0.0.1')
+  await Promise.race([once(taken, 'listening'), once(taken, 'error')])
+  const server = await startFarebox(t, {
+    FAREBOX_DATA: await usedDirectory(t),
+    FAREBOX_GATEWAY_WORKERS: '1',
+  })
+  assert.match(server.err(), /"taken":9000,"port":\d+,"msg":"the default port of the gateway is taken/)
+  const port = /"taken":9000,"port":(\d+)/.exec(server.err())?.[1]
+  assert.notEqual(port, '9000')
+  assert.match(server.out(), new RegExp(`gateway +127\\.0\\.0\\.1:${port},`))
+  const asked = await runToEnd(t, {
+    FAREBOX_DATA: await usedDirectory(t),
+    FAREBOX_GATEWAY_WORKERS: '1',
+    FAREBOX_GATEWAY_PORT: '9000',
+  })
+  assert.match(asked.err, /port 9000 of 127\.0\.0\.1, the gateway's, cannot be had/)
 })
 
 test('the measurements have a listener of their own on this machine, where the settings ask for one', async (t) => {
@@ -207,7 +240,10 @@ test('a taken port of the sandbox: one that was asked for stops the start, else 
     FAREBOX_SANDBOX_PORT: String(port),
   })
   assert.equal(asked.code, 1)
-  assert.match(asked.err, new RegExp(`port ${port}, where the sandbox is to answer, is taken`))
+  assert.match(
+    asked.err,
+    new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set FAREBOX_SANDBOX_PORT`),
+  )
   assert.doesNotMatch(asked.err, / {4}at /, 'no stack')
   const other = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), PORT: String(free) })
   assert.match(

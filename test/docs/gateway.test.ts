@@ -25,7 +25,7 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
 
   await t.test('a gateway of its own', async (t) => {
     const port = await ownPort()
-    const command = start.replace(/\bnode /, `exec '${process.execPath}' `)
+    const command = start.replace('bin/run-node ', `exec '${process.execPath}' `)
     const gateway = spawn('bash', ['-euo', 'pipefail', '-c', command], {
       cwd: root,
       env: { ...process.env, ...env, FAREBOX_GATEWAY_PORT: String(port), FAREBOX_GATEWAY_WORKERS: '1' },

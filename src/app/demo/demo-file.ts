@@ -1,6 +1,7 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readStartFile, StartRefused } from '../../platform/postgres/errors.ts'
+import { makeFolder } from '../../platform/postgres/make-folder.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }
@@ -36,7 +37,7 @@ export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> =>
 
 /** Replaces the file as a whole, so that nobody reads half of it. */
 export const writeDemoFile = async (dataDir: string, demo: DemoFile): Promise<void> => {
-  await mkdir(dataDir, { recursive: true })
+  await makeFolder(dataDir)
   const path = pathIn(dataDir)
   await writeFile(`${path}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
   await rename(`${path}.new`, path)

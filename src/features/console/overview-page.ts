@@ -171,7 +171,7 @@ ${tableOf({
       path: '/console',
       name: 'showOverview',
       summary: 'The first page of whoever is signed in',
-      nav: { label: 'Overview' },
+      nav: { label: 'Overview', ofAccount: true },
       show: async (visit) => {
         const { account, session, roles } = visit.visitor
         if (account) return overview({ ...visit, account })

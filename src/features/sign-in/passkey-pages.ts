@@ -105,8 +105,9 @@ ${passkeyButton(options, 'Add a passkey')}
     }
     const done = goTo('/console/passkeys', 'The passkey is added.')
     if (!isStaff(subjectId) || method === 'passkey') return done
-    // The passkey was just used to sign, with the person before it: from here on the session is one of a passkey.
-    const renewed = await sessions.renew(sessionId, { method: 'passkey' })
+    // The passkey was just used to sign, with the person before it: from here on the session is one of a passkey, and the
+    // list that comes next needs no second confirmation.
+    const renewed = await sessions.renew(sessionId, { method: 'passkey', act: '/console/passkeys' })
     return { ...done, cookies: [sessionCookie(renewed, visit.nowMs)] }
   }
 

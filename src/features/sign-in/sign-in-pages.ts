@@ -1,6 +1,6 @@
 import { isEmail } from '../../kernel/formats.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
-import { consolePath, setCookie } from '../../platform/ui/cookies.ts'
+import { consolePath, dropCookie, setCookie, wantedCookie } from '../../platform/ui/cookies.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
@@ -57,6 +57,7 @@ ${
   sendLink === null
     ? noMail
     : html`<form method="post" action="/console/sign-in" class="stack" novalidate>
+<input type="hidden" name="to" value="${to}">
 ${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email', required: true, maxlength: 254 }, typed, problems)}
 <div class="acts"><button class="first">Send me a link</button></div>
 </form>`
@@ -81,8 +82,12 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
     const asking = newSecret()
     await sendLink(email, asking)
-    const cookie = setCookie('asking', asking, 'Strict', linkMs / 1000)
-    return { ...goTo('/console/sign-in/sent'), cookies: [cookie] }
+    const maxAgeS = linkMs / 1000
+    const cookies = [
+      setCookie('asking', asking, 'Strict', maxAgeS),
+      wantedCookie(homeOf(visit, typed), maxAgeS),
+    ]
+    return { ...goTo('/console/sign-in/sent'), cookies }
   }
 
   const byPasskey = async (visit: Visit, typed: FormInput) => {
@@ -152,7 +157,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
           code: 'This code does not fit. It is good for ten minutes and five tries, in the browser that asked.',
         }),
       )
-    return { ...goTo('/console'), cookies }
+    return { ...goTo(visit.wanted), cookies: [...cookies, dropCookie('wanted')] }
   }
 
   const linkView = (visit: Visit): View => ({
@@ -185,7 +190,10 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
 <p>The link was asked for in another browser, so nobody is signed in here. If you did not ask for it, close this page.</p>`,
       })
     const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
-    return cookies === null ? refusedView(deadLink, 409) : { ...goTo('/console'), cookies }
+    if (cookies === null) return refusedView(deadLink, 409)
+    // A link of the command line was asked for by no browser.
+    const to = opened.printed ? '/console' : visit.wanted
+    return { ...goTo(to), cookies: [...cookies, dropCookie('wanted')] }
   }
 
   return [

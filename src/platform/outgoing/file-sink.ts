@@ -77,7 +77,8 @@ export const fileSink = async (
   // Two containers that share a folder may have one process id.
   const half = join(directory, `.${basename(path)}.${randomUUID()}.part`)
   const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
-    throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
+    const why = cause.code === 'ENOENT' ? `there is no folder ${directory}; make it first` : cause.message
+    throw new UnwritableFile(`${path} cannot be written: ${why}`, { cause })
   })
   return {
     write: async (data) => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, stat, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { StartRefused } from './errors.ts'
@@ -40,7 +40,30 @@ const findPrograms = async (): Promise<Programs> => {
       },
     )
   }
-  return (await import(pathToFileURL(path).href)) as Programs
+  const programs = (await import(pathToFileURL(path).href)) as Programs
+  await linkLibraries(dirname(dirname(programs.postgres)))
+  return programs
+}
+
+/**
+ * A package holds no links, so its install script makes those of the libraries. Without it (`npm ci --ignore-scripts`) they
+ * are made here.
+ */
+export const linkLibraries = async (native: string): Promise<void> => {
+  const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
+  const links = JSON.parse(list) as readonly { readonly source: string; readonly target: string }[]
+  await Promise.all(
+    links.map(async ({ source, target }) => {
+      const place = join(dirname(native), target)
+      await symlink(relative(dirname(target), source), place).catch((cause: NodeJS.ErrnoException) => {
+        if (cause.code === 'EEXIST') return
+        throw new StartRefused(
+          `the embedded Postgres needs the link ${place}, which cannot be made (${cause.message}); run npm ci again, without --ignore-scripts`,
+          { cause },
+        )
+      })
+    }),
+  )
 }
 
 const idOf = async (flag: '-u' | '-g'): Promise<number | null> => {

@@ -1,7 +1,8 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartRefused } from './errors.ts'
+import { makeFolder } from './make-folder.ts'
 
 /** What stands beside the data while somebody uses it (mode 600: the address carries the password). */
 export type DataUser = {
@@ -55,7 +56,7 @@ export const readDataUser = async (dataDir: string): Promise<DataUser | null> =>
  * @throws DataInUse
  */
 export const lockData = async (dataDir: string, role: string): Promise<DataLock> => {
-  await mkdir(dataDir, { recursive: true })
+  await makeFolder(dataDir)
   const lock = openExclusive(join(dataDir, lockFile))
   if (!lock) throw new DataInUse(dataDir, await readDataUser(dataDir))
   const publish = async (url: string | null): Promise<void> => {

@@ -7,6 +7,7 @@ import pg from 'pg'
 import { findLauncher, type Launcher } from './binaries.ts'
 import { type DataLock, lockData, lockFile } from './data-lock.ts'
 import { readStartFile, StartRefused } from './errors.ts'
+import { makeFolder } from './make-folder.ts'
 import { defaultSettings, startWithRetries, stopChild, stopOrphan, tailOf } from './postmaster.ts'
 import { notInstalledIn } from './wait-for-database.ts'
 
@@ -147,7 +148,7 @@ export const startEmbeddedPostgres = async (options: EmbeddedOptions): Promise<E
   const { makes = true } = options
   // Nobody ever locked a directory without this file, so that nobody is making a cluster there now.
   if (!makes && (await isAbsent(join(options.dataDir, lockFile)))) throw notInstalledIn(options.dataDir)
-  await mkdir(options.dataDir, { recursive: true })
+  await makeFolder(options.dataDir)
   const dataDir = await realpath(options.dataDir)
   const lock = await lockData(dataDir, options.role ?? 'server')
   try {

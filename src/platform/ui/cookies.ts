@@ -8,6 +8,8 @@ export const cookieNames = {
   session: '__Host-farebox_session',
   /** The browser that asked for a sign-in link. */
   asking: '__Host-farebox_asking',
+  /** The page that somebody wanted before they asked for a sign-in link. */
+  wanted: '__Host-farebox_wanted',
   flash: '__Host-farebox_flash',
   theme: '__Host-farebox_theme',
   /** The time zone of times; none: UTC. */
@@ -29,6 +31,7 @@ export const readCookies = (header: string | undefined): Readonly<Record<CookieN
   return {
     session: found('session'),
     asking: found('asking'),
+    wanted: found('wanted'),
     flash: found('flash'),
     theme: found('theme'),
     zone: found('zone'),
@@ -108,4 +111,16 @@ export const consolePath = (to: string | null): string => {
   if (to === null || to.length > 500 || !/^[\x21-\x5b\x5d-\x7e]*$/.test(to)) return '/console'
   const path = to.split('?')[0] ?? ''
   return !isOurs(path) || path.includes('//') || path.includes('..') ? '/console' : to
+}
+
+/** The page that somebody goes on to once they are signed in, for so many seconds. */
+export const wantedCookie = (to: string, maxAgeS: number): string =>
+  setCookie('wanted', encodeURIComponent(to), 'Strict', maxAgeS)
+
+export const wantedOf = (value: string | null): string => {
+  try {
+    return consolePath(value && decodeURIComponent(value))
+  } catch {
+    return '/console'
+  }
 }

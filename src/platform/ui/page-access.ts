@@ -23,7 +23,8 @@ export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | n
   const groups = new Map<string, { path: string; label: string }[]>()
   for (const page of pages)
     if (page.nav && mayVisit(page, visitor)) {
-      const { label, group = '' } = page.nav
+      const { label, group = '', ofAccount = false } = page.nav
+      if (ofAccount && visitor?.account === null) continue
       groups.set(group, [...(groups.get(group) ?? []), { path: page.path, label }])
     }
   return [...groups].map(([label, items]) => ({ label, items }))

@@ -38,6 +38,8 @@ export type Visit = {
   readonly browser: Browser
   /** The secret of a browser that asked for a sign-in link. */
   readonly signInRequestSecret: string | null
+  /** The page that it wanted then; `/console`: none. */
+  readonly wanted: string
   readonly theme: Theme
   /** The time zone that times are shown in; null: UTC. */
   readonly zone: string | null
@@ -102,8 +104,8 @@ type Common = {
   readonly name: string
   /** What the page is, in a few words without a full stop. */
   readonly summary: string
-  /** Its place in the navigation; left out: none. */
-  readonly nav?: { readonly label: string; readonly group?: string }
+  /** Its place in the navigation; left out: none. `ofAccount`: it leads whoever has no account to another page. */
+  readonly nav?: { readonly label: string; readonly group?: string; readonly ofAccount?: true }
   /**
    * Page and form need that the person showed who they are within five minutes, for this page: keys, secrets, refunds,
    * credits.

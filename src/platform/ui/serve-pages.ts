@@ -13,7 +13,15 @@ import {
   standalonePage,
 } from './answer-page.ts'
 import type { Assets } from './assets.ts'
-import { dropCookie, flashCookie, flashOf, isOwnForm, readCookies, requestOriginOf } from './cookies.ts'
+import {
+  dropCookie,
+  flashCookie,
+  flashOf,
+  isOwnForm,
+  readCookies,
+  requestOriginOf,
+  wantedOf,
+} from './cookies.ts'
 import { parseFormInput } from './form.ts'
 import { framed, type Theme, type View } from './frame.ts'
 import { html } from './html.ts'
@@ -90,6 +98,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       visitor,
       browser: { userAgent: request.headers['user-agent'] ?? '', address: request.address },
       signInRequestSecret: cookies.asking,
+      wanted: wantedOf(cookies.wanted),
       theme: themeOf(cookies.theme),
       zone: zoneOf(cookies.zone),
       requestId: request.requestId,

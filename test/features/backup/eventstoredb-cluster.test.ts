@@ -18,7 +18,7 @@ test('the log of a cluster that is copied from one node under load comes back as
   skip: skipWithoutEventStore,
 }, async (t) => {
   const { cluster, env, first, key } = await openOnCluster(t)
-  const load = startLoad([first], key)
+  const load = startLoad(t, [first], key)
   await load.more(30)
   const before = [...load.acknowledged]
   await succeeds(t, env, 'ledger', 'seal')

@@ -76,6 +76,10 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     const device = createAuthenticator(origin)
     const answer = device.create(optionsOf(await browser.open('/console/passkeys')))
     assert.equal((await browser.post('/console/passkeys', { name: 'key', answer })).status, 303)
+    const list = await browser.get('/console/passkeys')
+    assert.equal(list.status, 200, 'who added a passkey just now need not show again who they are')
+    // Without an account the overview is another page of the navigation.
+    assert.doesNotMatch(list.html, /<a href="\/console"[^>]*>Overview</)
     return { ...member, email, device }
   }
   const signInWith = async (answerOf: (options: { readonly challenge: string }) => string) => {

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { atEnd } from '../../support/cleanup.ts'
 import { demoEnv } from '../../support/demo-env.ts'
 import { startEventStoreCluster } from '../../support/eventstore-server.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../../support/farebox.ts'
@@ -22,7 +23,7 @@ export const succeeds = async (t: TestContext, env: NodeJS.ProcessEnv, ...args: 
   return JSON.parse(out)
 }
 
-export const place = (process: FareboxProcess, key: string, idempotencyKey: string) =>
+export const place = (process: Pick<FareboxProcess, 'baseUrl'>, key: string, idempotencyKey: string) =>
   call(`${process.baseUrl}/api/v1/orders`, key, {
     body: traffic,
     headers: { 'Idempotency-Key': idempotencyKey },
@@ -31,17 +32,25 @@ export const place = (process: FareboxProcess, key: string, idempotencyKey: stri
 export const balanceOf = async (process: FareboxProcess, key: string): Promise<number> =>
   (await call(`${process.baseUrl}/api/v1/wallet`, key)).body.balanceCents
 
-/** Buyers of both processes, each of whom asks again under its key until its order is acknowledged. */
-export const startLoad = (processes: readonly FareboxProcess[], key: string) => {
+/**
+ * Buyers of both processes, each of whom asks again under its key until its order is acknowledged, or the test is over: a
+ * test that timed out would never end otherwise.
+ */
+export const startLoad = (
+  t: TestContext,
+  processes: readonly Pick<FareboxProcess, 'baseUrl'>[],
+  key: string,
+) => {
   const acknowledged = new Map<string, { readonly orderId: string; readonly amountCents: number }>()
   const refused: number[] = []
   let on = true
+  let testOver = false
   let lastMs = performance.now()
   let longestGapMs = 0
 
-  const buy = async (process: FareboxProcess): Promise<void> => {
+  const buy = async (process: Pick<FareboxProcess, 'baseUrl'>): Promise<void> => {
     const idempotencyKey = randomUUID()
-    for (;;) {
+    while (!testOver) {
       const askedMs = performance.now()
       const { status, headers, body } = await place(process, key, idempotencyKey)
       if (status === 201 || status === 200) {
@@ -61,6 +70,11 @@ export const startLoad = (processes: readonly FareboxProcess[], key: string) => 
     while (on) await buy(processes[n % processes.length]!)
   }
   const over = Promise.all(Array.from({ length: buyers }, (_, n) => buyer(n)))
+  over.catch(() => undefined) // `end` reports it
+  atEnd(t, () => {
+    on = false
+    testOver = true
+  })
   return {
     acknowledged,
     refused,

@@ -11,7 +11,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
   const { cluster, env, first, key } = await openOnCluster(t)
   const processes = [first, await startFarebox(t, env)]
   const startCents = await balanceOf(first, key)
-  const load = startLoad(processes, key)
+  const load = startLoad(t, processes, key)
   const told: string[] = []
   const tell = (what: string): void => {
     told.push(`${what}: ${load.gapMs()} ms without an order`)

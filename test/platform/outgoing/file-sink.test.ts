@@ -28,3 +28,11 @@ test('a file that must not be replaced stays, also one that was made meanwhile',
 test('what is no file is never replaced', async () => {
   await assert.rejects(fileSink('/dev/null'), /it is no file/)
 })
+
+test('a folder that is missing is named', async (t) => {
+  const folder = join(await dataDirectory(t), 'missing')
+  await assert.rejects(fileSink(join(folder, 'out.csv')), {
+    name: 'UnwritableFile',
+    message: `${folder}/out.csv cannot be written: there is no folder ${folder}; make it first`,
+  })
+})
