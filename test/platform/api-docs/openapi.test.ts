@@ -148,6 +148,84 @@ describe('The interface description', () => {
     })
   })
 
+  test('writes each thing in the way that generators of clients read', () => {
+    const kinds = route({
+      method: 'POST',
+      path: '/kinds',
+      operationId: 'sendKinds',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      query: z.object({
+        limit: z
+          .string()
+          .default('5')
+          .meta({ override: { type: 'integer' } }),
+      }),
+      body: z.strictObject({ any: z.json(), more: z.record(z.string(), z.json()).optional() }),
+      responses: {
+        200: {
+          description: 'x',
+          example: {},
+          body: z.object({
+            at: z.iso.datetime().nullable(),
+            kind: z.enum(['a', 'b']).nullable(),
+            inner: z.object({ a: z.string() }).nullable(),
+            list: z.array(z.string()).nullable(),
+            loose: z.unknown().meta({ override: { type: ['array', 'null'] } }),
+            word: z.unknown().meta({ override: { enum: ['x', 'y'] } }),
+          }),
+        },
+      },
+      errors: ['price_changed', 'out_of_stock'],
+      handler: async () => ({ status: 200 as const, body: {} as never }),
+    })
+    const made = openApiDocument([kinds])
+    const operation = made.paths['/kinds']!.post as unknown as Operation & {
+      parameters: { schema: object }[]
+      requestBody: { content: Record<string, { schema: object }> }
+    }
+    assert.deepEqual(operation.parameters[0]?.schema, { type: 'integer', default: 5 })
+    assert.deepEqual(operation.requestBody.content['application/json']?.schema, {
+      $ref: '#/components/schemas/SendKindsRequest',
+    })
+    const schemaOf = (status: string) =>
+      (operation.responses[status]?.content?.['application/json'] as { schema: Record<string, unknown> })
+        .schema
+    assert.deepEqual(schemaOf('200').properties, {
+      at: { type: ['string', 'null'], format: 'date-time' },
+      kind: { type: ['string', 'null'], enum: ['a', 'b', null] },
+      inner: { type: ['object', 'null'], properties: { a: { type: 'string' } }, required: ['a'] },
+      list: { type: ['array', 'null'], items: { type: 'string' } },
+      loose: { type: ['array', 'null'], items: {} },
+      word: { type: 'string', enum: ['x', 'y'] },
+    })
+    assert.deepEqual(schemaOf('409'), { $ref: '#/components/schemas/SendKinds409Error' })
+    const { SendKindsRequest, SendKinds409Error, PriceChangedError } = made.components.schemas
+    assert.deepEqual(SendKindsRequest?.properties, {
+      any: {},
+      more: { type: 'object', additionalProperties: {} },
+    })
+    const [changed, short] = ['PriceChangedError', 'OutOfStockError'].map(
+      (name) => `#/components/schemas/${name}`,
+    )
+    assert.deepEqual(SendKinds409Error, {
+      oneOf: [{ $ref: changed }, { $ref: short }],
+      discriminator: { propertyName: 'code', mapping: { price_changed: changed, out_of_stock: short } },
+    })
+    assert.deepEqual(PriceChangedError?.required, [
+      'error',
+      'code',
+      'requestId',
+      'amountCents',
+      'unitPriceCents',
+      'quantity',
+    ])
+    assert.ok(!JSON.stringify(made).includes('__schema'))
+  })
+
   test('does not take two different schemas for one name', () => {
     const named = (path: string, field: string) =>
       route({
@@ -177,6 +255,8 @@ describe('The interface description', () => {
     const { baseUrl } = await sampleServer(t, { routes: [...own, ...documentationRoutes(own)] })
     const served = await (await fetch(`${baseUrl}/openapi.json`)).json()
     assert.deepEqual(served, JSON.parse(JSON.stringify(document)))
+    const core = await (await fetch(`${baseUrl}/openapi-core.json`)).json()
+    assert.deepEqual(core, served)
     const client = await httpClientOf(baseUrl, 'buyer-key')
     assert.equal((await client.get('/api/v1/me')).status, 200)
     assert.ok(client.seen.has('getMe 200'))
