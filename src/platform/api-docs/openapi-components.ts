@@ -62,6 +62,20 @@ const nullable = (node: Json): Json => {
   }
 }
 
+/** A field of a request that may be left out may be null as well (src/platform/http/request-shape.ts). */
+const takingNull = (node: Json): Json => {
+  const { properties, required } = node
+  if (node.type !== 'object' || !isObject(properties)) return node
+  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name)
+  const fields = Object.entries(properties).map(([name, field]) => [
+    name,
+    isRequired(name) || !isObject(field) || field.type === undefined
+      ? field
+      : nullable({ anyOf: [field, { type: 'null' }] }),
+  ])
+  return { ...node, properties: Object.fromEntries(fields) }
+}
+
 /** An enumeration or a constant says its type, a list what it holds. */
 const typed = (node: Json): Json => {
   const values = Array.isArray(node.enum) ? node.enum : typeof node.const === 'string' ? [node.const] : []
@@ -107,7 +121,8 @@ export const createComponents = (closedAnswers: boolean): Components => {
       const finish = (json: unknown): Json =>
         rewrite(json, (node) => {
           const rest = typed(nullable(withoutId(reference(node, names))))
-          return io === 'output' && !closedAnswers ? open(rest) : rest
+          if (io === 'input') return takingNull(rest)
+          return closedAnswers ? rest : open(rest)
         }) as Json
       for (const [name, json] of Object.entries($defs)) names.set(name, keep(name, finish(json), io))
       const name = typeof id === 'string' ? id : given

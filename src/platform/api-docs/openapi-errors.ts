@@ -83,7 +83,7 @@ const fields = {
 /** The reference to the schema of a code's body: `price_changed` is `PriceChangedError`. */
 const oneError = (code: ErrorCode, components: Components): Json => {
   const { extra, help } = errorEntry(code)
-  const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'input')
+  const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'output')
   return components.define(`${pascal(code)}Error`, {
     type: 'object',
     description: help,

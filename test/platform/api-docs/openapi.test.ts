@@ -210,7 +210,7 @@ describe('The interface description', () => {
     const { SendKindsRequest, SendKinds409Error, PriceChangedError } = made.components.schemas
     assert.deepEqual(SendKindsRequest?.properties, {
       any: {},
-      more: { type: 'object', additionalProperties: {} },
+      more: { type: ['object', 'null'], additionalProperties: {} },
     })
     const [changed, short] = ['PriceChangedError', 'OutOfStockError'].map(
       (name) => `#/components/schemas/${name}`,
