@@ -50,7 +50,11 @@ export const serverRoutes = (
     ...routesOf([features.payments]),
     paidPageRoute,
     ...consoleRoutes(consolePages(features), { ...features.signIn, ...needs.console }),
-    ...documentationRoutes(routes, webhookDeclarations, features.scrapers.operations),
+    ...documentationRoutes(routes, {
+      webhooks: webhookDeclarations,
+      operations: features.scrapers.operations,
+      publicUrl: needs.console.site,
+    }),
     ...healthRoutes(probes, needs.health),
   ]
 }

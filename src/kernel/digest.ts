@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { canonical } from './json-text.ts'
+import { canonical, withoutNulls } from './json-text.ts'
 
 /** A safe integer as eight bytes, in two halves: a `bigint` for each would be garbage. */
 export const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
@@ -43,9 +43,13 @@ export const sha256 = (input: string | Uint8Array): Buffer =>
 export const equalSecrets = (one: Uint8Array, other: Uint8Array): boolean =>
   one.length === other.length && timingSafeEqual(one, other)
 
+const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null
+
 /**
  * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
- * body and customer, without the price guard (docs/http-api.md, "Requests"). SHA-256, lower-case hex.
+ * body and customer, without the price guard (docs/http-api.md, "Requests"). Null in `fulfillment_meta` is the same as leaving
+ * the field out. SHA-256, lower-case hex.
  */
 export const requestFingerprint = (request: {
   readonly method: string
@@ -54,7 +58,8 @@ export const requestFingerprint = (request: {
   readonly body: Readonly<Record<string, unknown>>
   readonly customerId: string | null
 }): string => {
-  const { expected_amount_cents: _guard, product_id: _alias, ...body } = request.body
+  const { expected_amount_cents: _guard, product_id: _alias, fulfillment_meta: meta, ...rest } = request.body
+  const body = isFields(meta) ? { ...rest, fulfillment_meta: withoutNulls(meta) } : rest
   const text = JSON.stringify([
     request.method,
     request.path,

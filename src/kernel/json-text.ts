@@ -21,6 +21,10 @@ export const canonical = (value: unknown): unknown => {
     .map(([name, field]) => [name, canonical(field)])
 }
 
+/** The fields of an object that are not null: in a request, null for an optional field is the same as leaving it out. */
+export const withoutNulls = (fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(fields).filter(([, field]) => field !== null))
+
 /** JSON with the fields of every object in order of their names: one text for one meaning. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_key, inner) =>

@@ -186,7 +186,8 @@ const withoutScrapers = (document: Document): Document => ({
 
 /** The document of a server; the scrapers have a test of their own (test/features/scrapers/interface.test.ts). */
 export const documentOf = async (baseUrl: string): Promise<Document> => {
-  const text = await (await fetch(`${baseUrl}/openapi.json`)).text()
+  const served = await (await fetch(`${baseUrl}/openapi.json`)).text()
+  const text = served.replace(baseUrl, '/')
   const document = documents.get(text) ?? withoutScrapers(JSON.parse(text) as Document)
   documents.set(text, document)
   return document

@@ -1,3 +1,4 @@
+import { withoutNulls } from '../../kernel/json-text.ts'
 import type { Target } from '../shared/order-terms.ts'
 import { countriesOf, periodsOf, type Rate, type RateRequest, ratesIn, unitPriceMicros } from './catalog.ts'
 import { accept, type Result, reject } from './catalog-rules.ts'
@@ -40,7 +41,7 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 
 /**
  * The `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"): strict; `country` (alpha-3, any case)
- * and `period_days` are required for dedicated IPs, the mobile fields may be left out. Null for a gateway product.
+ * and `period_days` are required for dedicated IPs, the mobile fields may be left out or null. Null for a gateway product.
  * Refusals: invalid_targeting, invalid_country, invalid_period.
  */
 export const parseMeta = (
@@ -56,7 +57,7 @@ export const parseMeta = (
         ? `${product.id} takes no fulfillment_meta (${unknown}): the country is chosen per line of the plan`
         : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${oneOf(accepted)}`,
     )
-  const parsed = parseTargeting(product, meta ?? {})
+  const parsed = parseTargeting(product, withoutNulls(meta ?? {}))
   return parsed.ok ? parsed : reject(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
 }
 

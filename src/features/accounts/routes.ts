@@ -6,7 +6,8 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 
 const Me = z
   .object({
-    userId: z.string().meta({ description: 'The account.' }),
+    accountId: z.string().meta({ description: 'The account.' }),
+    userId: z.string().meta({ description: 'The same as `accountId`.' }),
     email: z.string().meta({ description: 'Empty once it was erased.' }),
     scopes: z.array(z.enum(['buy', 'scrape'])).meta({ description: 'What the key may do.' }),
     dailySpendCapCents: z
@@ -17,6 +18,7 @@ const Me = z
   .meta({ id: 'Me' })
 
 const example = {
+  accountId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   userId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   email: 'buyer@example.com',
   scopes: ['buy'],
@@ -53,7 +55,7 @@ export const accountRoutes = ({
         .where('key_id', '=', keyId)
         .executeTakeFirst()
       const dailySpendCapCents = key ? key.daily_cap_cents : dailyCapCents
-      const body = { userId: accountId, email, scopes: key?.scopes ?? scopes, dailySpendCapCents }
+      const body = { accountId, userId: accountId, email, scopes: key?.scopes ?? scopes, dailySpendCapCents }
       return { status: 200, body }
     },
   }),

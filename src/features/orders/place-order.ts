@@ -65,16 +65,17 @@ export const createPlaceOrder =
   async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
     const { orders, catalog, termsOf, customers } = deps
     const { customerId } = scope
-    const method = body.method ?? 'wallet'
+    const { method = 'wallet', ...rest } = body
+    const fingerprintOf = (asked: Purchase['body']): string =>
+      requestFingerprint({ method: 'POST', path, productId, body: asked, customerId })
     const relate = async (): Promise<void> => {
       if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
     }
-    const placed = await orders.submit({
+    const request: Omit<OrderRequest, 'fingerprint'> = {
       caller,
       relate,
       requestId,
       idempotencyKey,
-      fingerprint: requestFingerprint({ method: 'POST', path, productId, body, customerId }),
       prepare: async (orderId) =>
         prepare({
           orderId,
@@ -86,7 +87,15 @@ export const createPlaceOrder =
           expectedAmountCents: body.expected_amount_cents,
           catalog: catalog.current(),
         }),
-    })
+    }
+    const placed =
+      method === 'wallet'
+        ? await orders.submit({ ...request, fingerprint: fingerprintOf(rest) }).catch((error: unknown) => {
+            // Orders of before 0.2.0 whose request named the wallet have a fingerprint of their own.
+            if (!(error instanceof ApiError && error.code === 'idempotency_conflict')) throw error
+            return orders.submit({ ...request, fingerprint: fingerprintOf({ ...rest, method }) })
+          })
+        : await orders.submit({ ...request, fingerprint: fingerprintOf(body) })
     // Whose credit paid is known before; only one whose own id was erased is told of anew.
     await relate()
     return placed

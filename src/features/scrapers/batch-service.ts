@@ -10,7 +10,7 @@ import {
   scrapeBatchIdOf,
   scrapeIdOf,
 } from '../../kernel/ids.ts'
-import { canonical } from '../../kernel/json-text.ts'
+import { canonical, withoutNulls } from '../../kernel/json-text.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -55,7 +55,11 @@ const conflict = () =>
   )
 
 const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
-  hash('sha256', JSON.stringify([row.platform, row.operation, inputs.map(canonical)]), 'hex')
+  hash(
+    'sha256',
+    JSON.stringify([row.platform, row.operation, inputs.map((input) => canonical(withoutNulls(input)))]),
+    'hex',
+  )
 
 const form = /^scb_[0-9a-f]{32}$/
 

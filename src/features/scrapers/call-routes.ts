@@ -50,7 +50,7 @@ export const ScrapeDryRun = z
       billed: z.literal(false),
     }),
   })
-  .meta({ id: 'ScrapeDryRun' })
+  .meta({ id: 'DryRunAnswer' })
 
 const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
 const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays

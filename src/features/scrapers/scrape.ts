@@ -16,7 +16,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash-points.ts'
 import type { Actor, Cause } from '../../kernel/event.ts'
 import { type AccountId, type KeyId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
-import { canonical } from '../../kernel/json-text.ts'
+import { canonical, withoutNulls } from '../../kernel/json-text.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { scrapeStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
@@ -86,11 +86,16 @@ const maxRounds = 3
 const firstPollMs = 20
 const maxPollMs = 500
 
-/** What a retry must ask for again; the order of fields makes no difference. */
+/** What a retry must ask for again; the order of fields makes no difference, and null is the same as left out. */
 const fingerprintOf = ({ row, body, maxAgeDays }: ScrapeRequest): string =>
   hash(
     'sha256',
-    JSON.stringify([row.platform, row.operation, canonical(body), ...(maxAgeDays ? [maxAgeDays] : [])]),
+    JSON.stringify([
+      row.platform,
+      row.operation,
+      canonical(withoutNulls(body)),
+      ...(maxAgeDays ? [maxAgeDays] : []),
+    ]),
     'hex',
   )
 

@@ -1,5 +1,4 @@
 import type { z } from 'zod'
-import { positionToken } from '../../kernel/log-position.ts'
 import { type JsonSchema, jsonSchemaOf } from '../http/json-schema.ts'
 import type { Route } from '../http/route.ts'
 
@@ -7,8 +6,10 @@ type Json = Readonly<Record<string, unknown>>
 
 /** The named schemas of a document, gathered while its operations are written. */
 export type Components = {
-  /** The schema as it stands in an operation: schemas with an id are references. */
-  add(schema: z.ZodType, io: 'input' | 'output'): Json
+  /** The schema as it stands in an operation: one with an id, or with a name that is given, is a reference. */
+  add(schema: z.ZodType, io: 'input' | 'output', name?: string): Json
+  /** Keeps a JSON Schema under a name; gives the reference to it. */
+  define(name: string, schema: Json): Json
   readonly schemas: Readonly<Record<string, Json>>
   /** A response that many operations share, under its name; gives the reference to it. */
   share(name: string, response: Json): Json
@@ -46,6 +47,47 @@ const withoutId = (node: Json): Json => {
   return typeof id === 'string' ? rest : node
 }
 
+/** `type: [X, "null"]`, which is the one form of a nullable value here; of a named schema it stays a choice. */
+const nullable = (node: Json): Json => {
+  const { anyOf, ...rest } = node
+  if (!Array.isArray(anyOf) || anyOf.length !== 2 || anyOf[1]?.type !== 'null') return node
+  const { type, ...value } = anyOf[0] as Json
+  if (type === undefined) return node
+  const types = [type].flat()
+  return {
+    ...value,
+    ...rest,
+    type: types.includes('null') ? types : [...types, 'null'],
+    ...(Array.isArray(value.enum) && { enum: [...value.enum, null] }),
+  }
+}
+
+/** A field of a request that may be left out may be null as well (src/platform/http/request-shape.ts). */
+const takingNull = (node: Json): Json => {
+  const { properties, required } = node
+  if (node.type !== 'object' || !isObject(properties)) return node
+  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name)
+  const fields = Object.entries(properties).map(([name, field]) => [
+    name,
+    isRequired(name) || !isObject(field) || field.type === undefined
+      ? field
+      : nullable({ anyOf: [field, { type: 'null' }] }),
+  ])
+  return { ...node, properties: Object.fromEntries(fields) }
+}
+
+/** An enumeration or a constant says its type, a list what it holds. */
+const typed = (node: Json): Json => {
+  const values = Array.isArray(node.enum) ? node.enum : typeof node.const === 'string' ? [node.const] : []
+  const ofText = values.length > 0 && values.every((value) => typeof value === 'string')
+  const isList = (typeof node.type === 'string' || Array.isArray(node.type)) && node.type.includes('array')
+  return {
+    ...node,
+    ...(ofText && node.type === undefined && { type: 'string' }),
+    ...(isList && node.items === undefined && { items: {} }),
+  }
+}
+
 /** @param closedAnswers keeps `additionalProperties: false` in answers: for tests */
 export const createComponents = (closedAnswers: boolean): Components => {
   const schemas: Record<string, Json> = {}
@@ -72,17 +114,20 @@ export const createComponents = (closedAnswers: boolean): Components => {
       responses[name] = response
       return { $ref: `#/components/responses/${name}` }
     },
-    add(schema, io) {
+    define: (name, schema) => ({ $ref: `#/components/schemas/${keep(name, schema, 'output')}` }),
+    add(schema, io, given) {
       const { $defs = {}, id, ...root }: JsonSchema = jsonSchemaOf(schema, io)
       const names = new Map<string, string>()
       const finish = (json: unknown): Json =>
         rewrite(json, (node) => {
-          const rest = withoutId(reference(node, names))
-          return io === 'output' && !closedAnswers ? open(rest) : rest
+          const rest = typed(nullable(withoutId(reference(node, names))))
+          if (io === 'input') return takingNull(rest)
+          return closedAnswers ? rest : open(rest)
         }) as Json
       for (const [name, json] of Object.entries($defs)) names.set(name, keep(name, finish(json), io))
-      if (typeof id !== 'string') return finish(root)
-      return { $ref: `#/components/schemas/${keep(id, finish(root), io)}` }
+      const name = typeof id === 'string' ? id : given
+      if (name === undefined || typeof root.$ref === 'string') return finish(root)
+      return { $ref: `#/components/schemas/${keep(name, finish(root), io)}` }
     },
   }
 }
@@ -118,7 +163,6 @@ const sharedParametersOf = (route: Route): readonly ParameterJson[] => [
     ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')]
     : []),
   ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
-  ...(route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
 ]
 
 /** Parameters of many operations, written once. */
@@ -153,14 +197,6 @@ const sharedParameters: Readonly<Record<string, ParameterJson>> = {
     description: 'The idempotency key of the call: a retry replays the result and is never billed twice.',
     schema: { type: 'string', minLength: 1, maxLength: 128, pattern: '^[\\x20-\\x7e]+$' },
     example: 'scrape-1',
-  },
-  'X-Farebox-Position': {
-    name: 'X-Farebox-Position',
-    in: 'header',
-    description:
-      'The value of this header in the answer of a write: what is read then shows that write, on whichever process it lands. Writes of the same account through the same process always show.',
-    schema: { type: 'string' },
-    example: positionToken(1284),
   },
 }
 

@@ -7,7 +7,7 @@ import {
   operationParameters,
   usedParameters,
 } from './openapi-components.ts'
-import { errorResponses, errorSchema, sharedResponses } from './openapi-errors.ts'
+import { capitalized, errorResponses, sharedResponses } from './openapi-errors.ts'
 import { type WebhookDeclaration, webhooksPart } from './openapi-webhooks.ts'
 
 /** The text at the head of the interface description (Markdown). */
@@ -20,7 +20,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.
 - **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
 - **Resellers** name a customer in \`X-Reseller-Customer-Id\`, or in \`customer_id\` of the query: what is read or changed is then that customer's alone.
-- **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back \`X-Farebox-Position\` from the answer of the write.
+- **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back the header \`X-Farebox-Position\` from the answer of the write: every operation with a key reads it.
 - **Positions** of the log are opaque texts, such as \`pos_0_1284\`: send one back as it came, and compare for equality only.
 - **Order** is promised within an account only: nothing says which of two accounts' events came first.
 - **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
@@ -59,6 +59,8 @@ export type DocumentOptions = {
   readonly forTests?: boolean
   /** What is sent to receivers. */
   readonly webhooks?: readonly WebhookDeclaration[]
+  /** Where clients reach the service; left out: where the document is. */
+  readonly serverUrl?: string
 }
 
 const headerSchemas: Readonly<Record<string, Json>> = {
@@ -131,23 +133,24 @@ const requestBody = (route: Route, components: Components): Json =>
           required: true,
           content: {
             'application/json': {
-              schema: components.add(route.body, 'input'),
+              schema: components.add(route.body, 'input', `${capitalized(route.operationId)}Request`),
               ...(route.examples?.body === undefined ? {} : { example: route.examples.body }),
             },
           },
         },
       }
 
-const financeToken: Json = {
-  type: 'http',
-  scheme: 'bearer',
-  description:
-    'A token that `farebox finance token create` showed once. It reads the books and nothing else.',
+const aboutFinanceTokens =
+  'A token that `farebox finance token create` showed once. It reads the books and nothing else.'
+
+const financeTokens: Json = {
+  FinanceToken: { type: 'http', scheme: 'bearer', description: aboutFinanceTokens },
+  FinanceTokenHeader: { type: 'apiKey', in: 'header', name: 'X-API-Key', description: aboutFinanceTokens },
 }
 
 const security = ({ access }: Route): readonly Json[] => {
   if (access === 'public') return []
-  if (access === 'finance') return [{ FinanceToken: [] }]
+  if (access === 'finance') return [{ FinanceToken: [] }, { FinanceTokenHeader: [] }]
   const roles = access === 'any-key' ? [] : [access]
   return [{ ApiKey: roles }, { Bearer: roles }]
 }
@@ -211,12 +214,12 @@ function* documentSteps(
       description,
       license: { name: 'Proprietary', url: '/docs' },
     },
-    servers: [{ url: '/', description: 'This server.' }],
+    servers: [{ url: options.serverUrl ?? '/', description: 'This server.' }],
     tags: tagsOf(routes),
     paths,
     ...webhooks,
     components: {
-      schemas: { Error: errorSchema, ...components.schemas },
+      schemas: components.schemas,
       responses: { ...shared, ...components.responses },
       parameters: usedParameters(routes),
       headers: headerSchemas,
@@ -227,7 +230,7 @@ function* documentSteps(
           name: 'X-API-Key',
           description: 'The key as it was shown once.',
         },
-        ...(routes.some(({ access }) => access === 'finance') && { FinanceToken: financeToken }),
+        ...(routes.some(({ access }) => access === 'finance') && financeTokens),
         Bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
       },
     },

@@ -1,4 +1,3 @@
-import type { z } from 'zod'
 import { type ErrorCode, errorEntry } from '../http/error-table.ts'
 import type { FieldCode, Route, RouteError } from '../http/route.ts'
 import type { Components } from './openapi-components.ts'
@@ -41,7 +40,7 @@ const hasUncodedQuery = ({ query, codes }: Route): boolean =>
   Object.keys(query?.shape ?? {}).some((name) => typeof codes?.query?.[name] !== 'string')
 
 /**
- * Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
+ * Every operation with a key reads `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
  * (docs/http-api.md, "Requests").
  */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
@@ -67,47 +66,39 @@ type Json = Readonly<Record<string, unknown>>
 
 const exampleRequestId = 'req_0190d0a2c1d27f0e8f6e5c4b3a291807'
 
-/** `price_changed` is the schema `PriceChanged`. */
+/** `createOrder` begins the names `CreateOrder`. */
+export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+
+/** `price_changed` begins the name `PriceChangedError`. */
 export const pascal = (code: string): string =>
   code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
 
-/** The body of every error: the fields of docs/http-api.md, "Errors". */
-export const errorSchema: Json = {
-  type: 'object',
-  description: 'Every error. Branch on `code`, never on the text.',
-  properties: {
-    error: { type: 'string', description: 'What is wrong, for people.' },
-    code: { type: 'string', description: 'What is wrong, for programs.' },
-    requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
-  },
-  required: ['error', 'code', 'requestId'],
+/** The fields of every error (docs/http-api.md, "Errors"). */
+const fields = {
+  error: { type: 'string', description: 'What is wrong, for people.' },
+  code: { type: 'string', description: 'What is wrong, for programs.' },
+  requestId: { type: 'string', description: 'The same as the header X-Request-Id.' },
+} as const
+
+/** The reference to the schema of a code's body: `price_changed` is `PriceChangedError`. */
+const oneError = (code: ErrorCode, components: Components): Json => {
+  const { extra, help } = errorEntry(code)
+  const { properties = {}, required = [] } = extra === undefined ? {} : components.add(extra, 'output')
+  return components.define(`${pascal(code)}Error`, {
+    type: 'object',
+    description: help,
+    properties: { ...fields, code: { ...fields.code, const: code }, ...(properties as Json) },
+    required: [...Object.keys(fields), ...(required as readonly string[])],
+  })
 }
 
-const base = { $ref: '#/components/schemas/Error' }
-
-const narrowed = (codes: readonly ErrorCode[]): Json => ({
-  allOf: [base, { type: 'object', properties: { code: { enum: codes } } }],
-})
-
-/** A code with fields of its own has a schema of its own. */
-const extended = (code: ErrorCode, extra: z.ZodObject, components: Components): Json => ({
-  allOf: [
-    base,
-    { type: 'object', properties: { code: { const: code } } },
-    components.add(extra.meta({ id: `${pascal(code)}Fields` }), 'input'),
-  ],
-})
-
-const schemaOf = (codes: readonly ErrorCode[], components: Components): Json => {
-  const plain = codes.filter((code) => errorEntry(code).extra === undefined)
-  const variants = [
-    ...(plain.length === 0 ? [] : [narrowed(plain)]),
-    ...codes.flatMap((code) => {
-      const { extra } = errorEntry(code)
-      return extra === undefined ? [] : [extended(code, extra, components)]
-    }),
-  ]
-  return variants.length === 1 ? (variants[0] ?? {}) : { oneOf: variants }
+/** What one status can say: the schema of its code, or one named choice between those of its codes. */
+const schemaOf = (codes: readonly ErrorCode[], name: string, components: Components): Json => {
+  const variants = codes.map((code) => oneError(code, components))
+  const [only] = variants
+  if (only !== undefined && variants.length === 1) return only
+  const mapping = Object.fromEntries(codes.map((code, at) => [code, variants[at]?.$ref]))
+  return components.define(name, { oneOf: variants, discriminator: { propertyName: 'code', mapping } })
 }
 
 /** The first sentence of the help text, as a message would put it. */
@@ -139,6 +130,7 @@ const headersOf = (status: number, codes: readonly ErrorCode[]): Json => ({
 })
 
 const responseOf = (
+  name: string,
   status: number,
   codes: readonly ErrorCode[],
   errors: readonly RouteError[],
@@ -148,7 +140,7 @@ const responseOf = (
   headers: headersOf(status, codes),
   content: {
     'application/json': {
-      schema: schemaOf(codes, components),
+      schema: schemaOf(codes, name, components),
       examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code, errors)])),
     },
   },
@@ -165,7 +157,7 @@ const shared: readonly ErrorCode[] = [
 
 export const sharedResponses = (components: Components): Readonly<Record<string, Json>> =>
   Object.fromEntries(
-    shared.map((code) => [pascal(code), responseOf(errorEntry(code).status, [code], [], components)]),
+    shared.map((code) => [pascal(code), responseOf('', errorEntry(code).status, [code], [], components)]),
   )
 
 /** The error answers of an operation by status. */
@@ -178,8 +170,9 @@ export const errorResponses = (route: Route, components: Components): Readonly<R
         const [only] = codes
         const common = codes.length === 1 && only !== undefined && shared.includes(only)
         if (common) return [String(status), { $ref: `#/components/responses/${pascal(only)}` }]
-        const response = responseOf(status, codes, route.errors, components)
-        const { errorsAs: name } = route
+        const { errorsAs: name, operationId } = route
+        const choice = `${name ?? capitalized(operationId)}${status}Error`
+        const response = responseOf(choice, status, codes, route.errors, components)
         return [
           String(status),
           name === undefined ? response : components.share(`${name}${status}`, response),

@@ -135,12 +135,9 @@ const curlView = (
   return sample(html`curl ${verb}'${origin}${pathWithExamples(path, parameters)}'${end}`)
 }
 
-/** Every read takes it; the introduction says so once. */
-const everywhere = 'X-Farebox-Position'
-
 /** One operation: what it does and takes on the left, how it is called and what it answers on the right. */
 export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
-  const parameters = (operation.parameters ?? []).map(follow).filter(({ name }) => name !== everywhere)
+  const parameters = (operation.parameters ?? []).map(follow)
   const body = operation.requestBody?.content['application/json']?.schema
   const responses = Object.entries(operation.responses).map(([status, one]) =>
     responseView(status, follow(one)),

@@ -8,14 +8,15 @@ import { guideRoutes, readGuides } from './guides.ts'
 import { buildOpenApiDocumentInSteps, type OpenApiDocument } from './openapi-document.ts'
 import type { WebhookDeclaration } from './openapi-webhooks.ts'
 
-/** `GET /openapi.json`: the interface description of the given routes. */
-const openApiRoute = (made: () => Promise<OpenApiDocument>): Route => {
+/** An interface description: `GET /openapi.json` or the shorter `GET /openapi-core.json`. */
+const openApiRoute = (
+  named: Pick<Route, 'path' | 'operationId' | 'summary'>,
+  made: () => Promise<OpenApiDocument>,
+): Route => {
   const document = onDemand(async () => fixedText(jsonText(await made())))
   return route({
+    ...named,
     method: 'GET',
-    path: '/openapi.json',
-    operationId: 'getInterfaceDescription',
-    summary: 'The interface description',
     description: 'OpenAPI 3.1.0.',
     tag: 'Service',
     access: 'public',
@@ -49,15 +50,42 @@ const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
  */
 export const documentationRoutes = (
   routes: readonly Route[],
-  webhooks: readonly WebhookDeclaration[] = [],
-  /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
-  operations: readonly Route[] = [],
+  {
+    webhooks = [],
+    operations = [],
+    publicUrl,
+  }: {
+    readonly webhooks?: readonly WebhookDeclaration[]
+    /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
+    readonly operations?: readonly Route[]
+    /** Where clients reach the service, asked once it listens; left out: nobody knows. */
+    readonly publicUrl?: () => string
+  } = {},
 ): readonly Route[] => {
-  const document = onDemand(() => buildOpenApiDocumentInSteps(routes, { webhooks }))
-  const whole = onDemand(() => buildOpenApiDocumentInSteps([...routes, ...operations], { webhooks }))
+  const made = (all: readonly Route[]) =>
+    onDemand(() =>
+      buildOpenApiDocumentInSteps(all, { webhooks, ...(publicUrl && { serverUrl: publicUrl() }) }),
+    )
+  const document = made(routes)
+  const whole = made([...routes, ...operations])
   const guides = readGuides()
   return [
-    openApiRoute(whole),
+    openApiRoute(
+      {
+        path: '/openapi.json',
+        operationId: 'getInterfaceDescription',
+        summary: 'The interface description',
+      },
+      whole,
+    ),
+    openApiRoute(
+      {
+        path: '/openapi-core.json',
+        operationId: 'getCoreInterfaceDescription',
+        summary: 'The interface description without an operation for each scraper',
+      },
+      document,
+    ),
     docsRoute(async () => docsPage(await document(), guides)),
     ...guideRoutes([...guides.callers, ...guides.operators]),
   ]

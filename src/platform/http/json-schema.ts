@@ -36,6 +36,11 @@ const dropFormatPattern = (schema: Mutable): void => {
   if (schema.format !== undefined) delete schema.pattern
 }
 
+/** The default of a number in a query is written as the text that it is read from. */
+const readDefault = (schema: Mutable): void => {
+  if (schema.type === 'integer' && typeof schema.default === 'string') schema.default = Number(schema.default)
+}
+
 /** `meta({ override })` replaces what zod would write, for schemas that read a text into something else. */
 const applyOverride = (schema: Mutable): void => {
   const { override } = schema
@@ -51,13 +56,28 @@ const applyOverride = (schema: Mutable): void => {
   )
 }
 
+/** What zod names by itself is `z.json()`, which refers to itself: any JSON value. */
+const unnamed = '__schema'
+
+const withAnyJson = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(withAnyJson)
+  if (typeof value !== 'object' || value === null) return value
+  const { $ref, ...rest } = value as Mutable
+  if (typeof $ref === 'string' && $ref.startsWith(`#/$defs/${unnamed}`)) return rest
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, withAnyJson(inner)]))
+}
+
 /**
  * The JSON Schema of a zod schema: `input` is what a client sends, `output` what it gets. Schemas with
  * `.meta({ id })` stand in `$defs` under that id. `.meta({ words })` says what a text of a form of its own must be, for
  * the messages of refusals: it is no keyword of JSON Schema, and left out unless `withWords`.
  */
 export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWords = false): JsonSchema => {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+  const {
+    $schema: _,
+    $defs = {},
+    ...json
+  } = z.toJSONSchema(schema, {
     target: 'draft-2020-12',
     io,
     reused: 'inline',
@@ -67,10 +87,13 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWord
       applyOverride(mutable)
       dropSafeBounds(mutable)
       dropFormatPattern(mutable)
+      readDefault(mutable)
+      delete mutable.propertyNames
       if (!withWords) delete mutable.words
     },
   })
-  return json as JsonSchema
+  const named = Object.entries($defs).filter(([name]) => !name.startsWith(unnamed))
+  return withAnyJson({ ...json, ...(named.length > 0 && { $defs: Object.fromEntries(named) }) }) as JsonSchema
 }
 
 /** The schema that a reference into `$defs` means; any other schema is itself. */

@@ -210,9 +210,47 @@ const firstOf = (issues: readonly z.core.$ZodIssue[], value: unknown, words: Wor
   return new ApiError(first.code, first.message)
 }
 
+const takesNull = (schema: JsonSchema, root: JsonSchema): boolean => {
+  const node = resolveReference(schema, root)
+  const choices = node.anyOf ?? node.oneOf
+  if (choices !== undefined) return choices.some((choice) => takesNull(choice, root))
+  if (node.enum !== undefined) return node.enum.includes(null)
+  if (node.const !== undefined) return node.const === null
+  return node.type === undefined || [node.type].flat().includes('null')
+}
+
+/** Of a nullable schema, the other choice; a choice between several forms has none, and neither has any JSON value. */
+const onlyForm = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+  const node = resolveReference(schema, root)
+  const forms = (node.anyOf ?? node.oneOf)?.filter(({ type }) => type !== 'null')
+  return forms?.length === 1 ? onlyForm(forms[0] as JsonSchema, root) : node
+}
+
+/**
+ * A body without the fields that are null where they may be left out and take no null: serializers of .NET and Java write
+ * null for a field that is not set. A field that the schema does not know stays, to be refused.
+ */
+const withoutUnset = (value: unknown, schema: JsonSchema, root: JsonSchema): unknown => {
+  if (typeof value !== 'object' || value === null) return value
+  const { properties, required, items } = onlyForm(schema, root)
+  if (Array.isArray(value)) return items ? value.map((item) => withoutUnset(item, items, root)) : value
+  if (properties === undefined) return value
+  const isUnset = (name: string, property: JsonSchema): boolean =>
+    !required?.includes(name) && !takesNull(property, root)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, field]) => {
+      const property = Object.hasOwn(properties, name) ? properties[name] : undefined
+      if (property === undefined) return [[name, field]]
+      if (field === null) return isUnset(name, property) ? [] : [[name, field]]
+      return [[name, withoutUnset(field, property, root)]]
+    }),
+  )
+}
+
 /**
  * A check of bodies or queries against a zod schema, with the codes that single fields have in place of
- * `invalid_body` and `invalid_parameter`. The messages name the field and what is accepted.
+ * `invalid_body` and `invalid_parameter`. The messages name the field and what is accepted. In a body, null for a field
+ * that may be left out is the same as leaving it out.
  */
 export const shapeCheck = <Schema extends z.ZodType>(
   schema: Schema,
@@ -220,7 +258,8 @@ export const shapeCheck = <Schema extends z.ZodType>(
   codes: FieldCodes = {},
 ): ShapeCheck<z.output<Schema>> => {
   const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input', true) }
-  return (value) => {
+  return (sent) => {
+    const value = place === 'body' ? withoutUnset(sent, words.schema, words.schema) : sent
     const result = schema.safeParse(value)
     if (result.success) return { ok: true, value: result.data }
     return { ok: false, refusal: firstOf(result.error.issues, value, words) }

@@ -67,11 +67,11 @@ const refusals: readonly [string, Product, Record<string, unknown> | undefined, 
     /carrier_id must be one of att-us, tmobile-us, verizon-us in USA/,
   ],
   [
-    'a carrier that is null',
+    'an unknown field that is null',
     mobile,
-    { country: 'USA', period_days: 30, carrier_id: null },
+    { country: 'USA', period_days: 30, city: null },
     'invalid_targeting',
-    /att-us/,
+    /city/,
   ],
   [
     'an unknown service',
@@ -102,6 +102,12 @@ test('a field that stands elsewhere than in fulfillment_meta is named as it stan
     parseTargeting(isp, { country: 'USA', period_days: 8 }),
   ]
   for (const result of elsewhere) assert.match(refusal(result).message, /^period_days must be/)
+})
+
+test('a mobile field that is null is the same as one that is left out', () => {
+  const unset = { carrier_id: null, service: null, rotation_minutes: null }
+  const wanted = { country: 'USA', period_days: 30 }
+  assert.deepEqual(parseMeta(mobile, { ...wanted, ...unset }), parseMeta(mobile, wanted))
 })
 
 test('a gateway product takes no meta, and none is fine', () => {

@@ -51,7 +51,7 @@ test('webhook endpoints over HTTP', async (t) => {
     const url = receiver.url
     await refused(key, {}, 'invalid_body', /url is missing/)
     await refused(key, { url: 7 }, 'invalid_body', /url must be a text/)
-    await refused(key, { url, events: null }, 'invalid_body', /events must be a list .*, got null/)
+    await refused(key, { url, events: 5 }, 'invalid_body', /events must be a list /)
     await refused(key, { url, events: 'ping' }, 'invalid_body', /events must be a list/)
     await refused(
       key,

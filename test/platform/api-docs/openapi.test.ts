@@ -129,10 +129,11 @@ describe('The interface description', () => {
   })
 
   test('closes requests against unknown fields and leaves answers open for new ones', () => {
-    const text = JSON.stringify(document.components.schemas)
-    assert.ok(!text.includes('"additionalProperties":false'))
-    const create = operations.find(({ operationId }) => operationId === 'createOrder')
-    assert.match(JSON.stringify(create?.requestBody), /"additionalProperties":false/)
+    for (const [name, schema] of Object.entries(document.components.schemas)) {
+      const isClosed = JSON.stringify(schema).includes('"additionalProperties":false')
+      assert.equal(isClosed, name.endsWith('Request'), name)
+    }
+    assert.ok('CreateOrderRequest' in document.components.schemas)
   })
 
   test('names paging as whole numbers, though they are read from text', () => {
@@ -146,6 +147,87 @@ describe('The interface description', () => {
       description: 'How many entries, at least 1; more than 100 is read as 100.',
       schema: { type: 'integer', minimum: 1, default: 50 },
     })
+  })
+
+  test('writes each thing in the way that generators of clients read', () => {
+    const kinds = route({
+      method: 'POST',
+      path: '/kinds',
+      operationId: 'sendKinds',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      query: z.object({
+        limit: z
+          .string()
+          .meta({ override: { type: 'integer' } })
+          .default('5'),
+      }),
+      body: z.strictObject({ any: z.json(), more: z.record(z.string(), z.json()).optional() }),
+      responses: {
+        200: {
+          description: 'x',
+          example: {},
+          body: z.object({
+            at: z.iso.datetime().nullable(),
+            kind: z.enum(['a', 'b']).nullable(),
+            inner: z.object({ a: z.string() }).nullable(),
+            list: z.array(z.string()).nullable(),
+            loose: z.unknown().meta({ override: { type: ['array', 'null'] } }),
+            word: z.unknown().meta({ override: { enum: ['x', 'y'] } }),
+          }),
+        },
+      },
+      errors: ['price_changed', 'out_of_stock'],
+      handler: async () => ({ status: 200 as const, body: {} as never }),
+    })
+    const made = openApiDocument([kinds])
+    const operation = made.paths['/kinds']!.post as unknown as Operation & {
+      parameters: { schema: object }[]
+      requestBody: { content: Record<string, { schema: object }> }
+    }
+    assert.deepEqual(operation.parameters[0]?.schema, { default: 5, type: 'integer' })
+    assert.deepEqual(operation.requestBody.content['application/json']?.schema, {
+      $ref: '#/components/schemas/SendKindsRequest',
+    })
+    const schemaOf = (status: string) =>
+      (
+        operation.responses[status]?.content?.['application/json'] as
+          | { schema: Record<string, unknown> }
+          | undefined
+      )?.schema
+    assert.deepEqual(schemaOf('200')?.properties, {
+      at: { type: ['string', 'null'], format: 'date-time' },
+      kind: { type: ['string', 'null'], enum: ['a', 'b', null] },
+      inner: { type: ['object', 'null'], properties: { a: { type: 'string' } }, required: ['a'] },
+      list: { type: ['array', 'null'], items: { type: 'string' } },
+      loose: { type: ['array', 'null'], items: {} },
+      word: { type: 'string', enum: ['x', 'y'] },
+    })
+    assert.deepEqual(schemaOf('409'), { $ref: '#/components/schemas/SendKinds409Error' })
+    const { SendKindsRequest, SendKinds409Error, PriceChangedError } = made.components.schemas
+    assert.deepEqual(SendKindsRequest?.properties, {
+      any: {},
+      more: { type: ['object', 'null'], additionalProperties: {} },
+    })
+    const [changed, short] = ['PriceChangedError', 'OutOfStockError'].map(
+      (name) => `#/components/schemas/${name}`,
+    )
+    assert.deepEqual(SendKinds409Error, {
+      oneOf: [{ $ref: changed }, { $ref: short }],
+      discriminator: { propertyName: 'code', mapping: { price_changed: changed, out_of_stock: short } },
+    })
+    assert.deepEqual(PriceChangedError?.required, [
+      'error',
+      'code',
+      'requestId',
+      'amountCents',
+      'unitPriceCents',
+      'quantity',
+    ])
+    assert.ok(!JSON.stringify(made).includes('__schema'))
   })
 
   test('does not take two different schemas for one name', () => {
@@ -165,9 +247,10 @@ describe('The interface description', () => {
         errors: [],
         handler: async () => ({ status: 200 as const, body: {} }),
       })
-    assert.equal(
-      Object.keys(openApiDocument([named('/a', 'x'), named('/b', 'x')]).components.schemas).length,
-      2,
+    const { schemas } = openApiDocument([named('/a', 'x'), named('/b', 'x')]).components
+    assert.deepEqual(
+      Object.keys(schemas).filter((name) => !name.endsWith('Error')),
+      ['Twice'],
     )
     assert.throws(() => openApiDocument([named('/a', 'x'), named('/b', 'y'), named('/c', 'z')]), /Twice/)
   })
@@ -177,6 +260,8 @@ describe('The interface description', () => {
     const { baseUrl } = await sampleServer(t, { routes: [...own, ...documentationRoutes(own)] })
     const served = await (await fetch(`${baseUrl}/openapi.json`)).json()
     assert.deepEqual(served, JSON.parse(JSON.stringify(document)))
+    const core = await (await fetch(`${baseUrl}/openapi-core.json`)).json()
+    assert.deepEqual(core, served)
     const client = await httpClientOf(baseUrl, 'buyer-key')
     assert.equal((await client.get('/api/v1/me')).status, 200)
     assert.ok(client.seen.has('getMe 200'))
