@@ -99,7 +99,7 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
     if (!(error instanceof ApiError)) throw error
     const { code, headers } = error
     if (passing.has(code) && item.attempts + 1 < maxAttempts)
-      return { kind: 'again', why: code, afterMs: Number(headers?.['retry-after'] ?? 0) * 1_000 }
+      return { kind: 'again', why: code, afterMs: Math.min(batchQueue.longestWaitMs, Number(headers?.['retry-after'] ?? 0) * 1_000) }
     return over(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
   }
 }
