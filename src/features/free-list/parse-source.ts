@@ -24,10 +24,15 @@ const parseAddress = (ip: string, portText: string): SocketAddress | null => {
   return { ip: isIPv4(ip) ? ip : ipaddr.process(ip).toString(), port }
 }
 
+/** The first two fields of quoted CSV without their quotes. */
+const withoutQuotes = (line: string): string =>
+  line.replace(/^(?:"[^"]*"[\s,;|]*)+/, (quoted) => quoted.replaceAll('"', ''))
+
 /** `ip:port`, with a scheme or a login before it or anything after it, also parted by blanks, commas and the like. */
 const parseAddressLine = (line: string): SocketAddress | null => {
   if (line.length > longestLine) return null
-  const withoutScheme = line.includes('://') ? line.slice(line.indexOf('://') + 3) : line
+  const plain = withoutQuotes(line)
+  const withoutScheme = plain.includes('://') ? plain.slice(plain.indexOf('://') + 3) : plain
   const [text = ''] = [withoutScheme.slice(withoutScheme.lastIndexOf('@') + 1).trim()]
   if (text.startsWith('[')) {
     const end = text.indexOf(']')
@@ -44,11 +49,14 @@ const linesOf = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
 
-/** The list itself, or the first one that stands in the outermost object. */
+/** The list itself, or all that the outermost object has: one under any name, or one for each protocol. */
 const listOf = (value: unknown): readonly unknown[] => {
   if (Array.isArray(value)) return value
   if (typeof value !== 'object' || value === null) return []
-  return Object.values(value).find((inner) => Array.isArray(inner)) ?? []
+  if (parseAddressEntry(value) !== null) return [value]
+  return Object.values(value)
+    .filter((inner) => Array.isArray(inner))
+    .flat()
 }
 
 const parseAddressEntry = (entry: unknown): SocketAddress | null => {
@@ -62,7 +70,20 @@ const parseAddressEntry = (entry: unknown): SocketAddress | null => {
 }
 
 const entriesOf = (text: string, format: FeedFormat): readonly (SocketAddress | null)[] =>
-  format === 'text' ? linesOf(text).map(parseAddressLine) : listOf(JSON.parse(text)).map(parseAddressEntry)
+  format === 'text'
+    ? linesOf(text).map(parseAddressLine)
+    : valuesOf(text).flatMap(listOf).map(parseAddressEntry)
+
+/** One JSON text, or one a line (NDJSON). @throws SyntaxError */
+const valuesOf = (text: string): readonly unknown[] => {
+  try {
+    return [JSON.parse(text)]
+  } catch (error) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    if (lines.length < 2) throw error
+    return lines.map((line) => JSON.parse(line))
+  }
+}
 
 /**
  * The candidates of a feed. What else stands in it, protocols and countries among it, is somebody's claim and is not read:
@@ -73,7 +94,7 @@ export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
   const found = new Map<string, SocketAddress>()
   const ofAddress = new Map<string, number>()
   let [unreadable, leftOut] = [0, 0]
-  for (const place of entriesOf(text, format)) {
+  for (const place of entriesOf(text.replace(/^\ufeff/, ''), format)) {
     if (place === null) {
       unreadable += 1
       continue
