@@ -27,6 +27,8 @@ export type Holdings = {
 export const ofScrapers: ReadonlySet<string> = new Set([
   'scrape',
   'scrapeBatch',
+  'listScrapeBatches',
+  'cancelScrapeBatch',
   'getScrapeBatch',
   'getScrapeBatchResult',
   'listScrapeUsage',
