@@ -49,14 +49,17 @@ const linesOf = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
 
-/** The list itself, or all that the outermost object has: one under any name, or one for each protocol. */
-const listOf = (value: unknown): readonly unknown[] => {
+/** Objects around a list, such as `{"data": {"http": […]}}`. */
+const maxAround = 3
+
+/** The list itself, or all lists of an object: one under any name, or one for each protocol. A line of NDJSON is one entry. */
+const listOf = (value: unknown, around = 0): readonly unknown[] => {
   if (Array.isArray(value)) return value
-  if (typeof value !== 'object' || value === null) return []
   if (parseAddressEntry(value) !== null) return [value]
+  if (typeof value !== 'object' || value === null || around === maxAround) return []
   return Object.values(value)
-    .filter((inner) => Array.isArray(inner))
-    .flat()
+    .filter((inner) => typeof inner === 'object')
+    .flatMap((inner) => listOf(inner, around + 1))
 }
 
 const parseAddressEntry = (entry: unknown): SocketAddress | null => {
@@ -72,7 +75,9 @@ const parseAddressEntry = (entry: unknown): SocketAddress | null => {
 const entriesOf = (text: string, format: FeedFormat): readonly (SocketAddress | null)[] =>
   format === 'text'
     ? linesOf(text).map(parseAddressLine)
-    : valuesOf(text).flatMap(listOf).map(parseAddressEntry)
+    : valuesOf(text)
+        .flatMap((value) => listOf(value))
+        .map(parseAddressEntry)
 
 /** One JSON text, or one a line (NDJSON). @throws SyntaxError */
 const valuesOf = (text: string): readonly unknown[] => {

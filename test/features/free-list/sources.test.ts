@@ -101,7 +101,8 @@ test('a feed may begin with a byte order mark, and be NDJSON, JSON keyed by prot
   ]
   const byProtocol = JSON.stringify({ http: ['203.0.113.1:80'], socks5: [{ ip: '203.0.113.2', port: 1080 }] })
   const lines = '{"ip":"203.0.113.1","port":80}\r\n\r\n{"ip":"203.0.113.2","port":"1080"}\r\n'
-  for (const json of [byProtocol, lines, '"203.0.113.1:80"\n"203.0.113.2:1080"'])
+  const inside = '{"page":1,"data":{"http":["203.0.113.1:80"],"socks5":["203.0.113.2:1080"]}}'
+  for (const json of [byProtocol, inside, lines, '"203.0.113.1:80"\n"203.0.113.2:1080"'])
     for (const mark of ['', '\ufeff'])
       assert.deepEqual(parseFeed(mark + json, 'json').candidates, expected, json)
   for (const text of [

@@ -115,7 +115,7 @@ test('an input that the scraper does not take refuses the whole batch, by its pl
     },
     { actor: { kind: 'system', name: 'test' }, correlationId: 'bad' },
   )
-  await assert.rejects(refused, { code: 'bad_input', message: /^inputs\[1\]: subreddit must be / })
+  await assert.rejects(refused, { code: 'bad_input', message: /^input 2: subreddit must be / })
   const { rows } = await world.pool.query('select from work.scrape_batches')
   assert.equal(rows.length, 0)
 })
