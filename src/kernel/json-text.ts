@@ -8,6 +8,33 @@ export const parseUntrustedObject = <Shape extends object>(text: string): Partia
   }
 }
 
+const quote = 0x22
+const backslash = 0x5c
+
+/** Where the text that opens at a quote ends, or where the JSON does. */
+const endOfText = (json: string, start: number): number => {
+  for (let end = json.indexOf('"', start + 1); end !== -1; end = json.indexOf('"', end + 1)) {
+    let before = end
+    while (json.charCodeAt(before - 1) === backslash) before -= 1
+    if ((end - before) % 2 === 0) return end
+  }
+  return json.length
+}
+
+/** Whether a JSON text nests arrays and objects in at most this many levels. Its parts are not visited recursively. */
+export const isNestedWithin = (levels: number, json: string): boolean => {
+  let depth = 0
+  for (let at = 0; at < json.length; at++) {
+    const char = json.charCodeAt(at)
+    if (char === quote) at = endOfText(json, at)
+    else if (char === 0x5b || char === 0x7b) {
+      depth += 1
+      if (depth > levels) return false
+    } else if (char === 0x5d || char === 0x7d) depth -= 1
+  }
+  return true
+}
+
 /**
  * A JSON value in a form in which the order of an object's fields makes no difference, for fingerprints. Fields that are
  * undefined are left out.

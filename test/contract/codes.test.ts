@@ -54,6 +54,7 @@ const decidedAlone = [
   'cancelSubscription',
   'scrape',
   'scrapeBatch',
+  'listScrapeBatches',
 ]
 
 /** Operations that need nothing but their key. */
@@ -64,6 +65,7 @@ const fromMemory = [
   'listGeoIsps',
   'listGeoAsns',
   'getScrapeBatch',
+  'cancelScrapeBatch',
   'getScrapeBatchResult',
 ]
 

@@ -27,6 +27,8 @@ export type Holdings = {
 export const ofScrapers: ReadonlySet<string> = new Set([
   'scrape',
   'scrapeBatch',
+  'listScrapeBatches',
+  'cancelScrapeBatch',
   'getScrapeBatch',
   'getScrapeBatchResult',
   'listScrapeUsage',
@@ -140,6 +142,8 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     json: { platform: 'reddit', operation: 'subreddit', inputs: [{ subreddit: 'AskReddit' }] },
     key: held.scraperKey,
   },
+  listScrapeBatches: { method: 'GET', path: '/v1/scrape/batch', key: held.scraperKey },
+  cancelScrapeBatch: { method: 'DELETE', path: `/v1/scrape/batch/${held.batchId}`, key: held.scraperKey },
   getScrapeBatch: { method: 'GET', path: `/v1/scrape/batch/${held.batchId}`, key: held.scraperKey },
   getScrapeBatchResult: {
     method: 'GET',

@@ -24,10 +24,15 @@ const parseAddress = (ip: string, portText: string): SocketAddress | null => {
   return { ip: isIPv4(ip) ? ip : ipaddr.process(ip).toString(), port }
 }
 
+/** The first two fields of quoted CSV without their quotes. */
+const withoutQuotes = (line: string): string =>
+  line.replace(/^(?:"[^"]*"[\s,;|]*)+/, (quoted) => quoted.replaceAll('"', ''))
+
 /** `ip:port`, with a scheme or a login before it or anything after it, also parted by blanks, commas and the like. */
 const parseAddressLine = (line: string): SocketAddress | null => {
   if (line.length > longestLine) return null
-  const withoutScheme = line.includes('://') ? line.slice(line.indexOf('://') + 3) : line
+  const plain = withoutQuotes(line)
+  const withoutScheme = plain.includes('://') ? plain.slice(plain.indexOf('://') + 3) : plain
   const [text = ''] = [withoutScheme.slice(withoutScheme.lastIndexOf('@') + 1).trim()]
   if (text.startsWith('[')) {
     const end = text.indexOf(']')
@@ -44,11 +49,17 @@ const linesOf = (text: string): readonly string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
 
-/** The list itself, or the first one that stands in the outermost object. */
-const listOf = (value: unknown): readonly unknown[] => {
+/** Objects around a list, such as `{"data": {"http": […]}}`. */
+const maxAround = 3
+
+/** The list itself, or all lists of an object: one under any name, or one for each protocol. A line of NDJSON is one entry. */
+const listOf = (value: unknown, around = 0): readonly unknown[] => {
   if (Array.isArray(value)) return value
-  if (typeof value !== 'object' || value === null) return []
-  return Object.values(value).find((inner) => Array.isArray(inner)) ?? []
+  if (parseAddressEntry(value) !== null) return [value]
+  if (typeof value !== 'object' || value === null || around === maxAround) return []
+  return Object.values(value)
+    .filter((inner) => typeof inner === 'object')
+    .flatMap((inner) => listOf(inner, around + 1))
 }
 
 const parseAddressEntry = (entry: unknown): SocketAddress | null => {
@@ -62,7 +73,22 @@ const parseAddressEntry = (entry: unknown): SocketAddress | null => {
 }
 
 const entriesOf = (text: string, format: FeedFormat): readonly (SocketAddress | null)[] =>
-  format === 'text' ? linesOf(text).map(parseAddressLine) : listOf(JSON.parse(text)).map(parseAddressEntry)
+  format === 'text'
+    ? linesOf(text).map(parseAddressLine)
+    : valuesOf(text)
+        .flatMap((value) => listOf(value))
+        .map(parseAddressEntry)
+
+/** One JSON text, or one a line (NDJSON). @throws SyntaxError */
+const valuesOf = (text: string): readonly unknown[] => {
+  try {
+    return [JSON.parse(text)]
+  } catch (error) {
+    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    if (lines.length < 2) throw error
+    return lines.map((line) => JSON.parse(line))
+  }
+}
 
 /**
  * The candidates of a feed. What else stands in it, protocols and countries among it, is somebody's claim and is not read:
@@ -73,7 +99,7 @@ export const parseFeed = (text: string, format: FeedFormat): ParsedFeed => {
   const found = new Map<string, SocketAddress>()
   const ofAddress = new Map<string, number>()
   let [unreadable, leftOut] = [0, 0]
-  for (const place of entriesOf(text, format)) {
+  for (const place of entriesOf(text.replace(/^\ufeff/, ''), format)) {
     if (place === null) {
       unreadable += 1
       continue

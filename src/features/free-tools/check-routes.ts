@@ -166,7 +166,12 @@ export const freeProxyCheckRoutes = ({
           signal: clientGone(),
         }
         if (wantsEvents(headers.accept))
-          return { status: 200, text: Readable.from(asEvents(await checkProxies(order), requestId)) }
+          return {
+            status: 200,
+            text: Readable.from(asEvents(await checkProxies(order), requestId)),
+            // nginx would keep the events back until the last one.
+            headers: { 'x-accel-buffering': 'no' },
+          }
         const results = inOrder(await all(order))
         return { status: 200, body: { summary: summaryOf(results), results } }
       },

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { createMcpHandler, type McpHttpHandler } from '@modelcontextprotocol/server'
 import type { Logger } from 'pino'
 import { type ApiRequest, type Route, route } from '../../platform/http/route.ts'
@@ -9,14 +10,40 @@ export const mcpPath = '/mcp'
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * Whether a request may come from this page. Programs send no Origin. A browser does, and a page of somebody else that had
- * its name lead to this machine would send its own (DNS rebinding; the transport of the protocol wants it refused).
+ * Whether a page had its own name lead to this machine (DNS rebinding; the transport of the protocol wants it refused): its
+ * Origin and the Host of the request are then the same, and not ours. Other pages may use the tools, as all keyless ones.
  */
-const isOwnOrigin = (origin: string | undefined, publicUrl: string): boolean => {
-  if (origin === undefined) return true
+const isRebound = ({ origin, host }: IncomingHttpHeaders, publicUrl: string): boolean => {
+  if (origin === undefined) return false
   const url = URL.parse(origin)
-  return url !== null && (url.origin === new URL(publicUrl).origin || loopbackNames.has(url.hostname))
+  if (url === null) return true
+  const isOwn = url.origin === new URL(publicUrl).origin || loopbackNames.has(url.hostname)
+  return !isOwn && url.host === host
 }
+
+/** Whether an Accept allows JSON (RFC 9110, 12.5.1); none allows everything. */
+const takesJson = (accept: string | undefined): boolean => {
+  if (accept === undefined || accept.trim() === '') return true
+  const weights = new Map(
+    accept.split(',').map((range): [string, boolean] => {
+      const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+      return [type, !parameters.some((parameter) => /^q\s*=\s*0(\.0*)?$/.test(parameter))]
+    }),
+  )
+  return weights.get('application/json') ?? weights.get('application/*') ?? weights.get('*/*') ?? false
+}
+
+const eventStream = 'text/event-stream'
+
+/** The protocol's own handler wants both media types named, and chooses. */
+const acceptOfProtocol = `application/json, ${eventStream}`
+
+/** The answer in a stream of events: its last message. What comes before are notifications. */
+const lastData = (events: string): string =>
+  events
+    .match(/^data: .*$/gm)
+    ?.at(-1)
+    ?.slice('data: '.length) ?? ''
 
 const answerText = 'application/json'
 
@@ -46,6 +73,7 @@ const headersOf = ({ headers }: ApiRequest): Headers => {
   const sent = new Headers()
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) sent.set(name, Array.isArray(value) ? value.join(', ') : value)
+  if (takesJson(headers.accept)) sent.set('accept', acceptOfProtocol)
   return sent
 }
 
@@ -81,12 +109,13 @@ export const mcpRoutes = (
       access: 'public',
       writes: false,
       hidden: true,
+      cors: true,
       rawBody: true,
       responses,
       errors: [],
       handler: async (request) => {
         const { raw, address, clientGone, headers } = request
-        if (!isOwnOrigin(headers.origin, deps.publicUrl())) return { status: 403, text: forbidden }
+        if (isRebound(headers, deps.publicUrl())) return { status: 403, text: forbidden }
         const signal = clientGone()
         const handler = handlerFor({ address, gone: signal })
         const asked = new Request(new URL(mcpPath, deps.publicUrl()), {
@@ -96,8 +125,11 @@ export const mcpRoutes = (
           signal,
         })
         const answer = await handler.fetch(asked)
-        const text = await answer.text()
-        const mediaType = answer.headers.get('content-type')?.split(';')[0] ?? answerText
+        const sent = await answer.text()
+        const sentType = answer.headers.get('content-type')?.split(';')[0] ?? answerText
+        const isUnread =
+          sentType === eventStream && !(headers.accept ?? '').toLowerCase().includes(eventStream)
+        const [text, mediaType] = isUnread ? [lastData(sent), answerText] : [sent, sentType]
         return { status: answer.status as 200, text, mediaType }
       },
     }),

@@ -50,6 +50,8 @@ export type BatchRow = {
   readonly inputs: number
   readonly created_at: string
   readonly finished_at: string | null
+  /** Calls that have not started since then are not made. */
+  readonly canceled_at: string | null
 }
 
 export type ShownItem = {
@@ -72,7 +74,7 @@ export type EndedBatch = {
 export type BatchItems = {
   /** Keeps a batch and its calls, unless it stands; gives it as it stands. */
   store(
-    batch: Omit<BatchRow, 'created_at' | 'finished_at'>,
+    batch: Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at'>,
     inputs: readonly Readonly<Record<string, unknown>>[],
   ): Promise<BatchRow>
   /** Null: there is none, or it was over more than a day ago. */
@@ -83,6 +85,13 @@ export type BatchItems = {
     accountId: AccountId,
     page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
   ): Promise<readonly CountedBatch[]>
+  /** The same as a page of the API. */
+  page(
+    accountId: AccountId,
+    page: { readonly limit: number; readonly offset: number },
+  ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
+  /** Cancels a batch that is not over: its calls become due, and those that have not started end without being made. */
+  cancel(batchId: ScrapeBatchId): Promise<void>
   /** Says what a call came to, before it leaves the queue. */
   note(item: Pick<BatchItem, 'batch_id' | 'n'>, outcome: ItemOutcome, chargedMicros: number): Promise<void>
   /** Batches whose calls are all over and which are not, with what came of them. */
@@ -180,6 +189,49 @@ export const createBatchItems = ({
         values: [accountId, isoTime(clock() - resultTtlMs), after?.at ?? null, after?.id ?? null, limit],
       })
       return rows
+    },
+
+    page: async (accountId, { limit, offset }) => {
+      const { rows } = await pool.query<CountedBatch & { total: number }>({
+        name: 'scrape-batches-page',
+        text: `with readable as (
+                 select * from work.scrape_batches
+                  where account_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)),
+               page as (
+                 select * from readable order by created_at desc, batch_id desc
+                  limit $3::bigint offset $4::bigint)
+               select t.total, p.*, i.done, i.charged_micros
+                 from (select count(*) as total from readable) t
+                 left join page p on true
+                 left join lateral (
+                   select count(*) filter (where status <> 'pending') as done,
+                          coalesce(sum(charged_micros), 0)::bigint as charged_micros
+                     from work.scrape_batch_items where batch_id = p.batch_id) i on true
+                order by p.created_at desc, p.batch_id desc`,
+        values: [accountId, isoTime(clock() - resultTtlMs), limit, offset],
+      })
+      return {
+        batches: rows.filter(({ batch_id }) => batch_id !== null),
+        total: rows[0]?.total ?? 0,
+      }
+    },
+
+    cancel: async (batchId) => {
+      const now = isoTime(clock())
+      await inTransaction(pool, async (client) => {
+        await client.query({
+          name: 'scrape-batch-cancel',
+          text: `update work.scrape_batches set canceled_at = $2::timestamptz
+                  where batch_id = $1::text and finished_at is null and canceled_at is null`,
+          values: [batchId, now],
+        })
+        await client.query({
+          name: 'scrape-batch-cancel-items',
+          text: `update work.scrape_batch_items set due_at = $2::timestamptz
+                  where batch_id = $1::text and status = 'pending' and due_at > $2::timestamptz`,
+          values: [batchId, now],
+        })
+      })
     },
 
     note: async ({ batch_id: batchId, n }, outcome, chargedMicros) => {

@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
+import type { BatchRow, CountedBatch } from './batch-items.ts'
 import { itemRequestId, type ScrapeBatches, type ShownBatch } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
 import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
@@ -14,18 +16,25 @@ const instant = z.string().meta({ format: 'date-time' })
 const count = z.int().min(0)
 const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as const
 
+const summaryShape = {
+  batchId: z.string(),
+  requestId: z.string(),
+  status: z.enum(['running', 'canceling', 'finished', 'canceled']),
+  platform: z.string(),
+  operation: z.string(),
+  inputs: count,
+  done: count.meta({ description: 'Calls that are over.' }),
+  chargedUsd: z.string().meta({ description: 'So far, in dollars with four decimals.', example: '0.0060' }),
+  createdAt: instant,
+  finishedAt: instant.nullable(),
+}
+
+const BatchSummary = z.object(summaryShape).meta({ id: 'ScrapeBatchSummary' })
+const BatchList = z.object({ batches: z.array(BatchSummary), ...pageShape }).meta({ id: 'ScrapeBatchList' })
+
 const Batch = z
   .object({
-    batchId: z.string(),
-    requestId: z.string(),
-    status: z.enum(['running', 'finished']),
-    platform: z.string(),
-    operation: z.string(),
-    inputs: count,
-    done: count.meta({ description: 'Calls that are over.' }),
-    chargedUsd: z.string().meta({ description: 'So far, in dollars with four decimals.', example: '0.0060' }),
-    createdAt: instant,
-    finishedAt: instant.nullable(),
+    ...summaryShape,
     items: z
       .array(
         z.object({
@@ -43,17 +52,30 @@ const Batch = z
   })
   .meta({ id: 'ScrapeBatch' })
 
-const shown = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
+const statusOf = ({ finished_at: finished, canceled_at: canceled }: BatchRow) => {
+  if (canceled === null) return finished === null ? 'running' : 'finished'
+  return finished === null ? 'canceling' : 'canceled'
+}
+
+const summaryOf = (batch: CountedBatch): z.infer<typeof BatchSummary> => ({
   batchId: batch.batch_id,
   requestId: batch.request_id,
-  status: batch.finished_at === null ? 'running' : 'finished',
+  status: statusOf(batch),
   platform: batch.platform,
   operation: batch.operation,
   inputs: batch.inputs,
-  done: items.filter(({ outcome }) => outcome !== null).length,
-  chargedUsd: dollarsOfMicros(items.reduce((sum, { charged_micros }) => sum + charged_micros, 0)),
+  done: batch.done,
+  chargedUsd: dollarsOfMicros(batch.charged_micros),
   createdAt: batch.created_at,
   finishedAt: batch.finished_at,
+})
+
+const shown = ({ batch, items }: ShownBatch): z.infer<typeof Batch> => ({
+  ...summaryOf({
+    ...batch,
+    done: items.filter(({ outcome }) => outcome !== null).length,
+    charged_micros: items.reduce((sum, { charged_micros }) => sum + charged_micros, 0),
+  }),
   items: items.map(({ n, outcome, problem, charged_micros }) => ({
     n,
     requestId: itemRequestId(batch.batch_id, n),
@@ -80,6 +102,8 @@ const example = {
     { n: 2, requestId: `${batchId}.2`, outcome: null, problem: null, billed: false },
   ],
 } as const satisfies z.infer<typeof Batch>
+
+const { items: _calls, ...summaryExample } = example
 
 const common = { tag: 'Scrapers', access: 'scrape', customer: accountOnly('a batch of scrapes is') } as const
 const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
@@ -136,7 +160,54 @@ export const scrapeBatchRoutes = (deps: {
         { accountId, keyId, requestId, row, inputs },
         cause,
       )
-      return { status: isNew ? 202 : 200, body: shown(batch), position }
+      if (isNew) return { status: 202, body: shown(batch), position }
+      return { status: 200, body: shown(batch), position, headers: { 'x-replayed': 'true' } }
+    },
+  }),
+
+  route({
+    ...common,
+    method: 'GET',
+    path: '/v1/scrape/batch',
+    operationId: 'listScrapeBatches',
+    summary: 'List batches',
+    description: 'Batches that can be read, newest first, without their calls.',
+    writes: false,
+    query: z.object(pagingQuery),
+    codes: { query: pagingCodes },
+    responses: {
+      200: {
+        description: 'A page of batches.',
+        body: BatchList,
+        example: { batches: [summaryExample], total: 1, limit: 50, offset: 0 },
+      },
+    },
+    errors: [],
+    handler: async ({ caller, query: { limit, offset } }) => {
+      const { batches, total } = await deps.batches.list(caller.accountId, { limit, offset })
+      return { status: 200, body: { batches: batches.map(summaryOf), total, limit, offset } }
+    },
+  }),
+
+  route({
+    ...common,
+    method: 'DELETE',
+    path: '/v1/scrape/batch/{id}',
+    operationId: 'cancelScrapeBatch',
+    summary: 'Cancel a batch',
+    description:
+      'Makes no more of its calls: they fail with the problem `canceled` and cost nothing. Calls under way end and are billed. A batch that is over stays as it is.',
+    writes: true,
+    params: z.object({ id: z.string() }),
+    examples: { params: { id: batchId } },
+    responses: {
+      200: { description: 'The batch.', body: Batch, example: { ...example, status: 'canceling' } },
+    },
+    errors: ['not_found'],
+    handler: async ({ caller, params: { id } }) => {
+      const found = await deps.batches.cancel(caller.accountId, id)
+      if (found === null) throw noBatch()
+      return { status: 200, body: shown(found) }
     },
   }),
 

@@ -15,7 +15,13 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readStreamState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { acceptedOf, type BatchItems, type BatchRow, type ShownItem } from './batch-items.ts'
+import {
+  acceptedOf,
+  type BatchItems,
+  type BatchRow,
+  type CountedBatch,
+  type ShownItem,
+} from './batch-items.ts'
 import { inputOf } from './scrape.ts'
 import type { Results } from './stored-results.ts'
 
@@ -41,6 +47,13 @@ export type ScrapeBatches = {
   ): Promise<ShownBatch & { readonly position: number | null; readonly isNew: boolean }>
   /** Null: the account has no such batch, or it was over more than a day ago. */
   find(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
+  /** Batches of an account that can be read, newest first. */
+  list(
+    accountId: AccountId,
+    page: { readonly limit: number; readonly offset: number },
+  ): Promise<{ readonly batches: readonly CountedBatch[]; readonly total: number }>
+  /** Makes no more calls of a batch. Those under way end, and are billed. Null: as in `find`. */
+  cancel(accountId: AccountId, batchId: string): Promise<ShownBatch | null>
   /** The answer of the n-th call, from 1; null where it has none, or has none any more. */
   result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
 }
@@ -80,9 +93,18 @@ export const createScrapeBatches = (deps: {
   return {
     find,
 
+    list: items.page,
+
+    cancel: async (accountId, batchId) => {
+      const found = await find(accountId, batchId)
+      if (found === null) return null
+      await items.cancel(found.batch.batch_id)
+      return find(accountId, batchId)
+    },
+
     accept: async (request, cause) => {
       const { accountId, keyId, requestId, row, inputs } = request
-      for (const [at, input] of inputs.entries()) inputOf(row, input, `inputs[${at}]: `)
+      for (const [at, input] of inputs.entries()) inputOf(row, input, `input ${at + 1}: `)
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)

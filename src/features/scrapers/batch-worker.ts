@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { accountRef, isKeyActive } from '../../domain/accounts/fold.ts'
 import { decideFinish, scrapeBatchRef } from '../../domain/scrapers/batches.ts'
+import { isResult, scrapeRef } from '../../domain/scrapers/calls.ts'
 import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { type Clock, hasElapsed } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
-import { type AccountId, type KeyId, newId, type ScrapeBatchId } from '../../kernel/ids.ts'
+import { type AccountId, type KeyId, newId, type ScrapeBatchId, scrapeIdOf } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { handle, readState } from '../../platform/commands/handle.ts'
 import { ApiError } from '../../platform/http/errors.ts'
@@ -66,6 +67,16 @@ const refusedNow = async (
   return key && isKeyActive(key, clock()) && key.scopes.includes('scrape') ? null : 'unauthorized'
 }
 
+/** Whether a call is under way or has a result: it may be billed, so a batch that is canceled still shows it. */
+const isMade = async (runner: CommandRunner, accountId: AccountId, requestId: string): Promise<boolean> => {
+  const call = await readState(
+    runner,
+    { ...system(), name: 'read-scrape' },
+    scrapeRef(scrapeIdOf(accountId, requestId)),
+  )
+  return call !== null && (call.finished === null || isResult(call.finished.outcome))
+}
+
 const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   const { items, scrapes, rate } = deps
   const batch = await items.batch(item.batch_id)
@@ -77,12 +88,14 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   const { account_id: accountId, key_id: keyId, platform, operation } = batch
   const row = scraperOf(platform, operation)
   if (row === null) return over('failed', 0, 'unknown_scraper')
+  const requestId = itemRequestId(item.batch_id, Number(item.n))
+  if (batch.canceled_at !== null && !(await isMade(deps.runner, accountId, requestId)))
+    return over('failed', 0, 'canceled')
   const refused = await refusedNow(deps, accountId, keyId)
   if (refused !== null) return over('failed', 0, refused)
   if (rate)
     for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId))
       await sleep(waitS * 1_000)
-  const requestId = itemRequestId(item.batch_id, Number(item.n))
   try {
     const { headers } = await scrapes.call({
       accountId,
@@ -99,7 +112,11 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
     if (!(error instanceof ApiError)) throw error
     const { code, headers } = error
     if (passing.has(code) && item.attempts + 1 < maxAttempts)
-      return { kind: 'again', why: code, afterMs: Number(headers?.['retry-after'] ?? 0) * 1_000 }
+      return {
+        kind: 'again',
+        why: code,
+        afterMs: Math.min(batchQueue.longestWaitMs, Number(headers?.['retry-after'] ?? 0) * 1_000),
+      }
     return over(results[code] ?? 'failed', headers?.['x-billed'] === 'true' ? row.priceMicros : 0, code)
   }
 }

@@ -1,5 +1,8 @@
 import { packed, unpacked } from '../../domain/scrapers/check-input.ts'
 import type { InputValue, ScraperRow } from '../../domain/scrapers/scraper.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { isNestedWithin } from '../../kernel/json-text.ts'
+import { retryAfterMs } from '../../platform/outgoing/retry-after.ts'
 import type { Send } from '../../platform/outgoing/send.ts'
 import { faultKind } from '../../platform/outgoing/target.ts'
 import type { CacheDays, ScrapeFailure, ScrapeInput, ScrapeOutcome } from './provider-port.ts'
@@ -80,7 +83,11 @@ const envelope = new Set(['success', 'credits_remaining', 'credits_charged', 'ca
 const withoutEnvelope = (body: Body): Body =>
   Object.fromEntries(Object.entries(body).filter(([name]) => !envelope.has(name)))
 
+/** No platform's data is as deep; clients stop at a few hundred levels, and `JSON.stringify` at some thousand. */
+const maxLevels = 200
+
 const parsed = (text: string): unknown => {
+  if (!isNestedWithin(maxLevels, text)) return undefined
   try {
     return JSON.parse(text)
   } catch {
@@ -235,10 +242,11 @@ const unsentFaults = new Set([
   'TargetRefused',
 ])
 
-const retryAfterOf = (headers: Headers): number | null => {
-  const text = headers.get('retry-after')
-  return text !== null && /^\d{1,6}$/.test(text) ? Number(text) * 1_000 : null
-}
+/** A failure says when the provider may be asked again, where the provider says it. */
+const withRetryAfter = (outcome: ScrapeOutcome, waitMs: number | null): ScrapeOutcome =>
+  outcome.kind === 'failed' && waitMs !== null
+    ? { ...outcome, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
+    : outcome
 
 const broken = (fault: string): Attempt => ({
   outcome: failure('provider_failed'),
@@ -262,6 +270,7 @@ export const attempt = async (
     readonly baseUrl: string
     readonly apiKey: string
     readonly signal: AbortSignal
+    readonly clock: Clock
   },
 ): Promise<Attempt> => {
   try {
@@ -276,7 +285,14 @@ export const attempt = async (
       signal: to.signal,
     })
     const verdict = classify(row, input, { status, text: await text() })
-    return { ...verdict, status, retryAfterMs: retryAfterOf(headers), fault: null }
+    const waitMs = retryAfterMs(headers.get('retry-after'), to.clock())
+    return {
+      ...verdict,
+      outcome: withRetryAfter(verdict.outcome, waitMs),
+      status,
+      retryAfterMs: waitMs,
+      fault: null,
+    }
   } catch (error) {
     return broken(faultKind(error))
   }

@@ -37,7 +37,7 @@ export const openProviders = (
     readonly sandboxUrl: string | null
   },
 ): Providers => {
-  const { monotonicMs, registry, logger } = core
+  const { clock, monotonicMs, registry, logger } = core
   const { settings, sandboxUrl } = needs
   const { providers, lowCredits } = settings
   const metrics = createScraperMetrics(registry)
@@ -50,7 +50,7 @@ export const openProviders = (
   closing.add(health.stop)
   const scraping = createScraping({
     providers: used.map((access) =>
-      createProvider(access, { limits, monotonicMs, random: Math.random, logger, metrics }),
+      createProvider(access, { limits, clock, monotonicMs, random: Math.random, logger, metrics }),
     ),
     monotonicMs,
     metrics,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { rowName, type ScraperRow } from '../../domain/scrapers/scraper.ts'
-import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { Outgoing } from '../../platform/outgoing/send.ts'
 import {
   type Attempt,
@@ -53,6 +53,7 @@ export const defaultProviderLimits: ProviderLimits = {
 
 export type ProviderParts = {
   readonly limits: ProviderLimits
+  readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly random: () => number
   readonly logger: Logger
@@ -88,7 +89,7 @@ const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
 /** One provider of the protocol, with its breakers and its account. */
 export const createProvider = (access: ProviderAccess, parts: ProviderParts): Provider => {
   const { name, baseUrl, apiKey, outgoing } = access
-  const { limits, monotonicMs, random, logger, metrics } = parts
+  const { limits, clock, monotonicMs, random, logger, metrics } = parts
   let isLow = false
 
   const breakerOf = (what: string): Breaker =>
@@ -159,7 +160,7 @@ export const createProvider = (access: ProviderAccess, parts: ProviderParts): Pr
     options: { readonly signal: AbortSignal; readonly maxAgeDays?: CacheDays },
   ): Promise<Attempt> => {
     const what = { row, input, asked: buildProviderRequest(row, input, options.maxAgeDays) }
-    const to = { send: outgoing.send, baseUrl, apiKey, signal: options.signal }
+    const to = { send: outgoing.send, baseUrl, apiKey, signal: options.signal, clock }
     const first = await attempt(what, to)
     learn(row, first)
     const waitMs = secondAttemptDelayMs(row, first, random)

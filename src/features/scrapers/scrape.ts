@@ -112,7 +112,7 @@ const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
 
 /**
  * What a scraper is asked with.
- * @param where what a refusal begins with, such as `inputs[3]: `
+ * @param where what a refusal begins with, such as `input 3: `
  * @throws ApiError: bad_input, unknown_field
  */
 export const inputOf = (

@@ -1,5 +1,6 @@
 import type { DeliveryOutcome } from '../../domain/webhooks/events.ts'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
+import { retryAfterMs } from '../../platform/outgoing/retry-after.ts'
 import { type Destination, type DueDelivery, maxDelayMs } from './delivery-queue.ts'
 import type { DeliveryResult } from './settle-delivery.ts'
 import type { Attempted, Sender } from './webhook-sender.ts'
@@ -20,15 +21,6 @@ export const retryDelayMs = (attempt: number, random: number, retryAfterMs: numb
   const planned = Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1))
   const spread = planned * (1 - jitter + 2 * jitter * random)
   return Math.round(Math.min(maxDelayMs, Math.max(spread, retryAfterMs ?? 0)))
-}
-
-/** The milliseconds of a `Retry-After` (RFC 9110, 10.2.3): seconds, or a date. Null for anything else. */
-export const retryAfterMs = (header: string | undefined, nowMs: number): number | null => {
-  if (header === undefined) return null
-  const text = header.trim()
-  if (/^\d{1,10}$/.test(text)) return Number(text) * 1000
-  const atMs = /^[A-Za-z]{3}/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
 }
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300

@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { RaceTimeout } from '../../platform/outgoing/race.ts'
 import type { Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
@@ -6,7 +7,6 @@ import type { Target, TargetRules } from '../targets/targets.ts'
 import { type Dialled, exitFailure, targetFailure, targetTimeout } from './dial-result.ts'
 import { dialDirect } from './direct.ts'
 import { type Endpoint, openEndpoint } from './exit-connection.ts'
-import { RaceTimeout } from './race.ts'
 import { addressOfPrefix, tunnelByHttp, tunnelBySocks } from './via-exit.ts'
 
 export type DialParts = {

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { interleaveFamilies, RaceTimeout } from '../../platform/outgoing/race.ts'
 import type { Denied, Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
@@ -14,7 +15,7 @@ import {
   targetTimeout,
   targetUnreachable,
 } from './dial-result.ts'
-import { interleaveFamilies, RaceTimeout, raceTo } from './race.ts'
+import { raceToSocket } from './race.ts'
 
 export type DirectParts = { readonly resolve: Resolve; readonly rules: TargetRules }
 
@@ -68,7 +69,7 @@ export const dialDirect = async (
   const found = place ? [place.host] : await targetAddresses(parts, request)
   if ('denied' in found) return targetFailure(found)
   try {
-    const wire = await raceTo({
+    const wire = await raceToSocket({
       onFault: parts.onFault,
       addresses: interleaveFamilies(found),
       port: place?.port ?? target.port,

@@ -1,11 +1,12 @@
-import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { interleaveFamilies, raceTo } from '../../platform/outgoing/race.ts'
+import { withoutRootDot } from '../../platform/outgoing/target.ts'
 import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-socket.ts'
 import type { Exit } from '../gateway-ports.ts'
 import type { OnFault } from '../refusals.ts'
 import type { Resolve } from '../targets/resolve.ts'
-import { interleaveFamilies, raceTo } from './race.ts'
+import { raceToSocket } from './race.ts'
 
 /** An exit that is somebody's proxy. */
 export type Endpoint = Extract<Exit['via'], { kind: 'http' | 'https' | 'socks5' }>
@@ -19,36 +20,33 @@ export type EndpointParts = {
 
 type Limits = { readonly timeoutMs: number; readonly signal: AbortSignal }
 
-const overTls = async (
+/** The certificate is checked for the name of the exit, whichever of its addresses answers. */
+const overTls = (
   { host, port }: Endpoint,
-  address: string,
+  addresses: readonly string[],
   { ca, onFault }: EndpointParts,
-  { timeoutMs, signal }: Limits,
-): Promise<BufferedSocket> => {
-  const wire = dialBufferedSocket(
-    (onread) =>
-      connectTls({
-        host: address,
-        port,
-        allowHalfOpen: true,
-        noDelay: true,
-        ...(isIP(host) === 0 ? { servername: host } : {}),
-        onread,
-        ...(ca === null ? {} : { ca }),
-        // The types lack `allowHalfOpen`.
-      } as ConnectionOptions),
-    onFault,
-  )
-  try {
-    await once(wire.socket, 'secureConnect', {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    })
-    return wire
-  } catch (error) {
-    wire.socket.destroy()
-    throw error
-  }
-}
+  limits: Limits,
+): Promise<BufferedSocket> =>
+  raceTo({
+    ...limits,
+    addresses,
+    event: 'secureConnect',
+    dial: (address) =>
+      dialBufferedSocket(
+        (onread) =>
+          connectTls({
+            host: address,
+            port,
+            allowHalfOpen: true,
+            noDelay: true,
+            ...(isIP(host) === 0 ? { servername: withoutRootDot(host) } : {}),
+            onread,
+            ...(ca === null ? {} : { ca }),
+            // The types lack `allowHalfOpen`.
+          } as ConnectionOptions),
+        onFault,
+      ),
+  })
 
 /** Connects to the exit itself. @throws what the socket, DNS or the time limit says */
 export const openEndpoint = async (
@@ -57,10 +55,10 @@ export const openEndpoint = async (
   limits: Limits,
 ): Promise<BufferedSocket> => {
   const { host, port, kind } = endpoint
-  const addresses = isIP(host) === 0 ? await parts.resolve(host) : [host]
-  if (kind === 'https') return overTls(endpoint, addresses[0] ?? host, parts, limits)
-  return raceTo({
-    addresses: interleaveFamilies(addresses),
+  const addresses = interleaveFamilies(isIP(host) === 0 ? await parts.resolve(host) : [host])
+  if (kind === 'https') return overTls(endpoint, addresses, parts, limits)
+  return raceToSocket({
+    addresses,
     port,
     localAddress: null,
     onFault: parts.onFault,

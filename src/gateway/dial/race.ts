@@ -1,102 +1,36 @@
-import { connect, isIPv6, type OnReadOpts, type Socket } from 'node:net'
+import { connect } from 'node:net'
+import { type Race, raceTo } from '../../platform/outgoing/race.ts'
 import { type BufferedSocket, dialBufferedSocket } from '../accept/buffered-socket.ts'
 import type { OnFault } from '../refusals.ts'
 
-/** Of RFC 8305 section 5: between two addresses of one name. */
-const attemptDelayMs = 250
-const maxAddresses = 6
-
-/** IPv6 first, then in turns, as RFC 8305 section 4 says. */
-export const interleaveFamilies = (addresses: readonly string[]): readonly string[] => {
-  const six = addresses.filter((address) => isIPv6(address))
-  const four = addresses.filter((address) => !isIPv6(address))
-  const turns = Array.from({ length: Math.max(six.length, four.length) }, (_, at) => [six[at], four[at]])
-  return turns
-    .flat()
-    .filter((address) => address !== undefined)
-    .slice(0, maxAddresses)
-}
-
-/** The time for the race is over. */
-export class RaceTimeout extends Error {
-  override readonly name = 'RaceTimeout'
-}
-export class RaceCanceled extends Error {
-  override readonly name = 'RaceCanceled'
-}
-
-export type Race = {
-  readonly addresses: readonly string[]
+/**
+ * A socket to the first address that answers; null as local address lets the system choose.
+ * @throws as `raceTo`
+ */
+export const raceToSocket = ({
+  port,
+  localAddress,
+  onFault,
+  ...race
+}: Omit<Race<BufferedSocket>, 'dial'> & {
   readonly port: number
   readonly localAddress: string | null
-  readonly timeoutMs: number
-  readonly signal: AbortSignal
   readonly onFault: OnFault
-}
-
-const open = (host: string, { port, localAddress }: Race, onread: OnReadOpts): Socket =>
-  connect({
-    host,
-    port,
-    allowHalfOpen: true,
-    noDelay: true,
-    onread,
-    autoSelectFamily: false,
-    ...(localAddress === null ? {} : { localAddress }),
+}): Promise<BufferedSocket> =>
+  raceTo({
+    ...race,
+    dial: (host) =>
+      dialBufferedSocket(
+        (onread) =>
+          connect({
+            host,
+            port,
+            allowHalfOpen: true,
+            noDelay: true,
+            onread,
+            autoSelectFamily: false,
+            ...(localAddress === null ? {} : { localAddress }),
+          }),
+        onFault,
+      ),
   })
-
-/**
- * Connects to the first address that answers: one after another, the next as soon as one fails or after 250 ms.
- * @throws the last socket's error, RaceTimeout, RaceCanceled
- */
-export const raceTo = (race: Race): Promise<BufferedSocket> => {
-  const { promise, resolve, reject } = Promise.withResolvers<BufferedSocket>()
-  const running = new Set<Socket>()
-  let next = 0
-  let over = false
-  let delay: NodeJS.Timeout | undefined
-  const finish = (): void => {
-    over = true
-    clearTimeout(delay)
-    clearTimeout(limit)
-    race.signal.removeEventListener('abort', canceled)
-    for (const socket of running) socket.destroy()
-  }
-  const fail = (error: Error): void => {
-    finish()
-    reject(error)
-  }
-  const canceled = (): void => fail(new RaceCanceled('the client is gone'))
-  const limit = setTimeout(() => fail(new RaceTimeout('no address answered in time')), race.timeoutMs)
-  const attempt = (): void => {
-    const address = race.addresses[next]
-    if (over || address === undefined) return
-    next += 1
-    const wire = dialBufferedSocket((onread) => open(address, race, onread), race.onFault)
-    const { socket } = wire
-    running.add(socket)
-    const failed = (error: Error): void => {
-      running.delete(socket)
-      if (over) return
-      if (next < race.addresses.length) {
-        clearTimeout(delay)
-        attempt()
-      } else if (running.size === 0) fail(error)
-    }
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      if (over) return
-      running.delete(socket)
-      socket.off('error', failed)
-      finish()
-      resolve(wire)
-    })
-    if (next < race.addresses.length) delay = setTimeout(attempt, attemptDelayMs)
-  }
-  if (race.signal.aborted) canceled()
-  else {
-    race.signal.addEventListener('abort', canceled, { once: true })
-    attempt()
-  }
-  return promise
-}

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
+import { RaceCanceled, RaceTimeout } from '../../platform/outgoing/race.ts'
 import type { BufferedSocket } from '../accept/buffered-socket.ts'
 import { lenientHeads } from '../http/message-head.ts'
 import { socksReplies, targetBlocked } from '../refusals.ts'
@@ -15,7 +16,6 @@ import {
   targetUnreachable,
 } from './dial-result.ts'
 import type { Endpoint } from './exit-connection.ts'
-import { RaceCanceled, RaceTimeout } from './race.ts'
 
 /** The other side ended before it had answered. */
 export class HandshakeEnded extends Error {

@@ -16,6 +16,12 @@ export const securityHeaders = {
   'x-frame-options': 'DENY',
 } as const
 
+/** Any page may read these answers, and their headers. None of them depends on who asks, so there are no credentials. */
+export const corsHeaders = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': '*',
+} as const
+
 const json = 'application/json; charset=utf-8'
 
 /** The headers that every answer carries, whatever becomes of the request. */
@@ -25,7 +31,7 @@ export const baseHeaders = (requestId: string): Readonly<Record<string, string>>
 })
 
 const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void => {
-  if (route?.cors) reply.header('access-control-allow-origin', '*')
+  if (route?.cors) reply.headers(corsHeaders)
   if (typeof answer.position === 'number') reply.header('x-farebox-position', positionToken(answer.position))
   if (answer.headers !== undefined) reply.headers(answer.headers as Record<string, string | string[]>)
 }
@@ -73,7 +79,7 @@ export const sendRefusal = (
   error: ApiError,
 ): void => {
   reply.code(error.status).headers(baseHeaders(requestId))
-  if (route?.cors) reply.header('access-control-allow-origin', '*')
+  if (route?.cors) reply.headers(corsHeaders)
   if (error.headers !== undefined) reply.headers(error.headers)
   reply.header('content-type', json).send(errorBody(error, requestId))
 }

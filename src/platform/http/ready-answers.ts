@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
-import { securityHeaders } from './answer.ts'
+import { corsHeaders, securityHeaders } from './answer.ts'
 import { addressSubject, clientAddress, type TrustedProxies } from './client-address.ts'
 import { newRequestId, requestIdFrom } from './headers.ts'
 import type { HttpMetrics } from './http-metrics.ts'
@@ -64,7 +64,7 @@ const headersOf = ({ mediaType, text, etag }: PrebuiltAnswer, cors: boolean): re
   `${mediaType}; charset=utf-8`,
   'content-length',
   String(text.length),
-  ...(cors ? ['access-control-allow-origin', '*'] : []),
+  ...(cors ? Object.entries(corsHeaders).flat() : []),
 ]
 
 /**

@@ -4,7 +4,14 @@ import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import { trimEnd } from '../../kernel/formats.ts'
-import { baseHeaders, type RefusalPage, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
+import {
+  baseHeaders,
+  corsHeaders,
+  type RefusalPage,
+  sendAnswer,
+  sendRefusal,
+  sendRefusalPage,
+} from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
 import { clientAddress, noTrustedProxies, type TrustedProxies } from './client-address.ts'
 import { createHangUp, createPendingResponses } from './close-connection.ts'
@@ -128,7 +135,7 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
   const path = trimEnd(asked, '/')
   const match = paths(path)
   if (match === null) throw refuseUnknownPath()
-  if (match.cors) reply.header('access-control-allow-origin', '*')
+  if (match.cors) reply.headers(corsHeaders)
   if (path !== asked)
     return reply
       .code(308)
@@ -140,7 +147,9 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
   if (match.cors)
     reply.headers({
       'access-control-allow-methods': match.allow,
-      'access-control-allow-headers': 'content-type',
+      // `*` covers all but Authorization.
+      'access-control-allow-headers': '*, authorization',
+      'access-control-max-age': '86400',
     })
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
 }

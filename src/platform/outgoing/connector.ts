@@ -1,17 +1,21 @@
-import { isIP } from 'node:net'
-import { buildConnector } from 'undici'
+import { lookup } from 'node:dns/promises'
+import { connect, isIP } from 'node:net'
+import { buildConnector, errors } from 'undici'
+import { ignoreContinue } from './interim-responses.ts'
+import { interleaveFamilies, RaceTimeout, raceTo } from './race.ts'
 import {
   allowedAddresses,
   isAllowedAddress,
   type Resolve,
   TargetRefused,
   type TargetRules,
+  withoutRootDot,
 } from './target.ts'
 
-export type ConnectorOptions = {
+type ConnectorOptions = {
+  /** The addresses of a host name, all of which are tried. */
   readonly resolve: Resolve
-  readonly rules: TargetRules
-  /** Of one connection: name, TCP and TLS. */
+  /** Of the name and TCP together, and of TLS. */
   readonly timeoutMs: number
   /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
   readonly ca?: string
@@ -19,9 +23,9 @@ export type ConnectorOptions = {
 
 /** Lets through only what the socket itself says is connected to an address that may be dialled. */
 export const checkedConnector =
-  (connect: buildConnector.connector, rules: TargetRules): buildConnector.connector =>
+  (connector: buildConnector.connector, rules: TargetRules): buildConnector.connector =>
   (options, callback) =>
-    connect(options, (error, socket) => {
+    connector(options, (error, socket) => {
       if (error) return callback(error, null)
       if (!isAllowedAddress(socket.remoteAddress ?? '', rules)) {
         socket.destroy()
@@ -30,40 +34,85 @@ export const checkedConnector =
       callback(null, socket)
     })
 
+/** Connects over TCP to an address of the name, in the order of RFC 8305. undici's own connector ends slow attempts. */
+const dialling =
+  ({ resolve, timeoutMs }: ConnectorOptions) =>
+  async ({ hostname, protocol, port }: buildConnector.Options) => {
+    const startedMs = performance.now()
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const addresses = isIP(host) === 0 ? await resolve(host) : [host]
+    try {
+      const { socket } = await raceTo({
+        addresses: interleaveFamilies(addresses),
+        timeoutMs: Math.max(1, timeoutMs - (performance.now() - startedMs)),
+        dial: (address) => ({
+          socket: connect({
+            host: address,
+            port: Number(port) || (protocol === 'https:' ? 443 : 80),
+            noDelay: true,
+            keepAlive: true,
+            keepAliveInitialDelay: 60_000,
+            autoSelectFamily: false,
+          }),
+        }),
+      })
+      // It may fail before somebody else listens to it.
+      socket.on('error', () => undefined)
+      return { socket, host }
+    } catch (error) {
+      if (error instanceof RaceTimeout) throw new errors.ConnectTimeoutError(error.message)
+      throw error
+    }
+  }
+
+/** A connector that tries all addresses of a name. */
+const connectorOf = (options: ConnectorOptions): buildConnector.connector => {
+  const dial = dialling(options)
+  const { ca } = options
+  const ready = (callback: buildConnector.Callback): buildConnector.Callback =>
+    ((error: Error | null, socket) => {
+      if (error) return callback(error, null)
+      ignoreContinue(socket)
+      callback(null, socket)
+    }) as buildConnector.Callback
+  const overTls = buildConnector({
+    allowH2: false,
+    timeout: options.timeoutMs,
+    ...(ca === undefined ? {} : { ca }),
+  })
+  return (asked, callback) => {
+    const done = ready(callback)
+    dial(asked).then(
+      ({ socket, host }) => {
+        if (asked.protocol !== 'https:') return done(null, socket)
+        overTls(
+          {
+            ...asked,
+            ...(isIP(host) === 0 ? { servername: withoutRootDot(asked.servername ?? host) } : {}),
+            httpSocket: socket,
+          },
+          done,
+        )
+      },
+      (error) => done(error, null),
+    )
+  }
+}
+
 /**
- * Connects to public addresses only, looked at where they are dialled: a literal in the URL never reaches `lookup`, so
+ * Connects to public addresses only, looked at where they are dialled: a literal in the URL never reaches `resolve`, so
  * it is checked here; a name is resolved once, checked whole, and dialled at the addresses that were checked. What the
  * socket says it is connected to is looked at once more. For every request to an address that somebody else chose.
  */
 export const guardedConnector = ({
-  resolve,
   rules,
-  timeoutMs,
-  ca,
-}: ConnectorOptions): buildConnector.connector => {
-  const lookup = (
-    hostname: string,
-    _options: unknown,
-    callback: (error: Error | null, addresses: { address: string; family: number }[]) => void,
-  ): void => {
-    allowedAddresses(hostname, resolve, rules).then(
-      (addresses) =>
-        callback(
-          null,
-          addresses.map((address) => ({ address, family: isIP(address) })),
-        ),
-      (error) => callback(error, []),
-    )
-  }
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: timeoutMs,
-    ...(ca === undefined ? {} : { ca }),
-    // Of the same form as node:dns.lookup with `all: true`, which net.connect always asks for.
-    lookup: lookup as never,
-    autoSelectFamily: true,
-  } as buildConnector.BuildOptions)
-  const checked = checkedConnector(connect, rules)
+  resolve,
+  ...options
+}: ConnectorOptions & { readonly rules: TargetRules }): buildConnector.connector => {
+  const checked = checkedConnector(
+    connectorOf({ ...options, resolve: (name) => allowedAddresses(name, resolve, rules) }),
+    rules,
+  )
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0 && !isAllowedAddress(host, rules)) {
@@ -73,3 +122,10 @@ export const guardedConnector = ({
     checked(options, callback)
   }
 }
+
+/** Connects to whatever the system resolves a name to, in a private network too. */
+export const systemConnector = (timeoutMs: number): buildConnector.connector =>
+  connectorOf({
+    timeoutMs,
+    resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
+  })

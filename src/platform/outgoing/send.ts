@@ -1,5 +1,5 @@
 import { Agent, fetch, type Response } from 'undici'
-import { guardedConnector } from './connector.ts'
+import { guardedConnector, systemConnector } from './connector.ts'
 import { createResolve, parseTarget, type Resolve, type TargetRules } from './target.ts'
 
 /** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
@@ -97,7 +97,7 @@ export const originOutgoing = (
   { limits = usual, called = 'the server' }: { readonly limits?: SendLimits; readonly called?: string } = {},
 ): Outgoing => {
   const { origin } = new URL(baseUrl)
-  return sender(new Agent({ connect: { timeout: limits.connectMs } }), limits, (url) => {
+  return sender(new Agent({ connect: systemConnector(limits.connectMs), allowH2: false }), limits, (url) => {
     if (new URL(url).origin !== origin) throw new Error(`${url} is not ${called} at ${origin}`)
   })
 }

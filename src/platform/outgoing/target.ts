@@ -67,10 +67,13 @@ export const isAllowedAddress = (address: string, { allowLoopback }: TargetRules
 const internalName =
   /^(?:[^.]+|.*\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|invalid|onion))$/
 
-const isLoopbackName = (hostname: string): boolean => /^(?:.*\.)?localhost$/.test(hostname)
+const isLoopbackName = (hostname: string): boolean => /^(?:.*\.)?localhost\.?$/.test(hostname)
+
+/** TLS names no root dot (RFC 6066, 3), and certificates have none. */
+export const withoutRootDot = (hostname: string): string => hostname.replace(/\.$/, '')
 
 /** The host of a URL without brackets and without the dot of an absolute name. */
-const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+const hostOf = ({ hostname }: URL): string => withoutRootDot(hostname.replace(/^\[|\]$/g, ''))
 
 export const maxUrlLength = 2048
 

@@ -94,6 +94,27 @@ test('a feed is read in the forms in which lists of proxies are found', () => {
   assert.throws(() => parseFeed('{', 'json'), SyntaxError)
 })
 
+test('a feed may begin with a byte order mark, and be NDJSON, JSON keyed by protocol or quoted CSV', () => {
+  const expected = [
+    { ip: '203.0.113.1', port: 80 },
+    { ip: '203.0.113.2', port: 1080 },
+  ]
+  const byProtocol = JSON.stringify({ http: ['203.0.113.1:80'], socks5: [{ ip: '203.0.113.2', port: 1080 }] })
+  const lines = '{"ip":"203.0.113.1","port":80}\r\n\r\n{"ip":"203.0.113.2","port":"1080"}\r\n'
+  const inside = '{"page":1,"data":{"http":["203.0.113.1:80"],"socks5":["203.0.113.2:1080"]}}'
+  for (const json of [byProtocol, inside, lines, '"203.0.113.1:80"\n"203.0.113.2:1080"'])
+    for (const mark of ['', '\ufeff'])
+      assert.deepEqual(parseFeed(mark + json, 'json').candidates, expected, json)
+  for (const text of [
+    '203.0.113.1:80\n203.0.113.2:1080',
+    '"ip","port"\r\n"203.0.113.1","80","US"\r\n"203.0.113.2","1080","US, elite"',
+    '"203.0.113.1:80","http"\n"socks5://203.0.113.2:1080"',
+    '"203.0.113.1";80\n"203.0.113.2";"1080"',
+  ])
+    assert.deepEqual(parseFeed(`\ufeff${text}`, 'text').candidates, expected, text)
+  assert.throws(() => parseFeed('{"ip":"203.0.113.1","port":80}\n{', 'json'), SyntaxError)
+})
+
 test('a feed cannot have the ports of one host searched', () => {
   const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({
     ip: '203.0.113.1',

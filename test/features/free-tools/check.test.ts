@@ -118,6 +118,7 @@ test('a check that streams sends each result as it comes, and the summary last',
     body: JSON.stringify({ proxies, timeout_ms: 4_000 }),
   })
   assert.match(answer.headers.get('content-type') ?? '', /^text\/event-stream/)
+  assert.equal(answer.headers.get('x-accel-buffering'), 'no')
   assert.equal(answer.headers.get('access-control-allow-origin'), '*')
   const events = (await answer.text())
     .trimEnd()

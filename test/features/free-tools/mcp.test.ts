@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -134,15 +135,64 @@ test('the tools over the Model Context Protocol', async (t) => {
     }
   })
 
-  await t.test('pages of others may not call it, and only POST is there', async () => {
+  await t.test('a client that takes JSON gets JSON, however it says so', async () => {
+    for (const accept of ['application/json', '*/*', 'application/*', 'text/html, application/json;q=0.5']) {
+      const answer = await fetch(`${baseUrl}/mcp`, {
+        method: 'POST',
+        headers: { ...headers, Accept: accept },
+        body: listTools,
+      })
+      assert.equal(answer.status, 200, accept)
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+      assert.ok((JSON.parse(await answer.text()) as { result?: object }).result, accept)
+    }
+    for (const accept of ['text/html', 'application/json;q=0, */*']) {
+      const answer = await fetch(`${baseUrl}/mcp`, {
+        method: 'POST',
+        headers: { ...headers, Accept: accept },
+        body: listTools,
+      })
+      assert.equal(answer.status, 406, accept)
+    }
+  })
+
+  await t.test('a page of any site may call it, with a preflight first', async () => {
+    const preflight = await fetch(`${baseUrl}/mcp`, {
+      method: 'OPTIONS',
+      headers: {
+        Origin: 'https://page.example',
+        'Access-Control-Request-Method': 'POST',
+        'Access-Control-Request-Headers': 'content-type,mcp-protocol-version',
+      },
+    })
+    assert.equal(preflight.status, 204)
+    assert.equal(preflight.headers.get('access-control-allow-origin'), '*')
+    assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /POST/)
+    assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /\*/)
+    const answer = await fetch(`${baseUrl}/mcp`, {
+      method: 'POST',
+      headers: { ...headers, Origin: 'https://page.example' },
+      body: listTools,
+    })
+    assert.deepEqual([answer.status, answer.headers.get('access-control-allow-origin')], [200, '*'])
+    assert.equal(answer.headers.get('access-control-expose-headers'), '*')
+  })
+
+  await t.test('pages that lead their own name here may not call it, and only POST is there', async () => {
     const post = (origin: string | null) =>
       fetch(`${baseUrl}/mcp`, {
         method: 'POST',
         headers: { ...headers, ...(origin === null ? {} : { Origin: origin }) },
         body: listTools,
       })
-    for (const origin of ['https://evil.example', 'http://127.0.0.1.evil.example', 'null', 'file://'])
-      assert.equal((await post(origin)).status, 403, origin)
+    const rebound = request(`${baseUrl}/mcp`, {
+      method: 'POST',
+      headers: { ...headers, Host: 'evil.example:3000', Origin: 'http://evil.example:3000' },
+    }).end(listTools)
+    const [answered] = (await once(rebound, 'response')) as [IncomingMessage]
+    answered.resume()
+    assert.equal(answered.statusCode, 403)
+    assert.equal((await post('null')).status, 403)
     for (const origin of [null, baseUrl, 'http://localhost:6274'])
       assert.equal((await post(origin)).status, 200)
     for (const method of ['GET', 'DELETE', 'PUT']) {

@@ -115,7 +115,7 @@ test('an input that the scraper does not take refuses the whole batch, by its pl
     },
     { actor: { kind: 'system', name: 'test' }, correlationId: 'bad' },
   )
-  await assert.rejects(refused, { code: 'bad_input', message: /^inputs\[1\]: subreddit must be / })
+  await assert.rejects(refused, { code: 'bad_input', message: /^input 2: subreddit must be / })
   const { rows } = await world.pool.query('select from work.scrape_batches')
   assert.equal(rows.length, 0)
 })
@@ -198,4 +198,35 @@ test('a key that is revoked while its batch waits makes no more calls', async (t
     ['unauthorized', 'unauthorized'],
   )
   assert.equal(world.provider.calls.length, 0)
+})
+
+test('a canceled batch makes no more calls, keeps what was made, and is in the list', async (t) => {
+  const asked: unknown[] = []
+  const world = await batchWorld(t, ({ subreddit: name }) => {
+    asked.push(name)
+    return found({})
+  })
+  const { batch } = await world.accept('canceled', ['one', 'two'])
+  const { batch: other } = await world.accept('other', ['three'])
+  assert.equal(await world.batches.cancel('acc_other' as typeof world.accountId, batch.batch_id), null)
+  const canceled = await world.batches.cancel(world.accountId, batch.batch_id)
+  assert.notEqual(canceled?.batch.canceled_at, null)
+  world.work()
+  const ended = await world.finished(batch.batch_id)
+  await world.finished(other.batch_id)
+  assert.deepEqual(
+    ended?.items.map(({ outcome, problem, charged_micros }) => [outcome, problem, charged_micros]),
+    [
+      ['failed', 'canceled', 0],
+      ['failed', 'canceled', 0],
+    ],
+  )
+  assert.deepEqual(asked, ['three'])
+  const page = await world.batches.list(world.accountId, { limit: 1, offset: 0 })
+  assert.equal(page.total, 2)
+  assert.equal(page.batches.length, 1)
+  assert.deepEqual(await world.batches.list(world.accountId, { limit: 10, offset: 5 }), {
+    batches: [],
+    total: 2,
+  })
 })

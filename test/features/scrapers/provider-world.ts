@@ -77,6 +77,7 @@ export const openScraping = (
         { name, baseUrl, apiKey, serves, outgoing: sandboxOutgoing(baseUrl, sendLimits) },
         {
           limits: { ...defaultProviderLimits, ...options.limits },
+          clock: Date.now,
           monotonicMs,
           random: () => 0,
           logger: loggedTo(lines),

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { interleaveFamilies, raceTo } from '../../../src/gateway/dial/race.ts'
+import { raceToSocket } from '../../../src/gateway/dial/race.ts'
 import { addressOfPrefix } from '../../../src/gateway/dial/via-exit.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
 import { cachedResolve } from '../../../src/gateway/targets/resolve.ts'
 import { defaultTargetPolicy, parseTargetPolicy } from '../../../src/gateway/targets/targets.ts'
+import { interleaveFamilies } from '../../../src/platform/outgoing/race.ts'
 import { until } from '../../support/until.ts'
 import { selfSigned } from '../support/certificate.ts'
 import { authorization, connectBy, sendRaw, socksTo } from '../support/clients.ts'
@@ -142,7 +143,7 @@ test('an address of a prefix is always the same for a session and another one fo
 
 describe('addresses of one name', () => {
   const race = (addresses: readonly string[], port: number, timeoutMs = 2_000) =>
-    raceTo({
+    raceToSocket({
       onFault: (error) => assert.fail(String(error)),
       addresses,
       port,

@@ -99,6 +99,11 @@ for (const [url, expected] of refused)
   })
 
 test('several hosts to discover are all asked, where the client alone would ask the first', () => {
+  assert.deepEqual(parseAddress('kurrentdb://a:1?tls=false'), parseAddress('esdb://a:1?tls=false'))
+  assert.deepEqual(
+    parseAddress('kurrentdb+discover://a:1,b:2?tls=false'),
+    parseAddress('esdb+discover://a:1,b:2?tls=false'),
+  )
   const address = parseAddress('esdb+discover://a:1,b:2?tls=false')
   assert.equal(connectionString(address, {}), 'esdb://a:1,b:2?tls=false')
 })

@@ -92,6 +92,8 @@ describe('Paths and methods', () => {
     assert.equal(closed.headers.get('access-control-allow-origin'), null)
     const open = await client.call('OPTIONS', '/api/proxy-list')
     assert.equal(open.headers.get('access-control-allow-origin'), '*')
+    assert.equal(open.headers.get('access-control-allow-headers'), '*, authorization')
+    assert.equal(open.headers.get('access-control-expose-headers'), '*')
     assert.equal((await client.get('/api/proxy-list')).headers.get('access-control-allow-origin'), '*')
   })
 

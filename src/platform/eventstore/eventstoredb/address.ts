@@ -126,11 +126,11 @@ const parametersOf = (query: string): ReadonlyMap<Parameter, string> => {
 }
 
 const pattern =
-  /^esdb(?<discover>\+discover)?:\/\/(?:(?<credentials>[^@/?]*)@)?(?<hosts>[^@/?]*)\/*(?:\?(?<query>[^@?]*))?$/
+  /^(?:esdb|kurrentdb)(?<discover>\+discover)?:\/\/(?:(?<credentials>[^@/?]*)@)?(?<hosts>[^@/?]*)\/*(?:\?(?<query>[^@?]*))?$/
 
 /**
  * Reads the address of an EventStoreDB or of a cluster of them: `esdb://[user:password@]host[:port][,host[:port]…][?…]`,
- * or `esdb+discover://…`. It takes what the client takes, less what the client would ignore
+ * or `esdb+discover://…`; `kurrentdb` is the newer name of the same scheme. It takes what the client takes, less what the client would ignore
  * or cut in silence.
  *
  * @throws AddressRefused
@@ -139,7 +139,7 @@ export const parseAddress = (url: string): Address => {
   const groups = pattern.exec(trimEnd(url.trim(), '/'))?.groups
   if (groups === undefined)
     throw new AddressRefused(
-      'it must be esdb:// or esdb+discover://, then [user:password@]host[:port][,host[:port]…][?name=value&…]; other @ / ? are written %40 %2F %3F',
+      'it must be esdb://, esdb+discover://, kurrentdb:// or kurrentdb+discover://, then [user:password@]host[:port][,host[:port]…][?name=value&…]; other @ / ? are written %40 %2F %3F',
     )
   const hosts = hostsOf(groups.hosts ?? '')
   const credentials = groups.credentials === undefined ? null : credentialsOf(groups.credentials)

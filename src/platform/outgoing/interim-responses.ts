@@ -1,0 +1,58 @@
+import type { Socket } from 'node:net'
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/** The digits of a status line end here. */
+const statusEnd = 'HTTP/1.1 100'.length
+
+/**
+ * Where a connection is: in a status line, with what came of it; in the header lines of an interim response, with how many
+ * bytes the present one has; or in what follows, until the next request.
+ */
+type Place =
+  | { readonly in: 'status'; readonly line: string }
+  | { readonly in: 'headers'; readonly bytes: number }
+  | { readonly in: 'response' }
+
+const statusLine = { in: 'status', line: '' } as Place
+
+const placeAfterStatus = (line: string): Place =>
+  /^HTTP\/1\.\d 1(?!01)\d\d$/.test(line) ? { in: 'headers', bytes: 1 } : { in: 'response' }
+
+/** Where the connection is after these bytes. Every 100 in them is changed to 102. */
+const renameContinues = (start: Place, bytes: Buffer): Place => {
+  let place = start
+  for (let at = 0; at < bytes.length && place.in !== 'response'; at++) {
+    const byte = bytes[at] as number
+    const isEnd = byte === newline || byte === carriageReturn
+    if (place.in === 'status') {
+      if (place.line === '' && isEnd) continue
+      const line: string = place.line + String.fromCharCode(byte)
+      if (/^HTTP\/1\.\d 100$/.test(line)) bytes[at] = 0x32
+      place = line.length < statusEnd ? { in: 'status', line } : placeAfterStatus(line)
+    } else if (byte === newline) place = place.bytes === 0 ? statusLine : { in: 'headers', bytes: 0 }
+    else if (byte !== carriageReturn) place = { in: 'headers', bytes: 1 }
+  }
+  return place
+}
+
+/**
+ * A client must take interim responses that it did not ask for (RFC 9110, 15.2). undici takes all but 100, which ends its
+ * connection, so a 100 reaches it as 102, which it ignores. One request at a time is on the connection: what comes first
+ * after bytes were sent is a status line.
+ */
+export const ignoreContinue = (socket: Socket): void => {
+  let place = statusLine
+  const read = socket.read.bind(socket)
+  const write = socket.write.bind(socket) as (...values: unknown[]) => boolean
+  socket.write = ((...values: unknown[]) => {
+    if (place.in === 'response') place = statusLine
+    return write(...values)
+  }) as Socket['write']
+  socket.read = (size?: number) => {
+    const bytes: Buffer | null = read(size)
+    if (bytes !== null && place.in !== 'response') place = renameContinues(place, bytes)
+    return bytes
+  }
+}

@@ -1,0 +1,93 @@
+import { isIPv6, type Socket } from 'node:net'
+
+/** Of RFC 8305 section 5: between two addresses of one name. */
+const attemptDelayMs = 250
+const maxAddresses = 6
+
+/** IPv6 first, then in turns, as RFC 8305 section 4 says. */
+export const interleaveFamilies = (addresses: readonly string[]): readonly string[] => {
+  const six = addresses.filter((address) => isIPv6(address))
+  const four = addresses.filter((address) => !isIPv6(address))
+  const turns = Array.from({ length: Math.max(six.length, four.length) }, (_, at) => [six[at], four[at]])
+  return turns
+    .flat()
+    .filter((address) => address !== undefined)
+    .slice(0, maxAddresses)
+}
+
+/** The time for the race is over. */
+export class RaceTimeout extends Error {
+  override readonly name = 'RaceTimeout'
+}
+export class RaceCanceled extends Error {
+  override readonly name = 'RaceCanceled'
+}
+
+export type Race<Connection extends { readonly socket: Socket }> = {
+  readonly addresses: readonly string[]
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+  /** Starts a connection to one of the addresses. */
+  readonly dial: (address: string) => Connection
+  /** The event of a socket that has answered; left out: `connect`. */
+  readonly event?: 'connect' | 'secureConnect'
+}
+
+/**
+ * Connects to the first address that answers: one after another, the next as soon as one fails or after 250 ms. That delay
+ * ends no attempt: a slow address may still be the first to answer (RFC 8305 section 5).
+ * @throws the last socket's error, RaceTimeout, RaceCanceled
+ */
+export const raceTo = <Connection extends { readonly socket: Socket }>(
+  race: Race<Connection>,
+): Promise<Connection> => {
+  const { promise, resolve, reject } = Promise.withResolvers<Connection>()
+  const running = new Set<Socket>()
+  let next = 0
+  let over = false
+  let delay: NodeJS.Timeout | undefined
+  const finish = (): void => {
+    over = true
+    clearTimeout(delay)
+    clearTimeout(limit)
+    race.signal?.removeEventListener('abort', canceled)
+    for (const socket of running) socket.destroy()
+  }
+  const fail = (error: Error): void => {
+    finish()
+    reject(error)
+  }
+  const canceled = (): void => fail(new RaceCanceled('the client is gone'))
+  const limit = setTimeout(() => fail(new RaceTimeout('no address answered in time')), race.timeoutMs)
+  const attempt = (): void => {
+    const address = race.addresses[next]
+    if (over || address === undefined) return
+    next += 1
+    const connection = race.dial(address)
+    const { socket } = connection
+    running.add(socket)
+    const failed = (error: Error): void => {
+      running.delete(socket)
+      if (over) return
+      if (next < race.addresses.length) {
+        clearTimeout(delay)
+        attempt()
+      } else if (running.size === 0) fail(error)
+    }
+    socket.once('error', failed)
+    socket.once(race.event ?? 'connect', () => {
+      if (over) return
+      running.delete(socket)
+      socket.off('error', failed)
+      finish()
+      resolve(connection)
+    })
+    if (next < race.addresses.length) delay = setTimeout(attempt, attemptDelayMs)
+  }
+  if (race.signal?.aborted) canceled()
+  else {
+    race.signal?.addEventListener('abort', canceled, { once: true })
+    attempt()
+  }
+  return promise
+}
