@@ -27,7 +27,9 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
        from work.webhook_deliveries where delivery_id = $1`,
     [first],
   )
-  await pool.query(`update work.webhook_deliveries set data = '{"forged":true}' where delivery_id = $1`, [first])
+  await pool.query(`update work.webhook_deliveries set data = '{"forged":true}' where delivery_id = $1`, [
+    first,
+  ])
   await pool.query('update work.webhook_deliveries set endpoint_id = $2 where delivery_id = $1', [
     moved,
     others.id,
@@ -35,9 +37,19 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   await pool.query(`update work.queue_owners set next_due_at = now() where queue = 'webhooks'`)
 
   startWorker(t, stage)
-  await until(async () => {
-    const all = await deliveriesOf(stage, hook)
-    return [first, second].every((id) => all.find((one) => one.id === id)?.status === 'succeeded')
+  await until(
+    async () => {
+      const all = await deliveriesOf(stage, hook)
+      return [first, second].every((id) => all.find((one) => one.id === id)?.status === 'succeeded')
+    },
+    { timeoutMs: 4000 },
+  ).catch(async (e) => {
+    console.log(
+      (await pool.query('select * from work.webhook_deliveries')).rows,
+      (await pool.query('select *, now() from work.queue_owners')).rows,
+      receiver.received.map((r) => r.headers),
+    )
+    throw e
   })
   await until(
     async () =>
@@ -51,9 +63,11 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
     { what: 'both are put off' },
   )
   assert.equal(other.received.length, 0)
-  assert.deepEqual(receiver.received.map(({ headers }) => headers['webhook-id']).sort(), [first, second].sort())
-  for (const { body } of receiver.received)
-    assert.ok(!body.toString().includes('forged'), body.toString())
+  assert.deepEqual(
+    receiver.received.map(({ headers }) => headers['webhook-id']).sort(),
+    [first, second].sort(),
+  )
+  for (const { body } of receiver.received) assert.ok(!body.toString().includes('forged'), body.toString())
   const told = receiver.received.find(({ headers }) => headers['webhook-id'] === first)!
   assert.ok(told.body.toString().endsWith(`"data":${before.rows[0].data}}`), told.body.toString())
 })
