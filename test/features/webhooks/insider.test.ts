@@ -36,7 +36,8 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   ])
   await pool.query(`update work.queue_owners set next_due_at = now() where queue = 'webhooks'`)
 
-  startWorker(t, stage)
+  const worker = startWorker(t, stage)
+  await worker.runNow()
   await until(
     async () => {
       const all = await deliveriesOf(stage, hook)
