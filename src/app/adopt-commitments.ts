@@ -6,7 +6,7 @@ import { decideTokenAdoption, financeTokenFold } from '../domain/finance/tokens.
 import { adoptionRef, decideAdoptionEnd } from '../domain/seals/adoption.ts'
 import { decidePersonAdoption } from '../domain/staff/decide.ts'
 import { personRef } from '../domain/staff/fold.ts'
-import { emailCommitment, keyCommitment } from '../features/accounts/index.ts'
+import { adoptChats, emailCommitment, keyCommitment } from '../features/accounts/index.ts'
 import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
 import { financeTokenCommitment } from '../features/finance/index.ts'
 import { adoptWhitelist } from '../features/lines/index.ts'
@@ -95,6 +95,7 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'mas
   // Before any account is committed to, so that a start that is cut off signs them again at the next one.
   if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id)))) {
     await adoptWhitelist(pool, keys)
+    await adoptChats(pool, keys)
     await adoptDepositPages(pool, keys, async (id) => (await readDeposit(runner, id, cause))?.details ?? null)
   }
 
