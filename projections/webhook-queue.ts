@@ -37,6 +37,7 @@ const gb = (bytes: number): number => bytes / 1_000_000_000
 
 /** The names of products, as the catalogue has them now. A product that left it keeps its id as its name. */
 const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  if (ids.length === 0) return new Map()
   const { rows: found } = await db.query<{ there: boolean }>(
     "select to_regclass('read.catalog') is not null as there",
   )
@@ -49,32 +50,52 @@ const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap
   return new Map(rows.map(({ id, name }) => [id, name]))
 }
 
+/** The accounts' own labels of plans. */
+const planLabels = async (db: Db, planIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  if (planIds.length === 0) return new Map()
+  const { rows } = await db.query<{ resource_id: string; label: string }>(
+    'select resource_id, label from vault.labels where resource_id = any ($1::text[])',
+    [planIds],
+  )
+  return new Map(rows.map(({ resource_id, label }) => [resource_id, label]))
+}
+
+/**
+ * The payload as it is sent, JSON text.
+ * @param texts what the event of a low plan does not have: the account's own label of the plan, and the product's name
+ */
+export const payloadOf = (
+  { event, data }: Pick<WebhookEnqueued['data'], 'event' | 'data'>,
+  texts: { readonly label: string; readonly product: string },
+): string => {
+  if (event !== 'plan.low_traffic') return JSON.stringify(data)
+  const fact = data as unknown as LowPlanFact
+  return JSON.stringify({
+    planId: fact.planId,
+    label: texts.label,
+    product: texts.product,
+    dataGbTotal: gb(fact.totalBytes),
+    dataGbRemaining: gb(fact.remainingBytes),
+    thresholdPct,
+    expiresAt: fact.expiresAt,
+  })
+}
+
 /**
  * The payloads as they are sent, JSON text. A low plan gets the account's own label for it, which stands in the vault and
  * never in an event; it is stored with the delivery, so that every attempt tells the same.
  */
 const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
   const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
-  if (low.length === 0) return queued.map(({ data }) => JSON.stringify(data.data))
   const facts = low.map(({ data }) => data.data as unknown as LowPlanFact)
   const names = await productNames(db, [...new Set(facts.map(({ productId }) => productId))])
-  const { rows } = await db.query<{ resource_id: string; label: string }>(
-    'select resource_id, label from vault.labels where resource_id = any ($1::text[])',
-    [facts.map(({ planId }) => planId)],
+  const labels = await planLabels(
+    db,
+    facts.map(({ planId }) => planId),
   )
-  const labels = new Map(rows.map(({ resource_id, label }) => [resource_id, label]))
-  return queued.map(({ data: { event, data } }) => {
-    if (event !== 'plan.low_traffic') return JSON.stringify(data)
-    const fact = data as unknown as LowPlanFact
-    return JSON.stringify({
-      planId: fact.planId,
-      label: labels.get(fact.planId) ?? '',
-      product: names.get(fact.productId) ?? fact.productId,
-      dataGbTotal: gb(fact.totalBytes),
-      dataGbRemaining: gb(fact.remainingBytes),
-      thresholdPct,
-      expiresAt: fact.expiresAt,
-    })
+  return queued.map(({ data }) => {
+    const { planId, productId } = data.data as unknown as LowPlanFact
+    return payloadOf(data, { label: labels.get(planId) ?? '', product: names.get(productId) ?? productId })
   })
 }
 

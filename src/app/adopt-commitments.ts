@@ -6,9 +6,10 @@ import { decideTokenAdoption, financeTokenFold } from '../domain/finance/tokens.
 import { adoptionRef, decideAdoptionEnd } from '../domain/seals/adoption.ts'
 import { decidePersonAdoption } from '../domain/staff/decide.ts'
 import { personRef } from '../domain/staff/fold.ts'
-import { emailCommitment, keyCommitment } from '../features/accounts/index.ts'
+import { adoptChats, emailCommitment, keyCommitment } from '../features/accounts/index.ts'
 import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
 import { financeTokenCommitment } from '../features/finance/index.ts'
+import { adoptWhitelist } from '../features/lines/index.ts'
 import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
@@ -92,8 +93,11 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'mas
     columns: 'v.account_id, v.hash',
   })
   // Before any account is committed to, so that a start that is cut off signs them again at the next one.
-  if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id))))
+  if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id)))) {
+    await adoptWhitelist(pool, keys)
+    await adoptChats(pool, keys)
     await adoptDepositPages(pool, keys, async (id) => (await readDeposit(runner, id, cause))?.details ?? null)
+  }
 
   const emailOf = new Map(emails.map((row) => [row.id, emailCommitment(row.id, row.salt, row.email)]))
   const keysOf = Map.groupBy(apiKeys, (row) => row.account_id as string)

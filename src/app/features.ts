@@ -65,7 +65,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
     returnUrlOf,
   } = openResellerAccess(core)
   const { catalog } = prices
-  const { termsOf } = prices.terms
+  const { termsOf, refreshTerms } = prices.terms
 
   const accounts = openAccounts(core)
   const catalogue = openCatalog(core, { catalog, termsOf })
@@ -79,7 +79,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   })
   const wallet = openWallet(core)
   const finance = openFinance(core)
-  const market = { catalog, stock: catalogue.stock, termsOf }
+  const market = { catalog, stock: catalogue.stock, termsOf, refreshTerms }
   const shop = { ...accounts, ...catalogue, ...market, ...payments, ...wallet, ...finance }
   const deposits = openDeposits(core, {
     ...shop,

@@ -160,7 +160,9 @@ const openInto = async (
   })
   const whitelist = createWhitelistLookup({
     pool,
+    keys,
     clock,
+    logger,
     onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
   })
   const sets = createLineSets({ pool })

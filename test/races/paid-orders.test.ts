@@ -48,10 +48,11 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
     const short = await ask(n % 2, n)
     assert.equal(short.body.code, 'customer_credit_insufficient', JSON.stringify(short.body))
     chargeCents.push(short.body.chargeCents)
-    await pool.query('update vault.customers set chat_id = $1::text where ref = $2::text', [
-      String(n + 1),
+    const { rows } = await pool.query('select customer_id from vault.customers where ref = $1::text', [
       `customer ${n}`,
     ])
+    const customer = `${shops[0].baseUrl}/api/v1/reseller/customers/${rows[0].customer_id}`
+    await call(customer, key, { method: 'PATCH', body: { bot_chat_id: String(n + 1) } })
     const waitMs = randomBytes(1)[0]! / 4
     const retry = async (shop: number) => {
       await new Promise((resolve) => setTimeout(resolve, (waitMs * (shop + 1)) % 60))

@@ -26,6 +26,12 @@ export type TermsOf = (
   product: Product,
 ) => ResellerTerms | null
 
+/** Reads a caller's terms from the log, so that `TermsOf` has them: before anything is decided by them. */
+export type RefreshTerms = (caller: {
+  readonly accountId: AccountId
+  readonly reseller: boolean
+}) => Promise<void>
+
 /** What a retail price of a product stands for: its country and period, where the product has them. */
 export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>
   target === null ? '' : `${target.country} ${target.periodDays}`

@@ -1,5 +1,7 @@
 import type pg from 'pg'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
+import type { Keys, MasterKey } from '../../platform/vault/keys.ts'
+import { createRowSigner } from '../../platform/vault/seal.ts'
 
 /** What the vault knows of a customer; `ref` is the reseller's own id, null once it was erased. */
 export type CustomerRecord = {
@@ -132,17 +134,69 @@ export const customersAfter = async (
   return rows.map(recordOf)
 }
 
+/** Signs the chats of customers. */
+export type ChatSigner = {
+  sign(customer: { readonly customerId: string; readonly accountId: string; readonly chatId: string }): Buffer
+}
+
+export const createChatSigner = (master: MasterKey): ChatSigner => {
+  const signer = createRowSigner(master, 'customer chat v1')
+  return { sign: ({ customerId, accountId, chatId }) => signer.sign([customerId, accountId, chatId]) }
+}
+
+/** Where a reseller's bot reaches a customer, null: nowhere; or that somebody else than the service wrote it. */
+export const findChat = async (
+  pool: pg.Pool,
+  signer: ChatSigner,
+  reseller: AccountId,
+  customerId: string,
+): Promise<{ readonly chatId: string | null } | 'forged'> => {
+  const { rows } = await pool.query<{ chat_id: string | null; chat_signature: Buffer | null }>({
+    name: 'find-chat',
+    text: 'select chat_id, chat_signature from vault.customers where customer_id = $1::text and account_id = $2::text',
+    values: [customerId, reseller],
+  })
+  const { chat_id: chatId = null, chat_signature: signature } = rows[0] ?? {}
+  if (chatId === null) return { chatId }
+  return signature?.equals(signer.sign({ customerId, accountId: reseller, chatId })) ? { chatId } : 'forged'
+}
+
+/** Signs the chats that an older release left. */
+export const adoptChats = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
+  const signer = createChatSigner(keys.master)
+  let after = ''
+  for (;;) {
+    const { rows } = await pool.query<{ customerId: string; accountId: string; chatId: string }>(
+      `select customer_id as "customerId", account_id as "accountId", chat_id as "chatId" from vault.customers
+        where chat_id is not null and chat_signature is null and customer_id > $1::text
+        order by customer_id limit 200`,
+      [after],
+    )
+    await pool.query(
+      `update vault.customers c set chat_signature = s.signature
+         from unnest($1::text[], $2::text[], $3::bytea[]) as s (customer_id, chat_id, signature)
+        where c.customer_id = s.customer_id and c.chat_id = s.chat_id`,
+      [rows.map((row) => row.customerId), rows.map((row) => row.chatId), rows.map(signer.sign)],
+    )
+    after = rows.at(-1)?.customerId ?? after
+    if (rows.length < 200) return
+  }
+}
+
 /** Changes what is given; null takes it away. The customer as it is then, or null when this reseller has none. */
 export const changeCustomer = async (
   pool: pg.Pool,
+  signer: ChatSigner,
   reseller: AccountId,
   customerId: string,
   change: { readonly label?: string | null; readonly chatId?: string | null },
 ): Promise<CustomerRecord | null> => {
+  const { chatId = null } = change
   const { rows } = await pool.query<Row>(
     `update vault.customers
         set label = case when $3::boolean then $4::text else label end,
-            chat_id = case when $5::boolean then $6::text else chat_id end
+            chat_id = case when $5::boolean then $6::text else chat_id end,
+            chat_signature = case when $5::boolean then $7::bytea else chat_signature end
       where customer_id = $1::text and account_id = $2::text
       returning ${columns}`,
     [
@@ -151,7 +205,8 @@ export const changeCustomer = async (
       change.label !== undefined,
       change.label ?? null,
       change.chatId !== undefined,
-      change.chatId ?? null,
+      chatId,
+      chatId === null ? null : signer.sign({ customerId, accountId: reseller, chatId }),
     ],
   )
   return rows[0] ? recordOf(rows[0]) : null

@@ -9,10 +9,14 @@ export {
   requireHolderNamed,
 } from './customer-service.ts'
 export {
+  adoptChats,
+  type ChatSigner,
   type CustomerRecord,
   changeCustomer,
+  createChatSigner,
   customerRefs,
   customersAfter,
+  findChat,
   findCustomer,
   listCustomers,
   resellerOfCustomer,

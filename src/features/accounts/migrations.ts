@@ -61,6 +61,7 @@ const customerTables: Migrations = {
     );
     create index customers_newest on vault.customers (account_id, created_at desc, customer_id desc);
   `,
+  '1783_signed_chats': 'alter table vault.customers add column chat_signature bytea',
 }
 
 export const migrations: Migrations = { ...accountTables, ...customerTables }

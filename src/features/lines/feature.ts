@@ -56,7 +56,7 @@ export const open = (
     exits: { index: exits.live.index, health: exits.health, recent: exits.recent },
   }
   const lines = createLineService({ ...reach, credentials, gateway, sets: createLineSets({ pool }) })
-  const whitelist = createWhitelist({ pool, clock })
+  const whitelist = createWhitelist({ pool, clock, keys: core.keys })
   const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
   return {
     routes: [

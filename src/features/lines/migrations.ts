@@ -27,4 +27,5 @@ export const migrations: Migrations = {
   `,
   // Where connections of an address go out; null: anywhere.
   '1408_whitelist_targeting': 'alter table vault.whitelist add column targeting jsonb',
+  '1782_signed_whitelist': 'alter table vault.whitelist add column signature bytea',
 }

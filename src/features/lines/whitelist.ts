@@ -5,9 +5,11 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
 import type { OwnPlan } from '../plans/index.ts'
 import { createExitAvailability } from './exit-availability.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
+import { createWhitelistSigner } from './whitelist-signer.ts'
 
 /** Entries of one account, over all of its plans. */
 export const maxWhitelist = 150
@@ -101,9 +103,11 @@ const columns = 'entry_id, network::text, label, targeting, created_at, last_use
 export const createWhitelist = ({
   pool,
   clock,
+  keys,
 }: {
   readonly pool: pg.Pool
   readonly clock: Clock
+  readonly keys: Pick<Keys, 'master'>
 }): Whitelist => ({
   list: async (planId, { limit, offset }) => {
     const [found, counted] = await Promise.all([
@@ -171,6 +175,15 @@ export const createWhitelist = ({
         const lost = networks.find((network) => !rows.some((row) => row.network === network)) ?? ''
         return { outcome: 'taken', cidr: lost, movable: false }
       }
+      const { sign } = createWhitelistSigner(keys)
+      await client.query(
+        `update vault.whitelist w set signature = s.signature
+           from unnest($1::text[], $2::bytea[]) as s (entry_id, signature) where w.entry_id = s.entry_id`,
+        [
+          rows.map(({ entry_id }) => entry_id),
+          rows.map((row) => sign({ ...row, account_id: accountId, plan_id: planId })),
+        ],
+      )
       await client.query('commit')
       return { outcome: 'added', entries: rows.map(entryOf) }
     } catch (error) {

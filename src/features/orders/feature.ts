@@ -2,7 +2,7 @@ import type { ReadDatabase } from '../../../projections/database.ts'
 import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
@@ -33,6 +33,7 @@ export const open = (
     readonly catalog: { current(): Catalog }
     readonly stock: LiveStock
     readonly termsOf: TermsOf
+    readonly refreshTerms: RefreshTerms
     readonly quotes: Quotes
     readonly readBalance: ReadBalance
     readonly journalHead: JournalHead

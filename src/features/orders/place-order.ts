@@ -1,5 +1,5 @@
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { Product } from '../../domain/catalog/product.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import type { Order } from '../../domain/orders/fold.ts'
@@ -60,10 +60,11 @@ export const createPlaceOrder =
     readonly orders: OrderService
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
+    readonly refreshTerms: RefreshTerms
     readonly customers: Pick<Customers, 'ensure'>
   }): PlaceOrder =>
   async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
-    const { orders, catalog, termsOf, customers } = deps
+    const { orders, catalog, termsOf, refreshTerms, customers } = deps
     const { customerId } = scope
     const { method = 'wallet', ...rest } = body
     const fingerprintOf = (asked: Purchase['body']): string =>
@@ -76,8 +77,9 @@ export const createPlaceOrder =
       relate,
       requestId,
       idempotencyKey,
-      prepare: async (orderId) =>
-        prepare({
+      prepare: async (orderId) => {
+        await refreshTerms(caller)
+        return prepare({
           orderId,
           caller,
           customerId,
@@ -86,7 +88,8 @@ export const createPlaceOrder =
           payableBy: await orders.payableBy(method),
           expectedAmountCents: body.expected_amount_cents,
           catalog: catalog.current(),
-        }),
+        })
+      },
     }
     const placed =
       method === 'wallet'

@@ -7,7 +7,7 @@ import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -68,6 +68,7 @@ export const orderRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>

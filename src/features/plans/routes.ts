@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { type FoundPlan, listPlans, type PlanQueries, planStatuses } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import { decideRotation } from '../../domain/plans/decide.ts'
 import { planFold } from '../../domain/plans/fold.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -81,6 +81,7 @@ export const planRoutes = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries

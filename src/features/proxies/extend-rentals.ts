@@ -1,6 +1,6 @@
 import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import { maxDaysAhead } from '../../domain/stock/decide.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
@@ -107,6 +107,7 @@ export const createRentalExtension = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries

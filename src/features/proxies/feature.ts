@@ -1,6 +1,6 @@
 import type { ProxyQueries } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { TermsOf } from '../../domain/catalog/pricing.ts'
+import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
@@ -27,6 +27,7 @@ export const open = (
     readonly orders: OrderService
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
+    readonly refreshTerms: RefreshTerms
     readonly customers: Customers
   },
 ): Feature => {

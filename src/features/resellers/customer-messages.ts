@@ -13,7 +13,7 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
 import { worker } from '../../platform/work/worker.ts'
-import { changeCustomer, findCustomer } from '../accounts/index.ts'
+import { type ChatSigner, changeCustomer, findChat } from '../accounts/index.ts'
 import type { ResellerCredentials } from './gateway-credentials.ts'
 import { collectMessages, type Message, messageQueue } from './message-queue.ts'
 import { createTelegram, type Messenger, telegramUrl } from './telegram.ts'
@@ -77,6 +77,7 @@ export type ResellerBot = { readonly messenger: Messenger; readonly merchantName
 type Deps = {
   readonly workers: Workers
   readonly pool: pg.Pool
+  readonly chats: ChatSigner
   readonly log: EventLog
   readonly botOf: (reseller: AccountId) => Promise<ResellerBot | null>
   readonly clock: Clock
@@ -86,11 +87,13 @@ type Deps = {
 const maxAskedMs = 24 * 3_600_000
 
 const deliver = async (
-  { pool, log, botOf }: Deps,
+  { pool, chats, log, botOf }: Deps,
   { order_id: orderId, account_id: reseller, customer_id: customerId, outcome }: Message,
 ): Promise<Outcome> => {
   const done = (result: string): Outcome => ({ kind: 'done', result })
-  const chatId = (await findCustomer(pool, reseller, customerId))?.chatId ?? null
+  const chat = await findChat(pool, chats, reseller, customerId)
+  if (chat === 'forged') return done('the chat was written by somebody else than the service')
+  const { chatId } = chat
   if (chatId === null) return done('no chat')
   const bot = await botOf(reseller)
   if (bot === null) return done('no bot')
@@ -104,7 +107,7 @@ const deliver = async (
     case 'never':
       return done(sent.why)
     case 'moved':
-      await changeCustomer(pool, reseller, customerId, { chatId: sent.chatId })
+      await changeCustomer(pool, chats, reseller, customerId, { chatId: sent.chatId })
       return { kind: 'again', why: 'the chat moved' }
     case 'later':
       return { kind: 'again', why: sent.why, afterMs: Math.min((sent.afterS ?? 0) * 1000, maxAskedMs) }

@@ -20,6 +20,7 @@ import {
 import { pagedOf, pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { afterOf, afterText, amountText, dollarText, idText, timeText } from '../../platform/ui/text.ts'
 import {
+  type ChatSigner,
   type CustomerRecord,
   type Customers,
   changeCustomer,
@@ -47,11 +48,12 @@ type CustomerReads = {
   readonly db: CustomerQueries & OrderQueries
   readonly reads: Pick<Reads, 'settled'>
   readonly customers: Pick<Customers, 'idOf'>
+  readonly chats: ChatSigner
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
 const list = async (
-  { pool, db, reads, customers }: Omit<CustomerReads, 'catalog'>,
+  { pool, db, reads, customers }: Omit<CustomerReads, 'catalog' | 'chats'>,
   { account, query }: AccountVisit,
 ) => {
   const { accountId } = account
@@ -102,7 +104,7 @@ ${pagerOf(root, {}, { before, next: page.next })}`,
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
 const one = async (
-  { pool, db, reads, catalog }: Omit<CustomerReads, 'customers'>,
+  { pool, db, reads, catalog }: Omit<CustomerReads, 'customers' | 'chats'>,
   visit: AccountVisit,
   typed: FormInput,
   problems: Problems,
@@ -172,7 +174,7 @@ const change = async (services: Omit<CustomerReads, 'customers'>, visit: Account
     }),
   }
   if (Object.keys(problems).length > 0) return refusedView(await one(services, visit, typed, problems))
-  await changeCustomer(services.pool, account.accountId, customerId, {
+  await changeCustomer(services.pool, services.chats, account.accountId, customerId, {
     label: label || null,
     chatId: chat || null,
   })

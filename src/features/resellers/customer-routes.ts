@@ -11,6 +11,7 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.t
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import {
+  type ChatSigner,
   type CustomerRecord,
   type Customers,
   changeCustomer,
@@ -41,8 +42,9 @@ export const resellerCustomerRoutes = (deps: {
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
   readonly customers: Pick<Customers, 'idOf'>
+  readonly chats: ChatSigner
 }): readonly Route[] => {
-  const { reads, db, pool, customers } = deps
+  const { reads, db, pool, customers, chats } = deps
 
   const recordOf = async (reseller: AccountId, customer: CustomerRecord) =>
     (await customerRecords(db, reseller, [customer]))[0]!
@@ -157,7 +159,7 @@ export const resellerCustomerRoutes = (deps: {
         await reads.settled(caller.accountId, after ?? 0)
         if (!(await customerOf(scope, id))) throw none()
         const { label, bot_chat_id: chatId } = body
-        const customer = await changeCustomer(pool, caller.accountId, id, {
+        const customer = await changeCustomer(pool, chats, caller.accountId, id, {
           ...(label !== undefined && { label: label || null }),
           ...(chatId !== undefined && { chatId: chatId || null }),
         })

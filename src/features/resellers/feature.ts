@@ -8,7 +8,7 @@ import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import type { Customers } from '../accounts/index.ts'
+import { type Customers, createChatSigner } from '../accounts/index.ts'
 import type { OpenDepositByForm } from '../deposits/index.ts'
 import type { Gateways, ResellerGateways } from '../payments/index.ts'
 import { createBots, startMessageWorker } from './customer-messages.ts'
@@ -82,18 +82,19 @@ export const open = (
   const { customers, credentials, termsOfReseller, sandboxUrl, catalog, gateways, callbackUrl, openDeposit } =
     needs
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+  const chats = createChatSigner(core.keys.master)
   const resellers = createResellers({ runner, credentials })
   const testInvoices = createTestInvoices({ pool, reads, customers, openDeposit })
   const bots = createBots({ termsOf: termsOfReseller, credentials, sandboxUrl })
   core.closing.add(bots.close)
   return {
     routes: [
-      ...resellerCustomerRoutes({ reads, db, pool, customers }),
+      ...resellerCustomerRoutes({ reads, db, pool, customers, chats }),
       ...resellerFinanceRoutes({ pool, reads: bookReads }),
     ],
     pages: [
       ...marginPages({ pool, bookReads, catalog }),
-      ...resellerCustomerPages({ pool, db, reads, customers, catalog }),
+      ...resellerCustomerPages({ pool, db, reads, customers, chats, catalog }),
       ...statementPages({ pool, bookReads }),
       ...gatewayListPages({ resellers, reads, gateways }),
       ...gatewayPages({ resellers, reads, gateways, testInvoices, callbackUrl }),
@@ -101,6 +102,6 @@ export const open = (
       ...shopPages({ resellers }),
       ...termsPages({ termsOf: termsOfReseller, reads, catalog }),
     ],
-    workers: [({ workers }) => startMessageWorker({ workers, pool, log, botOf: bots.of, clock })],
+    workers: [({ workers }) => startMessageWorker({ workers, pool, chats, log, botOf: bots.of, clock })],
   }
 }

@@ -4,6 +4,7 @@ import { hot } from '../../../projections/groups.ts'
 import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
 import {
   defaultResellerTerms,
+  type RefreshTerms,
   type ResellerTerms,
   retailKey,
   type TermsOf,
@@ -20,6 +21,8 @@ import { createLiveCatalog, type LiveCatalog } from '../catalog/index.ts'
 export type LiveTerms = Pick<LiveRows<unknown>, 'refresh' | 'start' | 'stop'> & {
   /** What a reseller pays and asks for a product; null for a key that is no reseller's. */
   readonly termsOf: TermsOf
+  /** @throws what the log throws, of terms that were never read here */
+  readonly refreshTerms: RefreshTerms
   /** A reseller's settings, as of the last load. */
   settingsOf(reseller: AccountId): Terms
 }
@@ -60,8 +63,8 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
 
 /**
  * Holds the terms of all resellers as the events of their streams leave them, for prices are made from them: whoever may write
- * to the database can change `read.reseller_terms`, which only tells whose terms are to be read. Whoever serves prices
- * refreshes it before the first one: without its row, a reseller has no terms.
+ * to the database can change `read.reseller_terms`, which only says whose terms are to be read for prices that are shown. Whoever
+ * decides by a reseller's terms calls `refreshTerms` before, which needs no row of that table.
  */
 export const createLiveTerms = (deps: {
   readonly pool: pg.Pool
@@ -74,6 +77,12 @@ export const createLiveTerms = (deps: {
   const resellers = new Map<string, Kept>()
   let seen = 0
   let table = 0
+
+  const hold = async (reseller: string): Promise<void> => {
+    const { state, revision } = await termsOf(reseller)
+    const held = resellers.get(reseller)?.other.revision ?? -1
+    if (revision > held) resellers.set(reseller, keptOf({ terms: state, revision }))
+  }
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
   // A table that was made anew is read again from the start: what stood in the former one may have been wrong. Which one it
@@ -94,12 +103,7 @@ export const createLiveTerms = (deps: {
       resellers.clear()
       table = first.table
     }
-    await Promise.all(
-      rows.map(async ({ reseller_id: reseller }) => {
-        const { state, revision } = await termsOf(reseller)
-        resellers.set(reseller, keptOf({ terms: state, revision }))
-      }),
-    )
+    await Promise.all(rows.map(({ reseller_id: reseller }) => hold(reseller)))
     seen = rows.at(-1)?.position ?? seen
   }
 
@@ -108,6 +112,9 @@ export const createLiveTerms = (deps: {
       if (!caller.reseller) return null
       const kept = resellers.get(caller.accountId)
       return kept === undefined ? defaultResellerTerms : (kept.byProduct.get(product.id) ?? kept.other)
+    },
+    refreshTerms: async ({ accountId, reseller }) => {
+      if (reseller) await hold(accountId)
     },
     settingsOf: (reseller) => resellers.get(reseller)?.settings ?? emptyTerms,
     ...createLiveRows({ name: 'terms of resellers', watch, load, logger }),

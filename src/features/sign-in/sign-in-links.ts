@@ -1,8 +1,10 @@
 import { createHmac, type KeyObject } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { equalSecrets, sha256 } from '../../kernel/digest.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
 import { deriveKey, type Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
 import { hashOfSecret, newCode, newSecret } from '../../platform/vault/secrets.ts'
@@ -11,6 +13,24 @@ import { hashOfSecret, newCode, newSecret } from '../../platform/vault/secrets.t
 export const linkMs = 10 * 60_000
 export const printedLinkMs = 24 * 60 * 60_000
 const maxAttempts = 5
+
+/** Codes whose attempts a process counts. */
+const maxCounted = 100_000
+
+/**
+ * Counts the attempts at a code in the memory of this process, too: whoever may write to the database can set the count in its
+ * row back.
+ * @returns whether the code may be tried once more
+ */
+const createAttemptCount = () => {
+  const attempts = new LRUCache<string, number>(growingCacheOptions(maxCounted))
+  return (code: Buffer): boolean => {
+    const id = code.toString('base64')
+    const before = attempts.get(id) ?? 0
+    attempts.set(id, before + 1)
+    return before < maxAttempts
+  }
+}
 
 /**
  * What a link opened: a session, or a code, for it was opened in another browser than the one that asked for it. Null:
@@ -94,6 +114,7 @@ const linkColumns = 'hash, subject_id, recipient, browser, expires_at, signature
 export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
   const signer = createLinkSigner(keys)
   const key = codeKey(keys)
+  const mayTry = createAttemptCount()
 
   const isGenuine = (row: LinkRow): boolean => {
     if (signer.isSigned(row)) return true
@@ -186,6 +207,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
         [asking, now],
       )
       for (const row of rows) {
+        if (!mayTry(row.hash)) continue
         const isRight = equalSecrets(row.code, codeHash(key, ['link', row.hash.toString('hex'), code]))
         if (isRight && isGenuine(row)) {
           const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
@@ -197,8 +219,6 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
   }
 }
 
-const maxCodeAttempts = 5
-
 /** Codes that are e-mailed to whoever has to show again who they are, each for one act of one session. */
 export type Codes = {
   /** The code; one of the session that is open already ends. */
@@ -209,12 +229,14 @@ export type Codes = {
 
 export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' | 'keys'>): Codes => {
   const key = codeKey(keys)
-  const hashOf = (sessionId: string, act: string, code: string): Buffer =>
-    codeHash(key, ['act', sessionId, act, code])
+  const mayTry = createAttemptCount()
+  const hashOf = (sessionId: string, act: string, code: string, expiresAt: string): Buffer =>
+    codeHash(key, ['act', sessionId, act, code, expiresAt])
   return {
     make: async (sessionId, act) => {
       const code = newCode()
       const nowMs = clock()
+      const expiresAt = isoTime(nowMs + linkMs)
       await pool.query(
         `with ended as (
          delete from vault.console_codes where expires_at < $4::timestamptz and session_id <> $1::text)
@@ -222,19 +244,20 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
        values ($1::text, $2::text, $3::bytea, $5::timestamptz)
        on conflict (session_id) do update set act = excluded.act, code = excluded.code, attempts = 0,
          expires_at = excluded.expires_at`,
-        [sessionId, act, hashOf(sessionId, act, code), isoTime(nowMs), isoTime(nowMs + linkMs)],
+        [sessionId, act, hashOf(sessionId, act, code, expiresAt), isoTime(nowMs), expiresAt],
       )
       return code
     },
     redeem: async (sessionId, act, code) => {
-      const { rows } = await pool.query<{ code: Buffer }>(
+      const { rows } = await pool.query<{ code: Buffer; expires_at: string }>(
         `update vault.console_codes set attempts = attempts + 1
-        where session_id = $1::text and act = $2::text and expires_at > $3::timestamptz and attempts < ${maxCodeAttempts}
-        returning code`,
+        where session_id = $1::text and act = $2::text and expires_at > $3::timestamptz and attempts < ${maxAttempts}
+        returning code, expires_at`,
         [sessionId, act, isoTime(clock())],
       )
       const [row] = rows
-      if (!row || !equalSecrets(row.code, hashOf(sessionId, act, code))) return false
+      if (!row || !mayTry(row.code)) return false
+      if (!equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at))) return false
       const used = await pool.query(
         'delete from vault.console_codes where session_id = $1::text and code = $2::bytea',
         [sessionId, row.code],

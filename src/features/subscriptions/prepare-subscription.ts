@@ -1,6 +1,6 @@
 import type { LiveStock } from '../../domain/catalog/availability.ts'
 import { type Catalog, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
-import { quantityOf, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { quantityOf, type RefreshTerms, type TermsOf } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { parseMeta } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
@@ -14,6 +14,7 @@ export type PriceSources = {
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
 }
 
 export type SubscriptionInput = {
@@ -79,7 +80,7 @@ const periodOf = (product: Product, interval: Interval, periodDays: number | nul
  * subscription_not_available, then as `prepareOrder`
  */
 export const prepareFirstPeriod = async (
-  { catalog, stock, termsOf }: PriceSources,
+  { catalog, stock, termsOf, refreshTerms }: PriceSources,
   caller: Payer,
   input: SubscriptionInput,
   ids: { readonly subscriptionId: SubscriptionId; readonly orderId: OrderId },
@@ -90,6 +91,7 @@ export const prepareFirstPeriod = async (
   requireAccepted(quantityOf(product, quantity))
   const wanted = wantedOf(product, interval, meta)
   const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
+  await refreshTerms(caller)
   const prepared = await prepareOrder(
     {
       orderId: ids.orderId,

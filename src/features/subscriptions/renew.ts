@@ -103,6 +103,7 @@ export const createRenewalOrders = (deps: {
     const { productId, quantity, target, interval, period, subscriptionId } = state.terms
     const catalog = market.catalog.current()
     const product = catalog.resolve(productId)
+    await market.refreshTerms(payer)
     const buyer: Buyer = {
       orderId,
       caller: payer,

@@ -107,6 +107,7 @@ export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
     catalog: prices.catalog,
     stock: createLiveStock({ pool, clock }),
     termsOf: prices.terms.termsOf,
+    refreshTerms: prices.terms.refreshTerms,
   }
   const subscriptions = createSubscriptions({
     ...core,

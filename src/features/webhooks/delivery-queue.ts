@@ -1,6 +1,11 @@
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
+import { payloadOf } from '../../../projections/webhook-queue.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'
+import { deliveryFold } from '../../domain/webhooks/fold.ts'
+import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
+import { createLogStates } from '../../platform/commands/log-states.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Db } from '../../platform/work/queue-leases.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import type { WebhookValues } from './webhook-vault.ts'
@@ -37,6 +42,37 @@ export const deliveryQueue: QueueTable = {
   order: () => 'd.due_at, d.queued_at, d.position',
   dead: "d.status = 'abandoned'",
   why: "'abandoned after ' || d.attempts || ' attempts'",
+}
+
+/** The texts of a low plan that no event has. */
+const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] => {
+  const { label, product } = event === 'plan.low_traffic' ? JSON.parse(data) : {}
+  return { label: String(label), product: String(product) }
+}
+
+/** Streams that are kept between attempts. */
+const maxKept = 2_000
+
+/**
+ * Finds a delivery in the log: whoever may write to the database can add and change rows of the queue, and what is sent
+ * is signed with the receiver's secret. Only the texts of a low plan that no event has, its label and the name of its
+ * product, come from the row.
+ * @returns null when no event enqueued it for this endpoint
+ * @throws what the log throws, of a delivery that was never read here
+ */
+export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => {
+  const stateOf = createLogStates(
+    log,
+    (stream) => ({ stream: stream as StreamName, fold: deliveryFold }),
+    maxKept,
+  )
+  return async (delivery: DueDelivery): Promise<DueDelivery | null> => {
+    const { endpoint_id, event, resource } = delivery
+    const { state } = await stateOf(deliveryStream(endpoint_id, event, resource))
+    if (state?.enqueued.deliveryId !== delivery.delivery_id) return null
+    const { accountId, data } = state.enqueued
+    return { ...delivery, account_id: accountId, data: payloadOf({ event, data }, textsOf(delivery)) }
+  }
 }
 
 /** Where to send, with what to sign. */

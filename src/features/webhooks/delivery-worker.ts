@@ -17,7 +17,13 @@ import {
   isVerifiedUrl,
   postponedResult,
 } from './deliver.ts'
-import { createDestinations, type DueDelivery, deliveryQueue, type Endpoint } from './delivery-queue.ts'
+import {
+  createDestinations,
+  createEnqueuedDeliveries,
+  type DueDelivery,
+  deliveryQueue,
+  type Endpoint,
+} from './delivery-queue.ts'
 import { createSettle, type DeliveryResult } from './settle-delivery.ts'
 import type { Sender } from './webhook-sender.ts'
 import type { WebhookValues } from './webhook-vault.ts'
@@ -66,17 +72,26 @@ export const webhookDelivery = worker({
  * number of processes may do it.
  */
 export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
-  const { workers, clock, onAttempt, onDead } = deps
+  const { workers, log, clock, logger, onAttempt, onDead } = deps
   const limits = { ...defaultLimits, ...deps.limits }
   const attempt = createAttempt(deps)
   const settle = createSettle(deps)
+  const enqueuedAs = createEnqueuedDeliveries(log)
   const standingOf = ({ memory }: EndpointLease): EndpointHealth => memory ?? initialEndpointHealth
 
   const send = async (delivery: DueDelivery, lease: EndpointLease): Promise<DeliveryResult> => {
     const { destination, urlId } = lease.context
     if (destination === 'unreadable') return postponedResult(delivery, clock())
     if (destination === 'removed') return canceledResult(delivery, clock())
-    const result = await attempt(delivery, destination)
+    const enqueued = await enqueuedAs(delivery)
+    if (enqueued === null) {
+      logger.error(
+        { deliveryId: delivery.delivery_id, endpointId: delivery.endpoint_id },
+        'a webhook that no event enqueued is not sent',
+      )
+      return postponedResult(delivery, clock())
+    }
+    const result = await attempt(enqueued, destination)
     const status = result.attempt?.status ?? 0
     const acknowledged = status >= 200 && status < 300
     const standing = endpointHealthAfter(standingOf(lease), { urlId, acknowledged, nowMs: result.atMs })

@@ -1,10 +1,12 @@
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { minPrefixLength } from '../../features/lines/index.ts'
+import { createWhitelistSigner, minPrefixLength, type SignedEntry } from '../../features/lines/index.ts'
 import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
 
 /** How long an address may still connect that was taken off, and how soon one may that was put on. */
 const heldMs = 1_000
@@ -28,13 +30,25 @@ export type WhitelistLookup = {
   find(source: string): Promise<Whitelisted | null>
 }
 
-/** For gateways: what was looked up is held for a second, and a use is noted once a minute. */
+type EntryRow = SignedEntry & {
+  readonly entry_id: string
+  readonly plan_id: PlanId
+  readonly signature: Buffer | null
+}
+
+/**
+ * For gateways: what was looked up is held for a second, and a use is noted once a minute. An entry that the service has not
+ * written so lets nobody in, and is logged.
+ */
 export const createWhitelistLookup = (deps: {
   readonly pool: pg.Pool
+  readonly keys: Pick<Keys, 'master'>
   readonly clock: Clock
+  readonly logger: Pick<Logger, 'error'>
   readonly onError: (error: unknown) => void
 }): WhitelistLookup => {
-  const { pool, clock, onError } = deps
+  const { pool, clock, logger, onError } = deps
+  const { isSigned } = createWhitelistSigner(deps.keys)
   const held = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
     max: maxAddresses,
   })
@@ -52,18 +66,20 @@ export const createWhitelistLookup = (deps: {
   }
 
   const read = async (source: string): Promise<Whitelisted | null> => {
-    const { rows } = await pool.query<{ entry_id: string; plan_id: PlanId; targeting: Targeting | null }>({
+    const { rows } = await pool.query<EntryRow>({
       name: 'whitelisted',
       // Networks are at most so wide: each is looked up by the unique index.
-      text: `select entry_id, plan_id, targeting from vault.whitelist
+      text: `select entry_id, account_id, plan_id, network::text, targeting, signature from vault.whitelist
               where network = any (array(
                 select network(set_masklen($1::inet, bits))
                   from generate_series(case family($1::inet) when 4 then ${minPrefixLength.ipv4} else ${minPrefixLength.ipv6} end,
                                        case family($1::inet) when 4 then 32 else 128 end) bits))
-              order by masklen(network) desc limit 1`,
+              order by masklen(vault.whitelist.network) desc`,
       values: [source],
     })
-    const [row] = rows
+    const row = rows.find(isSigned)
+    for (const { entry_id: entryId } of rows.slice(0, row && rows.indexOf(row)))
+      logger.error({ entryId }, 'an entry of a whitelist was written by somebody else than the service')
     if (row === undefined) return null
     note(row.entry_id)
     return { planId: row.plan_id, targeting: row.targeting }

@@ -3,7 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { allMigrations } from '../../../src/app/migrations.ts'
 import { createCustomerIds, createCustomers } from '../../../src/features/accounts/customer-service.ts'
-import { changeCustomer, findCustomer, listCustomers } from '../../../src/features/accounts/customer-vault.ts'
+import {
+  changeCustomer,
+  createChatSigner,
+  findChat,
+  findCustomer,
+  listCustomers,
+} from '../../../src/features/accounts/customer-vault.ts'
 import type { AccountId } from '../../../src/kernel/ids.ts'
 import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
@@ -25,6 +31,7 @@ test('the first use makes the relation, from many places at once, and only its r
   const { pool } = await testDatabase(t)
   await migrate(pool, allMigrations)
   const master = masterKey(randomBytes(32))
+  const chats = createChatSigner(master)
   const processes = [createCustomers({ pool, master }), createCustomers({ pool, master })]
   const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => processes[n % 2]!.ensure(one, 'alice')))
   assert.equal(new Set(ids).size, 1)
@@ -33,9 +40,12 @@ test('the first use makes the relation, from many places at once, and only its r
   const mine = await listCustomers(pool, one, { limit: 10, offset: 0 })
   assert.deepEqual([mine.total, mine.customers.map(({ ref }) => ref)], [1, ['alice']])
   assert.equal(await findCustomer(pool, two, id), null)
-  assert.equal(await changeCustomer(pool, two, id, { label: 'mine now' }), null)
-  const changed = await changeCustomer(pool, one, id, { label: 'Alice', chatId: '-100200' })
+  assert.equal(await changeCustomer(pool, chats, two, id, { label: 'mine now' }), null)
+  const changed = await changeCustomer(pool, chats, one, id, { label: 'Alice', chatId: '-100200' })
   assert.deepEqual([changed?.label, changed?.chatId], ['Alice', '-100200'])
-  const cleared = await changeCustomer(pool, one, id, { chatId: null })
+  assert.deepEqual(await findChat(pool, chats, one, id), { chatId: '-100200' })
+  await pool.query(`update vault.customers set chat_id = '666' where customer_id = $1`, [id])
+  assert.equal(await findChat(pool, chats, one, id), 'forged', 'somebody wrote another one with SQL')
+  const cleared = await changeCustomer(pool, chats, one, id, { chatId: null })
   assert.deepEqual([cleared?.label, cleared?.chatId], ['Alice', null])
 })

@@ -256,7 +256,14 @@ test('lines of plans', async (t) => {
     assert.equal((await add({ entries: [{ cidr: '203.0.114.7' }], move: true }, other)).status, 201)
     assert.equal((await buyer.get(path)).body.total, 1)
 
-    const lookup = createWhitelistLookup({ pool, clock, onError: (error) => assert.fail(String(error)) })
+    const lookupDeps = {
+      pool,
+      keys: service.core.keys,
+      clock,
+      logger: service.core.logger,
+      onError: (error: unknown) => assert.fail(String(error)),
+    }
+    const lookup = createWhitelistLookup(lookupDeps)
     assert.deepEqual(await lookup.find('203.0.114.7'), { planId: basic, targeting: null })
     assert.equal((await lookup.find('203.0.115.99'))?.planId, premium)
     assert.equal(await lookup.find('203.0.117.1'), null)
@@ -265,7 +272,7 @@ test('lines of plans', async (t) => {
       what: 'the use',
     })
     assert.equal((await add({ entries: [{ cidr: '203.0.115.9' }] }, other)).status, 201)
-    const fresh = createWhitelistLookup({ pool, clock, onError: (error) => assert.fail(String(error)) })
+    const fresh = createWhitelistLookup(lookupDeps)
     assert.equal((await fresh.find('203.0.115.9'))?.planId, basic, 'the narrowest network')
 
     for (const cidr of [

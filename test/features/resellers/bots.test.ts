@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
+import { createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
 import { startMessageWorker } from '../../../src/features/resellers/customer-messages.ts'
 import type { SendOutcome } from '../../../src/features/resellers/telegram.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import { newEventId, type OrderId } from '../../../src/kernel/ids.ts'
 import { orderStream } from '../../../src/kernel/streams.ts'
+import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
@@ -21,6 +24,7 @@ type Bot = (chatId: string) => Promise<SendOutcome>
 const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
+  const chats = createChatSigner(masterKey(randomBytes(32)))
   // What is read of orders that ended; all of them were taken over.
   await pool.query(`create table read.order_outcomes
     (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
@@ -36,6 +40,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   const worker = startMessageWorker({
     workers,
     pool,
+    chats,
     log,
     botOf: async (reseller) => ({
       messenger: { send: ({ chatId }) => bots[reseller]!(chatId) },
@@ -50,10 +55,16 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   const due = async (reseller: string, count: number, sinceMs: number, from = 0): Promise<void> => {
     const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${from + n}` as OrderId)
     await pool.query(
-      `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id) values ($2, $1, $1, $1) on conflict do nothing)
+      `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id, chat_signature) values ($2, $1, $1, $1, $5) on conflict do nothing)
        insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
        select id, $1, $2, 'placed', $4::timestamptz from unnest($3::text[]) id`,
-      [reseller, `cus_${reseller}`, ids, isoTime(nowMs - sinceMs)],
+      [
+        reseller,
+        `cus_${reseller}`,
+        ids,
+        isoTime(nowMs - sinceMs),
+        chats.sign({ customerId: `cus_${reseller}`, accountId: reseller, chatId: reseller }),
+      ],
     )
     for (const id of ids)
       await log.append(orderStream(id), 'noStream', [

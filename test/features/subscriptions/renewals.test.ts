@@ -84,6 +84,7 @@ const market: PriceSources = {
   },
   stock: { of: async () => [], all: async () => new Map() },
   termsOf: () => null,
+  refreshTerms: async () => undefined,
 }
 
 /** What one process of the service is made of, as far as subscriptions go; it forgets everything when it ends. */
