@@ -1,3 +1,4 @@
+import type { CheckedEvents } from '../audit/checked-events.ts'
 import { open as openAudit } from '../audit/feature.ts'
 import { open as openAccounts } from '../features/accounts/feature.ts'
 import { open as openApprovals } from '../features/approvals/feature.ts'
@@ -30,6 +31,8 @@ import { queues } from './queues.ts'
 
 /** What features take from the program beside their settings. */
 export type ProgramParts = {
+  /** What this process checked, and what was found. */
+  readonly checked: CheckedEvents
   readonly sandbox: SandboxPlace
   /** Where the world reaches this service. */
   readonly publicUrl: () => string
@@ -137,7 +140,7 @@ export const openFeatures = (core: ServerCore, config: Config, program: ProgramP
   })
   const exports = openExports(core, finance)
   const approvals = openApprovals(core, plans)
-  const audit = openAudit(core, config)
+  const audit = openAudit(core, { ...config, checked: program.checked })
   const probes = [...program.probes(prices), ...audit.probes]
   const console = openConsole(core, {
     ...sale,

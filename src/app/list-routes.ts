@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client'
+import { createCheckedEvents } from '../audit/checked-events.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { closeAfter } from '../kernel/resource-scope.ts'
@@ -40,6 +41,7 @@ export const listRoutes = (config: Config, systemClock: Clock): Promise<readonly
     const origin = () => config.console.url ?? `http://localhost:${config.port}`
     const publicUrl = () => config.payments.publicUrl ?? `http://${config.host}:${config.port}`
     const features = openFeatures(core, config, {
+      checked: createCheckedEvents({ ...core, master: core.keys.master }),
       sandbox: { url: null, smtpUrl: null, scrapersUrl: null },
       publicUrl,
       origin,

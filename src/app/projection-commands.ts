@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { followers } from '../../projections/groups.ts'
+import { createCheckedEvents } from '../audit/checked-events.ts'
 import { positionToken } from '../kernel/log-position.ts'
 import type { Cli } from '../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
@@ -66,12 +67,18 @@ export const projectionsCommands =
       .argument('<name...>', `read models, or all: ${names.join(', ')}`)
       .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
       .action(
-        cli.action(async ({ pool, log }, given: readonly string[], options: { check?: boolean }) => {
+        cli.action(async ({ pool, log, keys }, given: readonly string[], options: { check?: boolean }) => {
           const bar = createProgressBar(process.stderr)
           const compareOnly = options.check === true
           try {
             const results = await rebuild(
-              { pool, log, decode: createCodec().decode, groups },
+              {
+                pool,
+                log,
+                decode: createCodec().decode,
+                groups,
+                beforeWrite: createCheckedEvents({ pool, log, master: keys.master }).beforeWrite,
+              },
               given.includes('all') ? 'all' : given,
               { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
             )

@@ -102,8 +102,8 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   closing.add(opened.close)
   options.onDatabase?.(opened)
   const groups = enabledGroups(config)
-  const checked = createCheckedEvents()
-  const projections = openProjections(opened, groups, hooks, checked.onBatch)
+  const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
+  const projections = openProjections(opened, groups, hooks, checked.beforeWrite)
   const { projecting } = projections
   await projections.start({ folds: has('projections') })
   closing.add(projecting.stop)
@@ -116,6 +116,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const publicUrl = (): string => config.payments.publicUrl ?? where()
   const sandbox = await openSandbox(core, closing, { config, serves: has('http') })
   const program = openFeatures(core, config, {
+    checked,
     sandbox,
     publicUrl,
     origin,

@@ -43,13 +43,13 @@ const caughtUpWithinMs = 1_000
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
 
 /** A note: orders can be placed. */
-const violationProbe = (core: ServerCore): Probe => ({
+const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   name: 'laws',
   note: true,
   check: async () => {
     const { progress } = core.projecting
     if (!(await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
-    const problem = await readViolationProblem(core.pool)
+    const problem = await readViolationProblem({ ...core, checked })
     if (problem !== null) return problem
     if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
     const waitsMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
@@ -171,8 +171,8 @@ export const startAuditing = async (
     ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
     ...(laws &&
       onViolation !== 'alarm' && {
-        cleared: (position, signal) =>
-          requireInvariantsHold({ ...core, progress, signatures, checked }, position, signal),
+        cleared: (range, signal) =>
+          requireInvariantsHold({ ...core, progress, signatures, checked }, range, signal),
       }),
   })
   closing.add(sealer.stop)
@@ -198,7 +198,12 @@ export const startAuditing = async (
 
 export const open = (
   core: ServerCore,
-  { laws, seal, sealTarget }: Pick<AuditSettings, 'laws' | 'seal' | 'sealTarget'>,
+  {
+    laws,
+    seal,
+    sealTarget,
+    checked,
+  }: Pick<AuditSettings, 'laws' | 'seal' | 'sealTarget'> & { readonly checked: CheckedEvents },
 ): Feature & { readonly probes: readonly Probe[] } => {
   const {
     pool,
@@ -219,7 +224,7 @@ export const open = (
     routes: auditRoutes(core),
     pages: [...verificationPages({ pool, verifications, island }), ...sealPages({ log, clock })],
     probes: [
-      ...(laws ? [violationProbe(core), guardProbe(core)] : []),
+      ...(laws ? [violationProbe(core, checked), guardProbe(core)] : []),
       sealProbe(core, seal.seconds),
       ...sealTargetProbes(core, sealTarget),
     ],

@@ -12,13 +12,12 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
-import type { CheckedEvents } from './checked-events.ts'
+import type { CheckedEvents, FoundViolation, Range } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import type { SignatureProgress } from './signatures/signature-watch.ts'
 import {
   eachViolation,
-  isAcknowledged,
   type OpenViolations,
   openViolationsText,
   readOpenViolations,
@@ -35,9 +34,39 @@ const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const maxWaitAttempts = 60
 
+/** A violation that is found and not acknowledged, although the tables do not say so. */
+export const hiddenText = ({ eventId, rule }: FoundViolation): string =>
+  `event ${eventId} breaks ${rule}, as a process of this service found, and the tables of violations do not say so: somebody changed them; run "ledger verify"; "farebox ledger decide" acknowledges it`
+
 /** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
-export const readViolationProblem = async (pool: pg.Pool): Promise<string | null> =>
-  openViolationsText(await readOpenViolations(pool))
+export const readViolationProblem = async (
+  { pool, log, checked }: Pick<ClearedDeps, 'pool' | 'log' | 'checked'>,
+  through?: number,
+): Promise<string | null> => {
+  const problem = openViolationsText(await readOpenViolations(pool))
+  if (problem !== null) return problem
+  const [hidden] = await checked.open(log, through)
+  return hidden === undefined ? null : hiddenText(hidden)
+}
+
+type ClearedDeps = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly checked: Pick<CheckedEvents, 'open' | 'covers'>
+  readonly progress: Pick<Progress, 'reached'>
+  /** Null where nothing is signed. */
+  readonly signatures: SignatureProgress | null
+  readonly isLogInPostgres: boolean
+}
+
+/** What to do about events that no process is known to have checked; null when all of a range were. */
+export const readUncheckedProblem = async (
+  checked: Pick<CheckedEvents, 'covers'>,
+  range: Range,
+): Promise<string | null> =>
+  (await checked.covers(range))
+    ? null
+    : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
 
 /**
  * Resolves when every event up to a position was checked, none violates an invariant, and nothing in the database can hide it
@@ -45,23 +74,11 @@ export const readViolationProblem = async (pool: pg.Pool): Promise<string | null
  * @throws UnresolvedViolation; Error when the checks do not follow the log
  */
 export const requireInvariantsHold = async (
-  {
-    pool,
-    progress,
-    signatures,
-    checked,
-    log,
-  }: {
-    readonly pool: pg.Pool
-    readonly log: Pick<EventLog, 'readStream'>
-    readonly checked: Pick<CheckedEvents, 'found' | 'forget'>
-    readonly progress: Pick<Progress, 'reached'>
-    /** Null where nothing is signed. */
-    readonly signatures: SignatureProgress | null
-  },
-  position: number,
+  deps: ClearedDeps,
+  { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {
+  const { pool, progress, signatures, checked, isLogInPostgres } = deps
   for (let waits = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); waits += 1) {
     signal.throwIfAborted()
     if (waits === maxWaitAttempts)
@@ -70,15 +87,13 @@ export const requireInvariantsHold = async (
       )
   }
   await signatures?.reached(position, signal)
-  const problem = await readViolationProblem(pool)
+  const problem = await readViolationProblem(deps, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
-  for (const violation of checked.found(position)) {
-    if (!(await isAcknowledged(log, violation)))
-      throw new UnresolvedViolation(
-        `event ${violation.eventId} breaks ${violation.rule}, as this process found, and the tables of violations do not say so: somebody changed them; run "ledger verify"`,
-      )
-    checked.forget(violation)
-  }
+  // Only in Postgres the ordinal of the last event that was sealed is its position.
+  const unchecked = isLogInPostgres
+    ? await readUncheckedProblem(checked, { after: sealed, through: position })
+    : null
+  if (unchecked !== null) throw new UnresolvedViolation(unchecked)
   const changed = await readGuardProblem(pool)
   if (changed !== null) throw new UnresolvedViolation(changed)
 }

@@ -74,4 +74,16 @@ const deliveryTables: Migrations = {
   `,
 }
 
-export const migrations: Migrations = { ...auditTables, ...deliveryTables }
+/** `work.checked_events`: which events were checked and what was found, signed by the process that checked. */
+const checkedTable: Migrations = {
+  '1792_checked_events': `
+    create table work.checked_events (
+      log_id text primary key,
+      -- The JSON that is signed, so it is no jsonb.
+      record text not null,
+      signature bytea not null
+    );
+  `,
+}
+
+export const migrations: Migrations = { ...auditTables, ...deliveryTables, ...checkedTable }

@@ -12,7 +12,9 @@ import { ledgerCommand } from '../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
+import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
+import { hiddenText, readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { eachRecordedEarly } from './recorded-early.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
@@ -29,26 +31,40 @@ import {
 
 const maxListed = 1_000
 
-/** Brings the check of invariants and signatures to the end of the log as it is now. */
-const checkWholeLog = async (context: CliContext): Promise<void> => {
+const checkedOf = ({ pool, log, keys }: CliContext): CheckedEvents =>
+  createCheckedEvents({ pool, log, master: keys.master })
+
+/** Brings the check of invariants and signatures to the end of the log as it is now, and gives that position. */
+const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promise<number> => {
   const bar = createProgressBar(process.stderr)
   try {
     const { codec } = context
-    await catchUp({ ...context, decode: codec.decode }, { group: invariantGroup, displayName: 'laws' }, bar)
+    const head = await catchUp(
+      { ...context, decode: codec.decode, beforeWrite: checked.beforeWrite },
+      { group: invariantGroup, displayName: 'laws' },
+      bar,
+    )
+    if (context.config.eventStoreUrl === null)
+      await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
+    return head
   } finally {
     bar.end()
   }
-  if (context.config.eventStoreUrl === null)
-    await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
 }
 
 const openRefusal = async (
-  { pool }: CliContext,
+  { pool, log }: CliContext,
+  checked: CheckedEvents,
   message: string,
   listed: readonly Violation[],
 ): Promise<CliRefusal | null> => {
   const { count } = await readOpenViolations(pool)
-  if (count === 0) return null
+  if (count === 0) {
+    const [hidden] = await checked.open(log)
+    return hidden === undefined
+      ? null
+      : new CliRefusal('law_broken', hiddenText(hidden), { open: 1, breaches: [hidden] })
+  }
   return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
     open: count,
     breaches: listed,
@@ -57,16 +73,23 @@ const openRefusal = async (
 
 /**
  * Checks the whole log against the invariants, and what could hide a violation.
- * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it; `guards_differ`
+ * @param sealed the ordinal that the last seal covers
+ * @throws CliRefusal `law_broken` when an event violates one and nobody acknowledged it; `not_checked`; `guards_differ`
  */
-export const refuseUnresolvedViolations = async (context: CliContext): Promise<void> => {
-  await checkWholeLog(context)
+export const refuseUnresolvedViolations = async (context: CliContext, sealed: number): Promise<void> => {
+  const checked = checkedOf(context)
+  const through = await checkWholeLog(context, checked)
   const refusal = await openRefusal(
     context,
+    checked,
     'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
     await listViolations(context.pool, { open: true, limit: maxListed }),
   )
   if (refusal !== null) throw refusal
+  if (context.config.eventStoreUrl === null) {
+    const unchecked = await readUncheckedProblem(checked, { after: sealed, through })
+    if (unchecked !== null) throw new CliRefusal('not_checked', `the log is not sealed: ${unchecked}`)
+  }
   const changed = await readGuardProblem(context.pool)
   if (changed !== null) throw new CliRefusal('guards_differ', `the log is not sealed: ${changed}`)
 }
@@ -103,9 +126,10 @@ const registerList = (ledger: Command, cli: Cli): void => {
     )
     .action(
       cli.action(async (context, { open = false }: { open?: boolean }) => {
-        await checkWholeLog(context)
+        const checked = checkedOf(context)
+        await checkWholeLog(context, checked)
         const violations = await listViolations(context.pool, { open, limit: maxListed })
-        const refusal = await openRefusal(context, 'an event breaks a law', violations)
+        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations)
         if (refusal !== null) throw refusal
         return { json: { breaches: violations }, text: violationTable(violations) }
       }),
@@ -121,8 +145,9 @@ type Choice = {
 /** Which violations a command means. @throws CliMisuse when the arguments do not say which */
 const choose = async function* (
   context: CliContext,
+  checked: CheckedEvents,
   { eventId, all, since }: Choice,
-): AsyncGenerator<Violation> {
+): AsyncGenerator<Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>> {
   const { pool, log } = context
   if (eventId !== undefined) {
     if (all || since !== undefined) throw new CliMisuse('name an event, or use --all with --since, not both')
@@ -130,6 +155,7 @@ const choose = async function* (
       if (violation.eventId === eventId) yield violation
     for await (const violation of eachRecordedEarly(context, { after: 0 }))
       if (violation.eventId === eventId) yield violation
+    for (const violation of await checked.open(log)) if (violation.eventId === eventId) yield violation
     return
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
@@ -138,11 +164,16 @@ const choose = async function* (
   yield* eachViolation(pool, { open: true, from: before + 1 })
   for await (const violation of eachRecordedEarly(context, { after: before }))
     if (!(await isAcknowledged(log, violation))) yield violation
+  // Last: those of the tables are acknowledged by now.
+  for (const violation of await checked.open(log)) if (violation.position > before) yield violation
 }
 
 const maxShown = 20
 
-const decidedText = (decided: readonly Violation[], all: boolean): string => {
+const decidedText = (
+  decided: readonly Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[],
+  all: boolean,
+): string => {
   const [first] = decided
   if (first === undefined) return 'no open violation is of that time'
   if (!all)
@@ -176,9 +207,10 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
           eventId: string | undefined,
           { all = false, since, reason }: { all?: boolean; since?: Moment; reason: string },
         ) => {
-          await checkWholeLog(context)
-          const decided: Violation[] = []
-          for await (const violation of choose(context, { eventId, all, since })) {
+          const checked = checkedOf(context)
+          await checkWholeLog(context, checked)
+          const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+          for await (const violation of choose(context, checked, { eventId, all, since })) {
             await acknowledgeViolation(context.runner, violation, reason, context)
             decided.push(violation)
           }

@@ -139,7 +139,12 @@ export const openViolationsText = ({
   return `${violationText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" acknowledges them`
 }
 
-export const violationText = ({ eventId, eventType, rule, problem }: Violation): string =>
+export const violationText = ({
+  eventId,
+  eventType,
+  rule,
+  problem,
+}: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>): string =>
   `${eventType} ${eventId} breaks ${rule}: ${problem}`
 
 /** Records that an operator knows of a breach and why it stands. A second time does nothing. */

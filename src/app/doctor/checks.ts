@@ -1,8 +1,10 @@
 import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
+import { hiddenText } from '../../audit/invariant-monitor.ts'
 import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
@@ -156,7 +158,7 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
 }
 
 /** Violations that nobody acknowledged, as the servers found them. */
-export const checkViolations = async ({ pool, config }: DoctorContext): Promise<Finding> => {
+export const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Finding> => {
   const check = 'violations'
   if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
   const { rows } = await pool.query<{ made: boolean }>(
@@ -164,13 +166,11 @@ export const checkViolations = async ({ pool, config }: DoctorContext): Promise<
   )
   if (!rows[0]!.made) return note(check, 'not checked yet', 'a server checks when it starts')
   const open = await readOpenViolations(pool)
-  return open.first === null
-    ? ok(check, 'none is open')
-    : wrong(
-        check,
-        `${open.count} open, the first: ${violationText(open.first)}`,
-        'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them',
-      )
+  const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
+  if (open.first !== null)
+    return wrong(check, `${open.count} open, the first: ${violationText(open.first)}`, todo)
+  const [hidden] = await createCheckedEvents({ pool, log, master: keys.master }).open(log)
+  return hidden === undefined ? ok(check, 'none is open') : wrong(check, hiddenText(hidden), todo)
 }
 
 /** What could hide a violation. */

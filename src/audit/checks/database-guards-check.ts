@@ -44,6 +44,7 @@ const auditTables = [
   'work.verifications',
   'work.unsigned_events',
   'work.signatures_checked',
+  'work.checked_events',
 ]
 
 /**
@@ -288,6 +289,10 @@ export const readGuards = (pool: pg.Pool): Promise<Guards> =>
     async (client) => {
       // Names are written whole, whatever this session would find without their schema.
       await client.query(`set local search_path = ''`)
+      // A database, a role or the server may set another form of what Postgres prints.
+      await client.query(`set local quote_all_identifiers = off`)
+      await client.query(`set local intervalstyle = postgres`)
+      await client.query(`set local bytea_output = hex`)
       const { rows } = await client.query<Row>(facts, [auditTables, sessionSettings])
       return guardsOf(rows)
     },

@@ -15,7 +15,7 @@ import { readSealKey, type SealsFile } from './seals-file.ts'
 
 /**
  * Seals everything that is new, by the same rule as a server. Null: nothing was.
- * @throws CliRefusal `law_broken`, `guards_differ`, `seal_refused`
+ * @throws CliRefusal `law_broken`, `not_checked`, `guards_differ`, `seal_refused`
  */
 const sealNow = async (
   context: CliContext,
@@ -30,7 +30,7 @@ const sealNow = async (
     await chainToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
     bar.end()
     if (laws && context.config.laws && context.config.onViolation !== 'alarm')
-      await refuseUnresolvedViolations(context)
+      await refuseUnresolvedViolations(context, sealing.chain.sealedThrough())
     return (await sealing.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)

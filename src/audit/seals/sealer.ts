@@ -37,8 +37,14 @@ export type SealerDeps = {
   readonly onSeal?: () => void
   /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
   readonly checkedEvents?: SealingDeps['checkedEvents']
-  /** Resolves when the events up to a position may be sealed; throws why not. Left out: all may be. */
-  readonly cleared?: (position: number, signal: AbortSignal) => Promise<void>
+  /**
+   * Resolves when the events after the ordinal `sealed` and up to a position may be sealed; throws why not. Left out: all may
+   * be.
+   */
+  readonly cleared?: (
+    range: { readonly sealed: number; readonly position: number },
+    signal: AbortSignal,
+  ) => Promise<void>
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
   /** How long a stop may wait for its last seal, milliseconds; default 5,000. */
@@ -113,7 +119,8 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   }
 
   const sealTaken = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
-    await deps.cleared?.(sealing.chain.end().position, signal)
+    const { chain } = sealing
+    await deps.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
     signal.throwIfAborted()
     const seal = await sealing.seal(cause())
     problem = null

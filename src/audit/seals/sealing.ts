@@ -30,6 +30,8 @@ export type LogChain = {
   end(): DigestPlace
   /** Events that were taken and that no seal covers, apart from those that the key which seals signed alone. */
   unsealed(): number
+  /** The ordinal that the last seal covers, 0 without one. */
+  sealedThrough(): number
   /** Takes the next events of the log; in turns, so that others of this process get theirs. */
   take(events: readonly StoredEvent[]): Promise<void>
   /** Keeps the digests of what was taken. */
@@ -94,6 +96,7 @@ export const openChain = async (
     // Digests are kept right before a seal, and a seal is made only when there is something to seal. So digests past the
     // last seal, which a crash between the two leaves, are never those of events alone that need no seal.
     unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
+    sealedThrough: () => covered,
     async take(events) {
       const dueMs = performance.now() + maxYieldMs
       const rest = yieldEvery(

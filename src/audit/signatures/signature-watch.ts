@@ -46,6 +46,12 @@ const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
   return [position, id, type, stream, accountOf({ stream, data: parseUntrustedObject(data) }), problem]
 }
 
+const foundOf = (event: StoredEvent, problem: string): FoundViolation => {
+  const { position, id: eventId, type: eventType, stream, data } = event
+  const accountId = accountOf({ stream, data: parseUntrustedObject(data) }) as FoundViolation['accountId']
+  return { position, eventId, eventType, stream, accountId, rule: signatureRule, problem }
+}
+
 /** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
 export const readSignatureCheckpoint = async (
   pool: Pick<pg.Pool, 'query'>,
@@ -138,7 +144,7 @@ export const openSignatureCheck = async ({
   readonly log: Pick<EventLog, 'logId' | 'readStream'>
   readonly publicKey: string
   readonly from?: number
-  readonly onFound?: (event: StoredEvent) => void
+  readonly onFound?: (event: StoredEvent, problem: string) => void
 }): Promise<ResumableSignatureCheck> => {
   const logId = await log.logId()
   await pool.query(forgetGone)
@@ -165,7 +171,7 @@ export const openSignatureCheck = async ({
     findKey,
     onUnsigned: ({ event }, problem) => {
       unsigned.push(rowOf(event, problem))
-      onFound(event)
+      onFound(event, problem)
     },
   })
 
@@ -218,7 +224,7 @@ export type SignatureWatchDeps = {
   /** Of the key that seals. */
   readonly publicKey: string
   readonly logger: Logger
-  readonly checked: Pick<CheckedEvents, 'took'>
+  readonly checked: Pick<CheckedEvents, 'tookSignatures'>
 }
 
 /** As for the laws: a check need not be fresher, and large batches cost least. */
@@ -262,8 +268,8 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
       const reader = feed.reader({ batchWindowMs })
       try {
         let found: FoundViolation[] = []
-        const onFound = ({ position, id }: StoredEvent): void => {
-          found.push({ position, eventId: id, rule: signatureRule })
+        const onFound = (event: StoredEvent, problem: string): void => {
+          found.push(foundOf(event, problem))
         }
         const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
         own = check.reached
@@ -272,7 +278,7 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
           const events = await reader.nextStored(check.next(), maxEvents, signal)
           const after = check.reached()
           await round(() => check.take(events))
-          checked.took('signatures', { after, through: check.reached() }, found)
+          await checked.tookSignatures({ after, through: check.reached() }, found)
           found = []
         }
       } finally {

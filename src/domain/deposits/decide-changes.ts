@@ -65,16 +65,25 @@ export const changesIn = (
   ]
 }
 
-const isSame = (one: GatewayChange, other: GatewayChange): boolean =>
-  one.change === other.change && one.reference === other.reference && one.amount === other.amount
+/** E.g. `0.00 usd`: every refund of a charge failed. */
+const isOfNothing = ({ change, amount }: GatewayChange): boolean =>
+  change === 'refunded' && amount !== null && /^0(\.0+)? /.test(amount)
 
-/** Those that the deposit does not know yet. */
+/**
+ * Those that the deposit does not know yet: another amount than the provider said of it before. A refund that fails makes
+ * the amount smaller again.
+ */
 export const unknownChanges = (
   { changes: known }: Pick<Deposit, 'changes'>,
   reported: readonly GatewayChange[],
 ): readonly GatewayChange[] =>
   reported
-    .filter((change) => !known.some((other) => isSame(other, change)))
+    .filter((change) => {
+      const before = known.findLast(
+        (other) => other.change === change.change && other.reference === change.reference,
+      )
+      return before === undefined ? !isOfNothing(change) : before.amount !== change.amount
+    })
     .slice(0, Math.max(0, maxChanges - known.length))
 
 /** Records what the provider says, each change once. Answers those that are new. No money moves. */

@@ -184,11 +184,11 @@ export const createStripeGateway = (
     }
   }
 
-  /** What was refunded of a charge so far. */
+  /** What is refunded of a charge by now: 0 after the only refund failed. */
   const readRefunds = async (chargeId: string): Promise<ChangeReport | null> => {
     const charge = await orNull(() => stripe.charges.retrieve(chargeId))
     const intent = idOf(charge?.payment_intent)
-    if (charge === null || intent === null || charge.amount_refunded === 0) return null
+    if (charge === null || intent === null) return null
     const { id: reference, amount_refunded, currency } = charge
     const depositId = depositIdOf(await sessionOf(intent))
     return {

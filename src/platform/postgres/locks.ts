@@ -102,6 +102,19 @@ export const unlock = async (client: pg.ClientBase, name: string): Promise<void>
   await client.query('select pg_advisory_unlock(hashtextextended($1::text, 0))', [`farebox ${name}`])
 }
 
+/** Which session of this database holds it, in words; null: none. */
+export const describeHolder = async (pool: pg.Pool, name: string): Promise<string | null> => {
+  const { rows } = await pool.query<LockHolder>(
+    `select a.application_name as application, host(a.client_addr) as address, a.pid as backend
+       from pg_locks l join pg_stat_activity a using (pid)
+      where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+        and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended($1::text, 0)
+        and l.database = (select oid from pg_database where datname = current_database())`,
+    [`farebox ${name}`],
+  )
+  return rows[0] === undefined ? null : described(rows[0])
+}
+
 /** Whether some session of this database holds it. */
 export const isLocked = async (pool: pg.Pool, name: string): Promise<boolean> => {
   const { rows } = await pool.query<{ locked: boolean }>(

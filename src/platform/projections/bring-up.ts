@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import { type ProgressBar, stepsOf } from '../cli/progress-bar.ts'
+import { describeHolder } from '../postgres/locks.ts'
 import { ProjectionsRefused, readCheckpoint } from './checkpoint.ts'
 import { createLogFeed } from './feed.ts'
 import { outdatedModels } from './group-loop.ts'
@@ -11,6 +12,9 @@ import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 export type CatchUpContext = RebuildContext & { readonly clock: Clock; readonly logger: Logger }
 
 const pollMs = 100
+/** A server folds a large batch within seconds. */
+const saySilentMs = 5_000
+const maxSilentMs = 30_000
 
 /** A group, and what people call it, e.g. `the journal`. */
 export type NamedGroup = { readonly group: ReadModelGroup; readonly displayName: string }
@@ -62,11 +66,36 @@ export const catchUp = async (
     decode,
     onError: (error) => logger.error({ err: error }, 'the subscription to the log failed'),
   })
-  const runner = createProjectionRunner({ pool, log, feed, decode, groups: [group], logger, clock })
+  const runner = createProjectionRunner({
+    pool,
+    log,
+    feed,
+    decode,
+    groups: [group],
+    logger,
+    clock,
+    beforeWrite: context.beforeWrite,
+  })
   try {
     await runner.start()
     const steps = stepsOf(bar, displayName, head - from)
+    let at = runner.progress.position(group.name)
+    let movedMs = performance.now()
+    let said = false
     while (!(await runner.progress.reached(group.name, head, pollMs))) {
+      const nowMs = performance.now()
+      if (runner.progress.position(group.name) !== at) {
+        at = runner.progress.position(group.name)
+        movedMs = nowMs
+      } else if (nowMs - movedMs > (said ? maxSilentMs : saySilentMs)) {
+        const holder = await describeHolder(pool, `projection ${group.name}`)
+        if (holder !== null) {
+          const problem = `${displayName} waits at position ${at} of ${head} for ${holder}, which folds it and does not go on`
+          if (said) throw new Error(`${problem}: the log lines of that process say why`)
+          logger.warn(problem)
+        }
+        said = true
+      }
       const stopped = runner.health().find(({ error }) => error !== null)
       if (stopped) throw new Error(`${displayName} does not go on: ${stopped.error}`)
       const done = Math.max(0, runner.progress.position(group.name) - from)

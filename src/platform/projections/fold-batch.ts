@@ -15,6 +15,14 @@ export type TableChange = {
   readonly removed: readonly (readonly (string | number)[])[]
 }
 
+/** The events of a group after one position and up to another, and what they change in the read tables. */
+export type FoldedBatch = {
+  readonly group: string
+  readonly after: number
+  readonly through: number
+  readonly tables: readonly TableChange[]
+}
+
 /** What a batch of events changes; `commit` tells the cache once it is written (or is sure to be). */
 export type Changes = { readonly tables: readonly TableChange[]; commit(): void }
 

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { Session } from '../postgres/postgres-session.ts'
-import { foldBatch, type PoisonEvent } from './fold-batch.ts'
+import { foldBatch, type PoisonEvent, type TableChange } from './fold-batch.ts'
 import type { ReadModel } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
 import { createBatchWriter } from './write-batch.ts'
@@ -12,7 +12,10 @@ export type Folding = {
    * written.
    * @throws PoisonEvent: the models did not take an event of this batch, and nothing of it is written; not with `onPoison`
    */
-  take(events: readonly RecordedEvent[]): Promise<void>
+  take(
+    events: readonly RecordedEvent[],
+    beforeWrite?: (tables: readonly TableChange[]) => Promise<void>,
+  ): Promise<void>
   /** Resolves when all rows are written. */
   written(): Promise<void>
 }
@@ -33,7 +36,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
   const cache = createRowCache({ maxRows, complete: true })
   let written: Promise<unknown> = Promise.resolve()
   return {
-    async take(events) {
+    async take(events, beforeWrite) {
       // Loads wait behind the write that is under way, for both go through one session.
       const changes = await foldBatch({
         models,
@@ -43,6 +46,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
         alone: true,
         ...(onPoison && { onPoison }),
       })
+      await beforeWrite?.(changes.tables)
       await written
       written = writer.write(changes.tables, null)
       written.catch(() => undefined) // the next to wait for it is told

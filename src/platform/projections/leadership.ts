@@ -6,7 +6,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import { readEpoch, refuseForeignLog, startEpoch } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { type Fold, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
+import { type Fold, type FoldedBatch, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import { type Gate, sendHint } from './group-signals.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
@@ -17,11 +17,6 @@ export type BatchDone = {
   readonly group: string
   readonly events: number
   readonly rows: number
-  /** Positions: the batch has the events after one and up to the other. */
-  readonly after: number
-  readonly through: number
-  /** What it wrote to the read tables. */
-  readonly tables: readonly TableChange[]
 }
 
 /** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
@@ -42,6 +37,8 @@ export type LeaderContext = {
   readonly yieldToCommands: YieldToCommands
   readonly clock: Clock
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
+  /** Called before a batch is written, which waits for it. */
+  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
 
@@ -135,7 +132,7 @@ export const foldAsLeader = async (
   session: Session,
   signal: AbortSignal,
 ): Promise<LeadershipEnd> => {
-  const { feed, progress, gate, logId, onBatch, onPoint } = context
+  const { feed, progress, gate, logId, onBatch, onPoint, beforeWrite } = context
   const { maxBatch = context.maxBatch, batchWindowMs = context.batchWindowMs } = group
   const checkpoint = await startEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
@@ -190,6 +187,7 @@ export const foldAsLeader = async (
     await yieldWhileCatchingUp()
     const { position: to, id: lastEvent } = fold.last as RecordedEvent
     const changes = fold.changes()
+    await beforeWrite?.({ group: group.name, after: position, through: to, tables: changes.tables })
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = group.work
       ? writeWork(session.client, group.work, forWork, step)
@@ -200,7 +198,6 @@ export const foldAsLeader = async (
     const rows = await written
     if (rows === null) return false
     changes.commit()
-    const after = position
     position = to
     const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
     if (group.work && rows > 0) tables.push(group.work.name)
@@ -208,7 +205,7 @@ export const foldAsLeader = async (
     progress.advanceAsOwner(group.name, to)
     const told = tables.filter((name) => group.held?.includes(name))
     if (told.length > 0) await sendHint(session.client, group.name, told)
-    onBatch?.({ group: group.name, events: fold.events, rows, after, through: to, tables: changes.tables })
+    onBatch?.({ group: group.name, events: fold.events, rows })
     return true
   }
 

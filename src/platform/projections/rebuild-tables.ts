@@ -6,6 +6,7 @@ import type { Session } from '../postgres/postgres-session.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { columnNames, definitionsOf, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
+import type { FoldedBatch } from './fold-batch.ts'
 import { createFolding } from './folding.ts'
 import type { ReadModel, Table } from './read-model.ts'
 
@@ -182,6 +183,7 @@ export type Replay = {
 }
 
 export type ReplayOptions = {
+  readonly group: string
   readonly session: Session
   readonly schema: string
   readonly models: readonly ReadModel[]
@@ -192,11 +194,13 @@ export type ReplayOptions = {
   readonly batch?: number
   /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
   readonly maxRows?: number
+  /** Called before a batch is written. */
+  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
 }
 
 /** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
 export const createReplay = (options: ReplayOptions): Replay => {
-  const { log, signal, batch = 10_000 } = options
+  const { log, signal, batch = 10_000, group, beforeWrite } = options
   const folding = createFolding(options)
   let position = 0
   let events = 0
@@ -227,7 +231,10 @@ export const createReplay = (options: ReplayOptions): Replay => {
       if (!last) break
       const more = last.position < bound
       if (more) page = read(last.position)
-      await folding.take(stored.map(decode))
+      const [after, through] = [position, last.position]
+      await folding.take(stored.map(decode), async (tables) =>
+        beforeWrite?.({ group, after, through, tables }),
+      )
       position = last.position
       lastEvent = last.id
       events += stored.length

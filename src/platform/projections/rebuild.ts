@@ -12,6 +12,7 @@ import {
   tablesExist,
 } from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
+import type { FoldedBatch } from './fold-batch.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import {
   compareTables,
@@ -65,6 +66,8 @@ export type RebuildContext = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly decode: (event: StoredEvent) => RecordedEvent
+  /** Called before a batch is written. */
+  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
 }
 
 type Plan = {
@@ -130,7 +133,14 @@ const runRebuild = async (
   const { client } = session
   const startedMs = performance.now()
   const signal = options.signal ? AbortSignal.any([session.ended, options.signal]) : session.ended
-  const replay: Replay = createReplay({ ...context, session, schema, models, signal })
+  const replay: Replay = createReplay({
+    ...context,
+    group: group.name,
+    session,
+    schema,
+    models,
+    signal,
+  })
 
   let target = 0
   const report = (phase: RebuildPhase): void => {

@@ -83,3 +83,15 @@ test('a change is recorded once, is closed once, and a provider can name fifty a
   assert.equal(deposit.changes.length, 50)
   assert.deepEqual(decideChanges(deposit, many).appends, [])
 })
+
+test('a refund that failed is reported, a charge without refunds is not', () => {
+  const refund = (amount: string) => ({ change: 'refunded', reference: 'ch_1', amount }) as const
+  assert.deepEqual(decideChanges(whole, [refund('0.00 usd')]).answer, [], 'nothing was ever refunded')
+  let deposit = whole
+  for (const amount of ['5.00 usd', '10.00 usd', '5.00 usd', '0.00 usd', '5.00 usd']) {
+    const decision = decideChanges(deposit, [refund(amount)])
+    assert.deepEqual(decision.answer, [refund(amount)])
+    deposit = after(deposit, decision)
+    assert.deepEqual(decideChanges(deposit, [refund(amount)]).answer, [], 'it is recorded once')
+  }
+})

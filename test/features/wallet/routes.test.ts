@@ -42,7 +42,13 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
 test('a key reads who it belongs to', async (t) => {
   const world = await served(t)
   const { accountId, keyId, key } = await buyer(world, { email: 'ann@example.com', dailyCapCents: 500 })
-  const me = { accountId, userId: accountId, email: 'ann@example.com', scopes: ['buy'], dailySpendCapCents: 500 }
+  const me = {
+    accountId,
+    userId: accountId,
+    email: 'ann@example.com',
+    scopes: ['buy'],
+    dailySpendCapCents: 500,
+  }
   assert.deepEqual((await world.client.get('/api/v1/me', { key })).body, me)
   await world.accounts.capKey(keyId, null, cause)
   await world.projections.caughtUp()
