@@ -7,7 +7,7 @@ import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { readText } from '../../platform/cli/options.ts'
 import { CliMisuse, table } from '../../platform/cli/output.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { createExitLogins } from './exit-logins.ts'
+import { createExitLogins, loginsOf } from './exit-logins.ts'
 import { createExitService, endpointOf } from './exit-service.ts'
 import { parseExits } from './import-exits.ts'
 import type { SandboxExits } from './live-exits.ts'
@@ -146,7 +146,7 @@ export const registerExits = (program: Command, cli: Cli): void => {
         if (unknown.length > 0)
           throw new CliMisuse(`no exit has the id ${unknown.join(', ')}`, {}, 'not_found')
         const wanted = all.filter(({ terms }) => ids.length === 0 || ids.includes(terms.exitId))
-        const known = await logins(context).read(wanted.flatMap(({ terms }) => terms.credentialId ?? []))
+        const known = await logins(context).read(wanted.flatMap(({ terms }) => loginsOf(terms)))
         const checked = []
         for (let at = 0; at < wanted.length; at += 50)
           checked.push(

@@ -1,6 +1,29 @@
 import type pg from 'pg'
-import { createLogins, type Logins } from '../../platform/vault/logins.ts'
+import type { ExitTerms, ExitVia } from '../../domain/exits/events.ts'
+import { createLogins, type LoginRef, type Logins } from '../../platform/vault/logins.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
+
+/** Where the login of an exit signs in; null: the exit takes none. */
+export const placeOf = (via: ExitVia): string | null => {
+  switch (via.kind) {
+    case 'direct':
+    case 'prefix':
+      return null
+    case 'template':
+      return `${via.protocol} ${via.host}:${via.port}`
+    default:
+      return `${via.kind} ${via.host}:${via.port}`
+  }
+}
+
+/** How the login of an exit is named; none for an exit without one. */
+export const loginsOf = ({
+  via,
+  credentialId,
+}: Pick<ExitTerms, 'via' | 'credentialId'>): readonly LoginRef[] => {
+  const place = placeOf(via)
+  return credentialId === null || place === null ? [] : [{ credentialId, place }]
+}
 
 /** The logins of exits. */
 export type ExitLogins = Logins

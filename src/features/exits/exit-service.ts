@@ -13,7 +13,7 @@ import type { Cause } from '../../kernel/event.ts'
 import { exitsStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { sameLogin } from '../../platform/vault/logins.ts'
-import type { ExitLogins } from './exit-logins.ts'
+import { type ExitLogins, loginsOf, placeOf } from './exit-logins.ts'
 import type { ImportedExit } from './import-exits.ts'
 
 /** An exit as it is listed, with what is known of its health; null: nothing was found wrong yet. */
@@ -113,9 +113,14 @@ export const createExitService = (deps: {
     state: ExitsState,
   ): Promise<readonly ExitTerms[]> => {
     const idOf = ({ terms }: ImportedExit) => state.get(terms.exitId)?.terms.credentialId ?? null
-    const known = await logins.read(batch.flatMap((exit) => idOf(exit) ?? []))
+    const known = await logins.read(
+      batch.flatMap((exit) => loginsOf({ via: exit.terms.via, credentialId: idOf(exit) })),
+    )
     const changed = batch.filter((exit) => !sameLogin(known.get(idOf(exit) ?? ''), exit.login))
-    const fresh = changed.flatMap(({ terms: { exitId }, login }) => (login ? [{ owner: exitId, login }] : []))
+    const fresh = changed.flatMap(({ terms: { exitId, via }, login }) => {
+      const place = placeOf(via)
+      return login && place !== null ? [{ owner: exitId, place, login }] : []
+    })
     const ids = await logins.store(fresh)
     const idOfExit = new Map(fresh.map(({ owner }, at) => [owner, ids[at]]))
     return batch.map((exit) => {

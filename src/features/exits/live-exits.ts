@@ -4,7 +4,7 @@ import type { ExitTerms } from '../../domain/exits/events.ts'
 import type { Login } from '../../platform/vault/logins.ts'
 import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
 import { deadOnAllMachinesSql, type ExitHealth } from './exit-health.ts'
-import type { ExitLogins } from './exit-logins.ts'
+import { type ExitLogins, loginsOf } from './exit-logins.ts'
 import { pinOf, type StickySessions } from './sticky-sessions.ts'
 
 /** What the sandbox says of its exits: one record, `exits`, that a start of it replaces. */
@@ -109,10 +109,13 @@ export const createLiveExits = (deps: {
   }
 
   const takeExits = async (changed: readonly ExitRow[]): Promise<void> => {
-    const known = await logins.read(changed.flatMap(({ terms }) => terms.credentialId ?? []))
+    const known = await logins.read(changed.flatMap(({ terms }) => loginsOf(terms)))
     for (const row of changed) {
+      const { credentialId } = row.terms
+      const login = credentialId === null ? null : known.get(credentialId)
       rows.set(row.exit_id, row)
-      own.set(row.exit_id, candidatesOf(row.terms, known.get(row.terms.credentialId ?? '') ?? null, false))
+      // Nothing goes out where its login is not for.
+      own.set(row.exit_id, login === undefined ? [] : candidatesOf(row.terms, login, false))
       revision = Math.max(revision, row.revision)
     }
   }

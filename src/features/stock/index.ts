@@ -1,2 +1,2 @@
 export { addAddresses, type Stocking } from './add-stock.ts'
-export type { StockLogins } from './stock-logins.ts'
+export { createStockLogins, placeOfEndpoint, type StockLogins } from './stock-logins.ts'

@@ -1,1 +1,1 @@
-export { createStockLogins } from './stock-logins.ts'
+export { createStockLogins, placeOfEndpoint } from './stock-logins.ts'

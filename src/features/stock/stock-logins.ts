@@ -1,13 +1,18 @@
 import { createHmac } from 'node:crypto'
 import type pg from 'pg'
+import type { StockedEndpoint } from '../../domain/stock/events.ts'
 import { deriveKey, type MasterKey } from '../../platform/vault/keys.ts'
-import { createLogins, type Login, type Logins } from '../../platform/vault/logins.ts'
+import { createLogins, type Login, type Logins, type PlacedLogin } from '../../platform/vault/logins.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Stocking } from './add-stock.ts'
 import type { ParsedStock } from './parse-stock.ts'
 
+/** Where the login of an address signs in. */
+export const placeOfEndpoint = ({ protocol, host, port }: Omit<StockedEndpoint, 'credentialId'>): string =>
+  `${protocol} ${host}:${port}`
+
 /** What signs in at the endpoints of stocked addresses. */
-export type StockLogins = Pick<Logins, 'drop' | 'open'> & {
+export type StockLogins = Pick<Logins, 'drop' | 'open' | 'isSealed'> & {
   /** Seals the logins, and gives the addresses with the ids of these in their place. */
   store(stock: ParsedStock): Promise<Stocking>
 }
@@ -15,36 +20,58 @@ export type StockLogins = Pick<Logins, 'drop' | 'open'> & {
 const idLength = 32
 
 /**
- * A login's id comes from the address and the login, by a secret. So the same file again changes nothing, and an event that
- * names the id tells nothing of the login.
+ * A login's id comes from the address, the login and where it signs in, by a secret. So the same file again changes nothing,
+ * and an event that names the id tells nothing of the login. A login that a release before 0.2.0 stored keeps its id, which
+ * does not say where it signs in.
  */
 export const createStockLogins = (deps: {
   readonly pool: pg.Pool
   readonly master: MasterKey
 }): StockLogins => {
+  const { pool } = deps
   const key = deriveKey(deps.master, 'stock logins v1')
-  const logins = createLogins(
-    { pool: deps.pool, vault: createVault(deps.master) },
-    { table: 'vault.stock_credentials', owner: 'ip', context: 'stock login', prefix: 'stl' },
+  const table = 'vault.stock_credentials'
+  const { drop, open, isSealed, storeAs } = createLogins(
+    { pool, vault: createVault(deps.master) },
+    { table, owner: 'ip', context: 'stock login', prefix: 'stl' },
   )
-  const idOf = (ip: string, { username, password }: Login): string =>
-    `stl_${createHmac('sha256', key)
-      .update(JSON.stringify([ip, username, password]))
-      .digest('hex')
-      .slice(0, idLength)}`
+  const idOf = (parts: readonly string[]): string =>
+    `stl_${createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex').slice(0, idLength)}`
+  const formerId = (ip: string, { username, password }: Login): string => idOf([ip, username, password])
+
+  const storedBefore = async ({ addresses }: ParsedStock): Promise<ReadonlySet<string>> => {
+    const ids = addresses.flatMap(({ ip, endpoint }) =>
+      endpoint?.login ? [formerId(ip, endpoint.login)] : [],
+    )
+    if (ids.length === 0) return new Set()
+    const { rows } = await pool.query<{ id: string }>(
+      `select credential_id as id from ${table} where credential_id = any ($1::text[])`,
+      [ids],
+    )
+    return new Set(rows.map(({ id }) => id))
+  }
+
   return {
-    drop: logins.drop,
-    open: logins.open,
-    store: async ({ productId, country, addresses }) => {
-      const sealed: { credentialId: string; owner: string; login: Login }[] = []
+    drop,
+    open,
+    isSealed,
+    store: async (stock) => {
+      const { productId, country, addresses } = stock
+      const former = await storedBefore(stock)
+      const fresh: (PlacedLogin & { readonly credentialId: string })[] = []
       const stocked = addresses.map(({ endpoint, ...address }) => {
         if (!endpoint) return address
         const { login, ...rest } = endpoint
-        const credentialId = login && idOf(address.ip, login)
-        if (login && credentialId) sealed.push({ credentialId, owner: address.ip, login })
+        if (!login) return { ...address, endpoint: { ...rest, credentialId: null } }
+        const { ip } = address
+        const place = placeOfEndpoint(rest)
+        const before = formerId(ip, login)
+        if (former.has(before)) return { ...address, endpoint: { ...rest, credentialId: before } }
+        const credentialId = idOf([ip, login.username, login.password, place])
+        fresh.push({ credentialId, owner: ip, place, login })
         return { ...address, endpoint: { ...rest, credentialId } }
       })
-      await logins.storeAs(sealed)
+      await storeAs(fresh)
       return { productId, country, addresses: stocked }
     },
   }

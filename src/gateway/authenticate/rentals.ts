@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { EndpointProtocol } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
-import type { StockLogins } from '../../features/stock/index.ts'
+import { placeOfEndpoint, type StockLogins } from '../../features/stock/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
 import type { Login } from '../../platform/vault/logins.ts'
@@ -87,7 +87,9 @@ export const createRentals = (deps: {
   const endpointOf = ({ endpoint, sealed }: Row): RentalEndpoint | null => {
     if (endpoint === null) return null
     const { credentialId, ...rest } = endpoint
-    return { ...rest, login: credentialId && sealed ? logins.open(credentialId, sealed) : null }
+    const login =
+      credentialId && sealed ? logins.open({ credentialId, place: placeOfEndpoint(rest) }, sealed) : null
+    return { ...rest, login }
   }
 
   const rentalOf = (row: Row): Rental => ({

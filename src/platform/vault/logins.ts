@@ -1,26 +1,38 @@
 import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
-import type { Vault } from './seal.ts'
+import { SealBroken, type Vault } from './seal.ts'
 
 /** What signs in to somebody's proxy. */
 export type Login = { readonly username: string; readonly password: string }
 
+/** A login as an event names it, and where it signs in, e.g. `http proxy.example:8080`. */
+export type LoginRef = { readonly credentialId: string; readonly place: string }
+
+/** A login with whose it is and where it signs in. */
+export type PlacedLogin = { readonly owner: string; readonly place: string; readonly login: Login }
+
 /** Logins, sealed, each under an id that an event may name. A changed login is a new row under a new id. */
 export type Logins = {
-  /** By credential id; those that are not there are left out. */
-  read(credentialIds: readonly string[]): Promise<ReadonlyMap<string, Login>>
+  /** By credential id; those that are not there, do not open or sign in elsewhere are left out. */
+  read(logins: readonly LoginRef[]): Promise<ReadonlyMap<string, Login>>
   /** Stores them and gives their ids, in order. */
-  store(logins: readonly { readonly owner: string; readonly login: Login }[]): Promise<readonly string[]>
+  store(logins: readonly PlacedLogin[]): Promise<readonly string[]>
   /** Stores them under ids that come from what they are: one that is there stays. */
-  storeAs(
-    logins: readonly { readonly credentialId: string; readonly owner: string; readonly login: Login }[],
-  ): Promise<void>
+  storeAs(logins: readonly (PlacedLogin & { readonly credentialId: string })[]): Promise<void>
   /** Takes away what these owners have beside the given ids. */
   dropOthers(kept: readonly { readonly owner: string; readonly credentialId: string | null }[]): Promise<void>
   drop(credentialIds: readonly string[]): Promise<void>
-  /** Opens what was read from the table by another statement. */
-  open(credentialId: string, sealed: Uint8Array): Login
+  /**
+   * Opens what was read from the table by another statement.
+   * @throws SealBroken for what was not sealed under this id, or signs in elsewhere
+   */
+  open(login: LoginRef, sealed: Uint8Array): Login
+  /** Whether it was sealed under this id, wherever it signs in. */
+  isSealed(credentialId: string, sealed: Uint8Array): boolean
 }
+
+/** As it is sealed. One of a release before 0.2.0 has no place: it signs in wherever its exit or address says. */
+type SealedLogin = Login & { readonly place?: string }
 
 /**
  * The logins in one table of the vault.
@@ -36,8 +48,21 @@ export const createLogins = (
   },
 ): Logins => {
   const contextOf = (credentialId: string): string => `${of.context} ${credentialId}`
-  const open = (credentialId: string, sealed: Uint8Array): Login =>
-    JSON.parse(vault.open(sealed, contextOf(credentialId)).toString('utf8')) as Login
+  const openSealed = (credentialId: string, sealed: Uint8Array): SealedLogin =>
+    JSON.parse(vault.open(sealed, contextOf(credentialId)).toString('utf8')) as SealedLogin
+  const open: Logins['open'] = ({ credentialId, place }, sealed) => {
+    const { username, password, place: bound = place } = openSealed(credentialId, sealed)
+    if (bound !== place) throw new SealBroken(`the login ${credentialId} signs in elsewhere than at ${place}`)
+    return { username, password }
+  }
+  const orNull = <Value>(opened: () => Value): Value | null => {
+    try {
+      return opened()
+    } catch (error) {
+      if (error instanceof SealBroken) return null
+      throw error
+    }
+  }
   const storeAs: Logins['storeAs'] = async (logins) => {
     if (logins.length === 0) return
     await pool.query(
@@ -46,21 +71,31 @@ export const createLogins = (
       [
         logins.map(({ credentialId }) => credentialId),
         logins.map(({ owner }) => owner),
-        logins.map(({ credentialId, login }) =>
-          vault.seal(Buffer.from(JSON.stringify(login)), contextOf(credentialId)),
+        logins.map(({ credentialId, login, place }) =>
+          vault.seal(
+            Buffer.from(JSON.stringify({ ...login, place } satisfies SealedLogin)),
+            contextOf(credentialId),
+          ),
         ),
       ],
     )
   }
   return {
     open,
-    read: async (credentialIds) => {
-      if (credentialIds.length === 0) return new Map()
+    isSealed: (credentialId, sealed) => orNull(() => openSealed(credentialId, sealed)) !== null,
+    read: async (refs) => {
+      if (refs.length === 0) return new Map()
       const { rows } = await pool.query<{ credential_id: string; sealed: Buffer }>(
         `select credential_id, sealed from ${of.table} where credential_id = any ($1::text[])`,
-        [credentialIds],
+        [refs.map(({ credentialId }) => credentialId)],
       )
-      return new Map(rows.map(({ credential_id: id, sealed }) => [id, open(id, sealed)]))
+      const placeOf = new Map(refs.map(({ credentialId, place }) => [credentialId, place]))
+      return new Map(
+        rows.flatMap(({ credential_id: id, sealed }) => {
+          const login = orNull(() => open({ credentialId: id, place: placeOf.get(id) ?? '' }, sealed))
+          return login === null ? [] : [[id, login]]
+        }),
+      )
     },
     storeAs,
     store: async (logins) => {
