@@ -27,7 +27,9 @@ import {
   checkConsole,
   checkCustomers,
   checkDepositPages,
+  checkLogins,
   checkVault,
+  checkWhitelistAndChats,
   type VaultSummary,
 } from './checks/vault-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
@@ -230,6 +232,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       if (keys === undefined) return
       vault.push(...(await checkConsole(client, keys, findings)))
       vault.push(await checkDepositPages(client, schema, keys, findings))
+      vault.push(...(await checkWhitelistAndChats(client, keys, findings)))
+      vault.push(...(await checkLogins(pool, client, keys, findings)))
     })
     const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())
     const runs = await attempt({ check: 'verifications' }, () => checkRuns(pool, null))

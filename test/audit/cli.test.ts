@@ -142,7 +142,7 @@ describe('farebox ledger seal, seals and verify', () => {
     await pool.query('create table vault.added_later (id text)')
     const { code, out, err } = await run('ledger', 'verify')
     assert.equal(code, 0, err)
-    assert.match(out, /^not checked, vault: added_later, .*stock_credentials/m)
+    assert.match(out, /^not checked, vault: added_later, .*replacement_comments/m)
     assert.match(out, /^not checked, work: .*traffic_reporters/m)
     assert.match(out, /no law: the fields of docs\/no-law\.md$/m)
     const { outside } = (await run('ledger', 'verify', '--json')).json()

@@ -1,12 +1,16 @@
 import type pg from 'pg'
 import type { StoredPages } from '../../../projections/other-tables.ts'
+import { createChatSigner, type SignedChat } from '../../features/accounts/index.ts'
 import { createPageSigner } from '../../features/deposits/index.ts'
+import { createExitLogins } from '../../features/exits/index.ts'
+import { createWhitelistSigner, type SignedEntry } from '../../features/lines/index.ts'
 import { createLinkSigner, createSessionSigner } from '../../features/sign-in/index.ts'
+import { createStockLogins } from '../../features/stock/index.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { financeStream } from '../../kernel/streams.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
-import { commitmentSql } from '../../platform/vault/seal.ts'
+import { commitmentSql, createVault } from '../../platform/vault/seal.ts'
 import { commitmentsTable } from '../invariants/delivery-invariants.ts'
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
@@ -94,6 +98,9 @@ const customersTable = 'vault.customers'
 const sessionsTable = 'vault.console_sessions'
 const linksTable = 'vault.console_links'
 const pagesTable = 'vault.deposit_pages'
+const whitelistTable = 'vault.whitelist'
+const exitLoginsTable = 'vault.exit_credentials'
+const stockLoginsTable = 'vault.stock_credentials'
 
 /** The tables that are held against the log, or whose rows are signed. */
 export const vaultTables: readonly string[] = [
@@ -102,6 +109,9 @@ export const vaultTables: readonly string[] = [
   sessionsTable,
   linksTable,
   pagesTable,
+  whitelistTable,
+  exitLoginsTable,
+  stockLoginsTable,
 ]
 
 /** The rows of one table of the vault that events of the log name. */
@@ -277,3 +287,55 @@ export const checkDepositPages = (
         `${pagesTable} holds another pay page, return address or payer for ${named} than the service has written`,
     },
   )
+
+type SignedRow = { readonly named: string; readonly signature: Buffer | null }
+
+/** The addresses that use plans without credentials, and the chats that bots write to. */
+export const checkWhitelistAndChats = async (
+  client: pg.ClientBase,
+  keys: Pick<Keys, 'master'>,
+  findings: Findings,
+): Promise<readonly VaultSummary[]> => [
+  await checkSignedRows<SignedEntry & SignedRow>(client, findings, {
+    table: whitelistTable,
+    from: `select entry_id as named, account_id, plan_id, network::text, targeting, signature from ${whitelistTable}`,
+    isSigned: createWhitelistSigner(keys).isSigned,
+    problemOf: ({ named, plan_id }) =>
+      `${whitelistTable} lets another address use ${plan_id}, or with other targeting, by ${named} than the service has written`,
+  }),
+  await checkSignedRows<SignedChat & SignedRow>(client, findings, {
+    table: `${customersTable} (chats)`,
+    from: `select customer_id as named, customer_id as "customerId", account_id as "accountId", chat_id as "chatId",
+                  chat_signature as signature
+             from ${customersTable} where chat_id is not null`,
+    isSigned: createChatSigner(keys.master).isSigned,
+    problemOf: ({ named }) =>
+      `${customersTable} holds another chat or reseller for ${named} than the service has written`,
+  }),
+]
+
+/** What signs in at suppliers: each row opens under its own id alone, which events name. */
+export const checkLogins = async (
+  pool: pg.Pool,
+  client: pg.ClientBase,
+  keys: Pick<Keys, 'master'>,
+  findings: Findings,
+): Promise<readonly VaultSummary[]> => {
+  const { master } = keys
+  const sealers = [
+    { table: exitLoginsTable, ...createExitLogins({ pool, vault: createVault(master) }) },
+    { table: stockLoginsTable, ...createStockLogins({ pool, master }) },
+  ]
+  const summaries: VaultSummary[] = []
+  for (const { table, isSealed } of sealers)
+    summaries.push(
+      await checkSignedRows<SignedRow>(client, findings, {
+        table,
+        // The tag of the cipher is the signature.
+        from: `select credential_id as named, sealed as signature from ${table}`,
+        isSigned: ({ named, signature }) => signature !== null && isSealed(named, signature),
+        problemOf: ({ named }) => `${table} holds another login for ${named} than the service has written`,
+      }),
+    )
+  return summaries
+}

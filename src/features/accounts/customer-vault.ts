@@ -134,14 +134,22 @@ export const customersAfter = async (
   return rows.map(recordOf)
 }
 
+/** What is signed of a customer's chat. */
+export type SignedChat = { readonly customerId: string; readonly accountId: string; readonly chatId: string }
+
 /** Signs the chats of customers. */
 export type ChatSigner = {
-  sign(customer: { readonly customerId: string; readonly accountId: string; readonly chatId: string }): Buffer
+  sign(chat: SignedChat): Buffer
+  isSigned(chat: SignedChat & { readonly signature: Uint8Array | null }): boolean
 }
 
 export const createChatSigner = (master: MasterKey): ChatSigner => {
   const signer = createRowSigner(master, 'customer chat v1')
-  return { sign: ({ customerId, accountId, chatId }) => signer.sign([customerId, accountId, chatId]) }
+  const fieldsOf = ({ customerId, accountId, chatId }: SignedChat) => [customerId, accountId, chatId]
+  return {
+    sign: (chat) => signer.sign(fieldsOf(chat)),
+    isSigned: (chat) => signer.isSigned(fieldsOf(chat), chat.signature),
+  }
 }
 
 /** Where a reseller's bot reaches a customer, null: nowhere; or that somebody else than the service wrote it. */
@@ -156,9 +164,9 @@ export const findChat = async (
     text: 'select chat_id, chat_signature from vault.customers where customer_id = $1::text and account_id = $2::text',
     values: [customerId, reseller],
   })
-  const { chat_id: chatId = null, chat_signature: signature } = rows[0] ?? {}
+  const { chat_id: chatId = null, chat_signature: signature = null } = rows[0] ?? {}
   if (chatId === null) return { chatId }
-  return signature?.equals(signer.sign({ customerId, accountId: reseller, chatId })) ? { chatId } : 'forged'
+  return signer.isSigned({ customerId, accountId: reseller, chatId, signature }) ? { chatId } : 'forged'
 }
 
 /** Signs the chats that an older release left. */

@@ -20,5 +20,6 @@ export {
   findCustomer,
   listCustomers,
   resellerOfCustomer,
+  type SignedChat,
 } from './customer-vault.ts'
 export { type ListedResource, registerListCommands } from './list-command.ts'

@@ -2,14 +2,19 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { findingText } from '../../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../../src/audit/verify.ts'
+import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
 import { createCustomers } from '../../../src/features/accounts/customer-service.ts'
+import { changeCustomer, createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
+import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
+import { createWhitelist } from '../../../src/features/lines/whitelist.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
 import { createResellers } from '../../../src/features/resellers/terms.ts'
+import { createStockLogins } from '../../../src/features/stock/stock-logins.ts'
 import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
 import { createWebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
 import type { CustomerIdOf } from '../../../src/kernel/external-id.ts'
-import { newId, type PlanId } from '../../../src/kernel/ids.ts'
+import { type AccountId, newId, type PlanId } from '../../../src/kernel/ids.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { commitmentOf, commitmentSql, createVault, freshSalt } from '../../../src/platform/vault/seal.ts'
 import { buyer, cause, serviceWorld } from '../../features/accounts/world.ts'
@@ -20,6 +25,9 @@ import { tamper, testKey } from '../world.ts'
 
 type Verified = Pick<Awaited<ReturnType<typeof serviceWorld>>, 'pool' | 'log'>
 
+const master = masterKey(Buffer.alloc(32, 7))
+const keys = { master, seal: Buffer.alloc(32, 8) }
+
 const verified = ({ pool, log }: Verified, customerIdOf?: CustomerIdOf) =>
   verifyLog(
     { pool, log, groups: [], logInPostgres: true },
@@ -27,6 +35,7 @@ const verified = ({ pool, log }: Verified, customerIdOf?: CustomerIdOf) =>
       runId: newId('vrf'),
       publicKey: testKey().publicKey,
       exported: null,
+      keys,
       ...(customerIdOf && { customerIdOf }),
     },
   )
@@ -165,8 +174,6 @@ describe('counters of traffic', () => {
 })
 
 describe('what resellers and receivers left in the vault', () => {
-  const master = masterKey(Buffer.alloc(32, 7))
-
   /** A webhook with a URL and a secret, a gateway and a bot, and two customers. */
   const business = async (t: TestContext) => {
     const world = await serviceWorld(t)
@@ -206,6 +213,13 @@ describe('what resellers and receivers left in the vault', () => {
       { ...none, table: 'vault.console_passkeys' },
       { ...none, table: 'vault.finance_tokens' },
       { ...none, table: 'vault.customers', checked: 2 },
+      { ...none, table: 'vault.console_sessions' },
+      { ...none, table: 'vault.console_links' },
+      { ...none, table: 'vault.deposit_pages' },
+      { ...none, table: 'vault.whitelist' },
+      { ...none, table: 'vault.customers (chats)' },
+      { ...none, table: 'vault.exit_credentials' },
+      { ...none, table: 'vault.stock_credentials' },
     ])
     const first = (table: string, id: string) => `(select min(${id}) from ${table})`
     const swapped = (table: string, id: string, column: string) =>
@@ -271,7 +285,112 @@ describe('what resellers and receivers left in the vault', () => {
     assert.deepEqual(erased.findings.map(findingText), [])
     assert.deepEqual(
       erased.vault.map(({ erased: gone }) => gone),
-      [0, 6, 0, 0, 0, 0, 0, 2],
+      [0, 6, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0],
     )
+  })
+})
+
+describe('rows of the vault that are signed', () => {
+  test('a changed entry of a whitelist and a changed chat are found, and rows that nobody signed are outside', async (t) => {
+    const world = await serviceWorld(t)
+    const { pool } = world
+    const [accountId, planId] = ['acc_one' as AccountId, 'pln_one' as PlanId]
+    const whitelist = createWhitelist({ pool, clock: Date.now, keys })
+    const targeting = { ...anyTargeting, country: 'de' }
+    const entries = ['203.0.113.7/32', '198.51.100.7/32'].map((cidr) => ({
+      cidr,
+      label: 'office',
+      targeting,
+    }))
+    assert.equal((await whitelist.add({ planId, accountId }, entries, false)).outcome, 'added')
+    const customers = createCustomers({ pool, master })
+    const chats = createChatSigner(master)
+    for (const [ref, chatId] of [
+      ['alice', '100200'],
+      ['bob', '100201'],
+    ] as const)
+      await changeCustomer(pool, chats, accountId, await customers.ensure(accountId, ref), { chatId })
+    // Of an older release, and of somebody with SQL: neither opens anything.
+    await pool.query(`insert into vault.whitelist (entry_id, account_id, plan_id, network, label, created_at)
+      values ('wle_old', 'acc_one', 'pln_one', '192.0.2.1/32', '', now())`)
+    await pool.query(
+      `insert into vault.customers (customer_id, account_id, chat_id) values ('cus_old', 'acc_one', '5')`,
+    )
+    const clean = await verified(world)
+    assert.deepEqual(clean.findings.map(findingText), [])
+    const outside = { checked: 2, adopted: 0, uncommitted: 1, erased: 0 }
+    assert.deepEqual(clean.vault.slice(-4, -2), [
+      { table: 'vault.whitelist', ...outside },
+      { table: 'vault.customers (chats)', ...outside },
+    ])
+
+    const edits: readonly (readonly [table: string, change: string])[] = [
+      ['vault.whitelist', `plan_id = 'pln_other'`],
+      ['vault.whitelist', `account_id = 'acc_other'`],
+      ['vault.whitelist', `network = '192.0.2.9/32'`],
+      ['vault.whitelist', `targeting = null`],
+      ['vault.whitelist', `targeting = jsonb_set(targeting, '{country}', '"us"')`],
+      ['vault.whitelist', `signature = '\\x00'`],
+      ['vault.customers', `chat_id = '666'`],
+      ['vault.customers', `account_id = 'acc_other'`],
+      ['vault.customers', `customer_id = 'cus_other'`],
+    ]
+    for (const [table, change] of edits) {
+      const id = table === 'vault.whitelist' ? 'entry_id' : 'customer_id'
+      const signature = table === 'vault.whitelist' ? 'signature' : 'chat_signature'
+      const one = `(select min(${id}) from ${table} where ${signature} is not null)`
+      const said = await mutated(world, table, `update ${table} set ${change} where ${id} = ${one}`)
+      assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
+      assert.match(said[0]!, new RegExp(`^vault: ${table}.* than the service has written`), change)
+      await pool.query('drop table public.kept')
+    }
+    // A label says nothing that lets anybody act, and neither does when an entry was used.
+    const said = await mutated(
+      world,
+      'vault.whitelist',
+      `update vault.whitelist set label = 'home', last_used_at = now()`,
+    )
+    assert.deepEqual(said, [])
+  })
+
+  test('a login of a supplier that was moved or made up is found, and holds up no other', async (t) => {
+    const world = await serviceWorld(t)
+    const { pool } = world
+    const exits = createExitLogins({ pool, vault: createVault(master) })
+    const login = { username: 'farebox', password: 'secret' }
+    const place = 'http proxy.example:8080'
+    const [kept, moved] = await exits.store(['one', 'two'].map((owner) => ({ owner, place, login })))
+    const stocked = {
+      productId: 'isp-static',
+      country: 'USA',
+      addresses: ['203.0.113.7', '203.0.113.8'].map((ip) => ({
+        ip,
+        carrierId: null,
+        service: null,
+        city: null,
+        asn: null,
+        asnOrg: null,
+        endpoint: { protocol: 'http', host: 'proxy.example', port: 8080, udp: false, login } as const,
+      })),
+    }
+    await createStockLogins({ pool, master }).store(stocked)
+    assert.deepEqual((await verified(world)).findings.map(findingText), [])
+    for (const table of ['vault.exit_credentials', 'vault.stock_credentials']) {
+      const said = await mutated(
+        world,
+        table,
+        `update ${table} set sealed = (select sealed from ${table} order by credential_id limit 1)
+          where credential_id = (select max(credential_id) from ${table})`,
+      )
+      assert.deepEqual(said.length, 1, said.join('; '))
+      assert.match(
+        said[0]!,
+        new RegExp(`^vault: ${table} holds another login .* than the service has written`),
+      )
+      await pool.query('drop table public.kept')
+    }
+    await pool.query(`update vault.exit_credentials set sealed = 'x' where credential_id = $1`, [moved])
+    const refs = [kept!, moved!].map((credentialId) => ({ credentialId, place }))
+    assert.deepEqual([...(await exits.read(refs)).keys()], [kept])
   })
 })
