@@ -196,6 +196,23 @@ const cancelReason = (event: RecordedEvent<EndpointEvent>): DeliveryCanceled['da
   return event.type === 'EndpointChanged' && event.data.status === 'disabled' ? 'endpoint_disabled' : null
 }
 
+/** What is to be canceled since an event of the log; null: nothing. */
+export const cancellationOf = (event: RecordedEvent<EndpointEvent>): WebhookCancellation | null => {
+  const reason = cancelReason(event)
+  if (reason === null) return null
+  const { endpointId, accountId } = event.data
+  return {
+    position: event.position,
+    endpoint_id: endpointId,
+    account_id: accountId,
+    reason,
+    failing_since: event.type === 'EndpointDisabled' ? (event.data.failingSince ?? null) : null,
+    cause_id: event.id,
+    correlation_id: event.metadata.correlationId,
+    caused_at: event.metadata.recordedAt,
+  }
+}
+
 const saveEndpoints = async (db: Db, events: readonly RecordedEvent<EndpointEvent>[]): Promise<void> => {
   const superseded = events.map(supersededBy).filter((each) => each !== null)
   if (superseded.length > 0)
@@ -205,24 +222,22 @@ const saveEndpoints = async (db: Db, events: readonly RecordedEvent<EndpointEven
       [superseded.map(({ valueId }) => valueId), superseded.map(({ eraseAt }) => eraseAt)],
     )
   for (const event of events) {
-    const reason = cancelReason(event)
-    if (reason === null) continue
-    const { endpointId, accountId } = event.data
-    const failingSince = event.type === 'EndpointDisabled' ? (event.data.failingSince ?? null) : null
+    const canceled = cancellationOf(event)
+    if (canceled === null) continue
     await db.query(
       `insert into work.webhook_cancellations
          (position, endpoint_id, account_id, reason, failing_since, cause_id, correlation_id, caused_at)
        values ($1::bigint, $2::text, $3::text, $4::text, $5::timestamptz, $6::uuid, $7::text, $8::timestamptz)
        on conflict (position) do nothing`,
       [
-        event.position,
-        endpointId,
-        accountId,
-        reason,
-        failingSince,
-        event.id,
-        event.metadata.correlationId,
-        event.metadata.recordedAt,
+        canceled.position,
+        canceled.endpoint_id,
+        canceled.account_id,
+        canceled.reason,
+        canceled.failing_since,
+        canceled.cause_id,
+        canceled.correlation_id,
+        canceled.caused_at,
       ],
     )
   }

@@ -9,6 +9,8 @@ export type Endpoint = {
   readonly events: Subscription
   readonly urlId: string
   readonly secretId: string
+  /** The secret before, and until when it signs beside this one; null: there was none. */
+  readonly previous: { readonly secretId: string; readonly until: string } | null
 }
 
 /** The endpoints of one account that were not removed, by their id. */
@@ -18,7 +20,7 @@ const evolveEndpoints: Fold<EndpointsState, EndpointEvent>['evolve'] = (state, e
   const { endpointId } = event.data
   if (event.type === 'EndpointRegistered') {
     const { events, urlId, secretId } = event.data
-    return state.set(endpointId, { status: 'active', events, urlId, secretId })
+    return state.set(endpointId, { status: 'active', events, urlId, secretId, previous: null })
   }
   const endpoint = state.get(endpointId)
   if (!endpoint) throw new Error(`${event.type} on the endpoint ${endpointId}, which is not there`)
@@ -31,8 +33,11 @@ const evolveEndpoints: Fold<EndpointsState, EndpointEvent>['evolve'] = (state, e
       return state.set(endpointId, { ...endpoint, status: 'disabled' })
     case 'EndpointRemoved':
       return state.delete(endpointId)
-    case 'SecretRotated':
-      return state.set(endpointId, { ...endpoint, secretId: event.data.secretId })
+    case 'SecretRotated': {
+      const { secretId, previousSecretId, previousUntil } = event.data
+      const previous = { secretId: previousSecretId, until: previousUntil }
+      return state.set(endpointId, { ...endpoint, secretId, previous })
+    }
     default: {
       const unknown: never = event
       throw new Error(`unknown endpoint event ${JSON.stringify(unknown)}`)
@@ -56,7 +61,11 @@ const endpointsAgree = (state: EndpointsState, { type, data }: EndpointEvent): b
     case 'EndpointDisabled':
       return endpoint.status === 'disabled'
     case 'SecretRotated':
-      return endpoint.secretId === data.secretId
+      return (
+        endpoint.secretId === data.secretId &&
+        endpoint.previous?.secretId === data.previousSecretId &&
+        endpoint.previous.until === data.previousUntil
+      )
     default:
       return type satisfies never
   }
@@ -65,7 +74,7 @@ const endpointsAgree = (state: EndpointsState, { type, data }: EndpointEvent): b
 /** The state of `webhooks-{accountId}`: at most 100 endpoints, and as many events as its owner cares to make. */
 export const endpointsFold: Fold<EndpointsState, EndpointEvent> = {
   name: 'webhooks',
-  version: 1,
+  version: 2,
   initial: ImmutableMap(),
   evolve: evolveEndpoints,
   snapshot: {

@@ -1,14 +1,16 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { WebhookStaleRow } from '../../../projections/webhook-causes.ts'
-import type { WebhookCancellation } from '../../../projections/webhook-queue.ts'
+import { cancellationOf, type WebhookCancellation } from '../../../projections/webhook-queue.ts'
 import { decidePublication } from '../../domain/notices/decide.ts'
-import type { DeliveryCanceled } from '../../domain/webhooks/events.ts'
+import type { DeliveryCanceled, EndpointEvent } from '../../domain/webhooks/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
 import { isTemporary } from '../../platform/commands/command.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { appendEvents, type DeliveryRef, type EventAppend, recordedOutcomes } from './append-outcomes.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
@@ -180,7 +182,22 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
   /** One that fails is passed over, until the others are done. */
   let after = 0
 
-  const finish = async (next: WebhookCancellation): Promise<void> => {
+  const forget = async (position: number): Promise<void> => {
+    await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [position])
+  }
+
+  /** As the log has it: whoever may write to the database can add rows. */
+  const inLog = async (position: number): Promise<WebhookCancellation | null> => {
+    const stored = await log.eventAt(position)
+    return stored && cancellationOf(decode(stored) as RecordedEvent<EndpointEvent>)
+  }
+
+  const finish = async (position: number): Promise<void> => {
+    const next = await inLog(position)
+    if (next === null) {
+      logger.error({ position }, 'nothing is canceled for an endpoint that no event disabled or removed')
+      return forget(position)
+    }
     const isRemoved = next.reason === 'endpoint_removed'
     if (isRemoved) await eraseEndpoint(pool, next.endpoint_id)
     await cancelPending(deps, next, clock())
@@ -189,13 +206,13 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
       await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
         next.endpoint_id,
       ])
-    await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [next.position])
+    await forget(position)
   }
 
   return async () => {
-    const { rows } = await pool.query<WebhookCancellation>({
+    const { rows } = await pool.query<Pick<WebhookCancellation, 'position' | 'endpoint_id'>>({
       name: 'webhooks-cancellations',
-      text: 'select * from work.webhook_cancellations where position > $1::bigint order by position limit 1',
+      text: 'select position, endpoint_id from work.webhook_cancellations where position > $1::bigint order by position limit 1',
       values: [after],
     })
     const [next] = rows
@@ -204,7 +221,7 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
       return false
     }
     try {
-      await finish(next)
+      await finish(next.position)
     } catch (err) {
       if (isTemporary(err)) throw err
       logger.error({ err, endpointId: next.endpoint_id }, 'what waits for an endpoint cannot be canceled yet')

@@ -14,7 +14,7 @@ const recordsOf = async (
   rows: readonly WebhookEndpointRow[],
 ): Promise<readonly WebhookRecord[]> => {
   const values = createWebhookValues({ pool, vault: createVault(keys.master) })
-  const urls = await values.read(rows.map((row) => row.url_id))
+  const urls = await values.read(rows.map((row) => ({ valueId: row.url_id, endpointId: row.endpoint_id })))
   return rows.map((row) => webhookRecord(row, urls.get(row.url_id) ?? ''))
 }
 

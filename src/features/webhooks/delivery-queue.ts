@@ -1,13 +1,15 @@
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { hot } from '../../../projections/groups.ts'
 import { payloadOf } from '../../../projections/webhook-queue.ts'
-import type { WebhookEventName } from '../../domain/webhooks/events.ts'
-import { deliveryFold } from '../../domain/webhooks/fold.ts'
+import type { WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
+import type { Endpoint as EndpointState } from '../../domain/webhooks/fold.ts'
 import { deliveryStream, type StreamName } from '../../kernel/streams.ts'
-import { createLogStates } from '../../platform/commands/log-states.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { createBatchLoader } from '../../platform/postgres/batch-loader.ts'
 import type { Db } from '../../platform/work/queue-leases.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
+import { createEndpointStates } from './endpoint-states.ts'
 import type { WebhookValues } from './webhook-vault.ts'
 
 /** One delivery that is due, as its row tells it. */
@@ -50,27 +52,40 @@ const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] 
   return { label: String(label), product: String(product) }
 }
 
-/** Streams that are kept between attempts. */
-const maxKept = 2_000
+/** Deliveries whose first events are held. */
+const maxKnown = 2_000
 
 /**
  * Finds a delivery in the log: whoever may write to the database can add and change rows of the queue, and what is sent
  * is signed with the receiver's secret. Only the texts of a low plan that no event has, its label and the name of its
- * product, come from the row.
+ * product, come from the row. Of each delivery only the first event is read, which never changes: those that follow soon are
+ * read with it.
  * @returns null when no event enqueued it for this endpoint
- * @throws what the log throws, of a delivery that was never read here
+ * @throws what the log throws
  */
 export const createEnqueuedDeliveries = (log: Pick<EventLog, 'readStreams'>) => {
-  const stateOf = createLogStates(
-    log,
-    (stream) => ({ stream: stream as StreamName, fold: deliveryFold }),
-    maxKept,
-  )
-  return async (delivery: DueDelivery): Promise<DueDelivery | null> => {
-    const { endpoint_id, event, resource } = delivery
-    const { state } = await stateOf(deliveryStream(endpoint_id, event, resource))
-    if (state?.enqueued.deliveryId !== delivery.delivery_id) return null
-    const { accountId, data } = state.enqueued
+  const known = new LRUCache<StreamName, StoredEvent>({ max: maxKnown })
+  const firstOf = createBatchLoader<StreamName, StoredEvent>(async (streams) => {
+    const read = await log.readStreams(
+      streams.map((stream) => ({ stream, from: 0 })),
+      1,
+    )
+    for (const [stream, [first]] of read) known.set(stream, first!)
+    return new Map([...read].map(([stream, events]) => [stream, events[0]!]))
+  })
+  const streamOf = ({ endpoint_id, event, resource }: DueDelivery): StreamName =>
+    deliveryStream(endpoint_id, event, resource)
+  return async (delivery: DueDelivery, next: readonly DueDelivery[]): Promise<DueDelivery | null> => {
+    const { event } = delivery
+    const stream = streamOf(delivery)
+    const readAhead = async (): Promise<StoredEvent | undefined> => {
+      const ahead = next.map(streamOf).filter((each) => !known.has(each))
+      return (await Promise.all([stream, ...ahead].map(firstOf)))[0]
+    }
+    const first = known.get(stream) ?? (await readAhead())
+    if (first?.type !== 'WebhookEnqueued') return null
+    const { deliveryId, accountId, data } = JSON.parse(first.data) as WebhookEnqueued['data']
+    if (deliveryId !== delivery.delivery_id) return null
     return { ...delivery, account_id: accountId, data: payloadOf({ event, data }, textsOf(delivery)) }
   }
 }
@@ -85,6 +100,8 @@ export type Destination = {
 
 /** An endpoint as it is set up now. */
 export type Endpoint = {
+  /** Whose it is; null where there is none. */
+  readonly accountId: string | null
   /** The id of the URL that `destination` is; null where there is none. */
   readonly urlId: string | null
   /**
@@ -94,50 +111,45 @@ export type Endpoint = {
   readonly destination: Destination | 'removed' | 'unreadable'
 }
 
-const destinationsSql = `
-  select e.endpoint_id, e.url_id, e.secret_id, e.previous_secret_id, e.previous_until,
-         u.sealed as url, s.sealed as secret, p.sealed as previous
-    from read.webhook_endpoints e
-    left join vault.webhook_values u on u.value_id = e.url_id
-    left join vault.webhook_values s on s.value_id = e.secret_id
-    left join vault.webhook_values p on p.value_id = e.previous_secret_id
-   where e.endpoint_id = any ($1::text[])`
+const removed: Endpoint = { accountId: null, urlId: null, destination: 'removed' }
 
-type DestinationRow = {
+/** An endpoint and one value that the vault has of it; null: it has none. */
+type EndpointRow = {
   readonly endpoint_id: string
-  readonly url_id: string
-  readonly secret_id: string
-  readonly previous_secret_id: string | null
-  readonly previous_until: string | null
-  readonly url: Buffer | null
-  readonly secret: Buffer | null
-  readonly previous: Buffer | null
+  readonly account_id: string
+  readonly value_id: string | null
+  readonly sealed: Buffer | null
 }
 
-/** Reads endpoints by their ids, in one statement. */
+const endpointsSql = `
+  select e.endpoint_id, e.account_id, v.value_id, v.sealed
+    from read.webhook_endpoints e left join vault.webhook_values v on v.endpoint_id = e.endpoint_id
+   where e.endpoint_id = any ($1::text[])`
+
+/** Reads endpoints by their ids, all at once: whose they are from the read table, and the rest from the log of that account. */
 export const createDestinations = (deps: {
+  readonly log: Pick<EventLog, 'readStreams'>
   readonly values: Pick<WebhookValues, 'open'>
   readonly logger: Logger
 }) => {
   const { values, logger } = deps
+  const endpointsOf = createEndpointStates(deps.log)
 
-  const opened = (row: DestinationRow, url: Buffer, secret: Buffer): Destination => {
-    const { endpoint_id: endpointId, previous, previous_secret_id: previousId } = row
-    const hasPrevious = previousId !== null && previous !== null
-    return {
-      url: values.open(row.url_id, endpointId, url),
-      secret: values.open(row.secret_id, endpointId, secret),
-      previousSecret: hasPrevious ? values.open(previousId, endpointId, previous) : null,
-      previousUntil: row.previous_until,
-    }
-  }
-
-  const destinationOf = (row: DestinationRow | undefined): Endpoint['destination'] => {
-    if (row === undefined) return 'removed'
-    const { endpoint_id: endpointId, url, secret } = row
-    if (url === null || secret === null) return 'unreadable'
+  const destinationOf = (
+    endpointId: string,
+    { urlId, secretId, previous }: EndpointState,
+    sealed: ReadonlyMap<string, Buffer>,
+  ): Endpoint['destination'] => {
+    const [url, secret] = [sealed.get(urlId), sealed.get(secretId)]
+    const former = previous && sealed.get(previous.secretId)
+    if (url === undefined || secret === undefined) return 'unreadable'
     try {
-      return opened(row, url, secret)
+      return {
+        url: values.open(urlId, endpointId, url),
+        secret: values.open(secretId, endpointId, secret),
+        previousSecret: former ? values.open(previous.secretId, endpointId, former) : null,
+        previousUntil: previous?.until ?? null,
+      }
     } catch (error) {
       // A damaged value is its own endpoint's trouble, and not that of all that were claimed with it.
       logger.error({ err: error, endpointId }, 'what is kept of a webhook endpoint cannot be opened')
@@ -145,16 +157,28 @@ export const createDestinations = (deps: {
     }
   }
 
+  const endpointOf = async (endpointId: string, rows: readonly EndpointRow[]): Promise<Endpoint> => {
+    const accountId = rows[0]!.account_id
+    const endpoint = (await endpointsOf(accountId)).state.get(endpointId)
+    // It was removed a moment ago, or the row names another account.
+    if (endpoint === undefined) return { accountId, urlId: null, destination: 'unreadable' }
+    const sealed = new Map(rows.map((row) => [row.value_id ?? '', row.sealed!]))
+    return { accountId, urlId: endpoint.urlId, destination: destinationOf(endpointId, endpoint, sealed) }
+  }
+
   return async (db: Db, endpointIds: readonly string[]): Promise<(endpointId: string) => Endpoint> => {
-    const { rows } = await db.query<DestinationRow>({
-      name: 'webhooks-destinations',
-      text: destinationsSql,
+    const { rows } = await db.query<EndpointRow>({
+      name: 'webhooks-endpoints-with-values',
+      text: endpointsSql,
       values: [endpointIds],
     })
-    const byId = new Map(rows.map((row) => [row.endpoint_id, row]))
-    return (endpointId) => {
-      const row = byId.get(endpointId)
-      return { urlId: row?.url_id ?? null, destination: destinationOf(row) }
-    }
+    const byId = new Map(
+      await Promise.all(
+        [...Map.groupBy(rows, (row) => row.endpoint_id)].map(
+          async ([endpointId, ofOne]) => [endpointId, await endpointOf(endpointId, ofOne)] as const,
+        ),
+      ),
+    )
+    return (endpointId) => byId.get(endpointId) ?? removed
   }
 }

@@ -79,12 +79,16 @@ export const startDeliveryWorker = (deps: WorkerDeps): RunningQueue => {
   const enqueuedAs = createEnqueuedDeliveries(log)
   const standingOf = ({ memory }: EndpointLease): EndpointHealth => memory ?? initialEndpointHealth
 
-  const send = async (delivery: DueDelivery, lease: EndpointLease): Promise<DeliveryResult> => {
-    const { destination, urlId } = lease.context
+  const send = async (
+    delivery: DueDelivery,
+    lease: EndpointLease,
+    next: readonly DueDelivery[],
+  ): Promise<DeliveryResult> => {
+    const { accountId, destination, urlId } = lease.context
     if (destination === 'unreadable') return postponedResult(delivery, clock())
     if (destination === 'removed') return canceledResult(delivery, clock())
-    const enqueued = await enqueuedAs(delivery)
-    if (enqueued === null) {
+    const enqueued = await enqueuedAs(delivery, next)
+    if (enqueued === null || enqueued.account_id !== accountId) {
       logger.error(
         { deliveryId: delivery.delivery_id, endpointId: delivery.endpoint_id },
         'a webhook that no event enqueued is not sent',

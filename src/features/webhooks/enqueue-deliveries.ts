@@ -2,8 +2,16 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { OrderEvent } from '../../domain/orders/events.ts'
 import { orderAfter } from '../../domain/orders/fold.ts'
-import type { DeliveryCanceled, WebhookEnqueued, WebhookEventName } from '../../domain/webhooks/events.ts'
+import type { PlanRanLow } from '../../domain/plans/events.ts'
+import { webhookTriggers } from '../../domain/webhooks/causes.ts'
+import type {
+  DeliveryCanceled,
+  EndpointEvent,
+  WebhookEnqueued,
+  WebhookEventName,
+} from '../../domain/webhooks/events.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import type { RecordedEvent } from '../../kernel/event.ts'
 import { deriveId, type OrderId } from '../../kernel/ids.ts'
 import { isolateFailures } from '../../kernel/isolate-failures.ts'
 import { deliveryStream, orderStream, type StreamName } from '../../kernel/streams.ts'
@@ -14,7 +22,7 @@ import { orderRecord } from '../orders/index.ts'
 import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
 
-/** One event that one endpoint is to be told of, as the read tables have it. */
+/** One event that one endpoint is to be told of, as the read tables have it: what counts is the event at `position`. */
 export type DueEvent = {
   readonly endpoint_id: string
   readonly account_id: string
@@ -23,9 +31,9 @@ export type DueEvent = {
   /** The payload as JSON text; null: the order `resource` as of `order_revision`. */
   readonly data: string | null
   readonly order_revision: number | null
+  /** Of the cause. */
+  readonly position: number
   readonly cause_id: string
-  readonly correlation_id: string
-  readonly caused_at: string
   /** Why it goes to nobody any more; null while the endpoint is active. */
   readonly stale: DeliveryCanceled['data']['reason'] | null
 }
@@ -82,17 +90,64 @@ const ordersOf = async (
   return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
 
-const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
+/** The causes in the log; those in orders are read already. */
+const causesOf = async (
+  log: Pick<EventLog, 'eventAt'>,
+  due: readonly DueEvent[],
+  orders: ReadonlyMap<StreamName, readonly StoredEvent[]>,
+): Promise<(each: DueEvent) => RecordedEvent | null> => {
+  const positions = [...new Set(due.filter(({ data }) => data !== null).map(({ position }) => position))]
+  const found = await Promise.all(positions.map(async (at) => [at, await log.eventAt(at)] as const))
+  const byPosition = new Map(found)
+  return (each) => {
+    const stored =
+      each.data === null
+        ? orders.get(streamOf(each))?.find(({ revision }) => revision === each.order_revision)
+        : byPosition.get(each.position)
+    return stored?.id === each.cause_id ? decode(stored) : null
+  }
+}
+
+/** The payload that the cause tells this account; null where it does not. */
+const payloadOf = (
+  { account_id: accountId, endpoint_id: endpointId, event, resource, data }: DueEvent,
+  cause: RecordedEvent,
+  orders: ReadonlyMap<StreamName, readonly StoredEvent[]>,
+): Readonly<Record<string, unknown>> | null => {
+  if (event === 'plan.low_traffic') {
+    // What is left of the plan was counted when it became due, or when the endpoint began to listen.
+    const of = (cause as RecordedEvent<PlanRanLow | EndpointEvent>).data
+    const fact = JSON.parse(data ?? 'null')
+    const isOfPlan = 'endpointId' in of ? of.endpointId === endpointId : of.planId === resource
+    return isOfPlan && of.accountId === accountId && fact?.planId === resource ? fact : null
+  }
+  const told = webhookTriggers.get(cause.type)?.(cause)
+  if (told?.event !== event || told.resource !== resource) return null
+  if ('accountId' in told.to && told.to.accountId !== accountId) return null
+  return told.data.kind === 'ready'
+    ? told.data.data
+    : orderData(event, told.data.throughRevision, orders.get(orderStream(told.data.orderId as OrderId)) ?? [])
+}
+
+/** Whoever may write to the database can add and change what is due: what is told, and to which account, comes from the cause. */
+const enqueueTogether = async (
+  { log, logger }: { readonly log: EventLog; readonly logger: Logger },
+  due: readonly DueEvent[],
+  nowMs: number,
+): Promise<void> => {
   const orders = await ordersOf(log, due)
+  const causeOf = await causesOf(log, due, orders)
   await appendEvents(
     log,
-    due.map((each): EventAppend => {
+    due.flatMap((each): readonly EventAppend[] => {
       const { endpoint_id: endpointId, account_id: accountId, event, resource, stale } = each
+      const cause = causeOf(each)
+      const data = cause && payloadOf(each, cause, orders)
+      if (cause === null || data === null) {
+        logger.error({ endpointId, event, resource }, 'a webhook that no event causes is not enqueued')
+        return []
+      }
       const deliveryId = deliveryIdOf(endpointId, event, resource)
-      const data =
-        each.data === null
-          ? orderData(event, each.order_revision ?? 0, orders.get(streamOf(each)) ?? [])
-          : JSON.parse(each.data)
       const enqueued: WebhookEnqueued = {
         type: 'WebhookEnqueued',
         data: { deliveryId, endpointId, accountId, event, resource, data },
@@ -101,15 +156,18 @@ const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: n
         type: 'DeliveryCanceled',
         data: { deliveryId, endpointId, attempts: 0, reason },
       })
-      return {
-        stream: deliveryStream(endpointId, event, resource),
-        expected: 'noStream',
-        events: stale === null ? [enqueued] : [enqueued, canceled(stale)],
-        correlationId: each.correlation_id,
-        causationId: each.cause_id,
-        nowMs,
-        afterMs: Date.parse(each.caused_at),
-      }
+      const { correlationId, recordedAt } = cause.metadata
+      return [
+        {
+          stream: deliveryStream(endpointId, event, resource),
+          expected: 'noStream',
+          events: stale === null ? [enqueued] : [enqueued, canceled(stale)],
+          correlationId,
+          causationId: cause.id,
+          nowMs,
+          afterMs: Date.parse(recordedAt),
+        },
+      ]
     }),
   )
 }
@@ -121,23 +179,21 @@ const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: n
  * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
  */
 export const enqueue = async (
-  { log, logger }: { readonly log: EventLog; readonly logger: Logger },
+  deps: { readonly log: EventLog; readonly logger: Logger },
   due: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
-  const failed = await isolateFailures(due, (part) => enqueueTogether(log, part, nowMs), isTemporary)
+  const failed = await isolateFailures(due, (part) => enqueueTogether(deps, part, nowMs), isTemporary)
   for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
-    logger.error({ err, endpointId, event, resource }, 'a webhook cannot be enqueued and is passed over')
+    deps.logger.error({ err, endpointId, event, resource }, 'a webhook cannot be enqueued and is passed over')
 }
 
 /** Events of one append. */
 const page = 200
 
-type DueRow = DueEvent & { readonly position: number }
-
 const dueSql = `
-  select e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id,
-         e.caused_at, e.position, ${staleSql} as stale
+  select e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.position,
+         ${staleSql} as stale
     from (select * from read.webhooks_due
            where not enqueued and (position, endpoint_id, resource) > ($1::bigint, $2::text, $3::text)
            order by position, endpoint_id, resource limit ${page}) e
@@ -160,7 +216,7 @@ export const openDueEvents = async (deps: {
   const { dueAfter } = await readEnqueueProgress(pool)
   let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
   return async () => {
-    const { rows } = await pool.query<DueRow>({
+    const { rows } = await pool.query<DueEvent>({
       name: 'webhooks-due-events',
       text: dueSql,
       values: [after.position, after.endpoint_id, after.resource],

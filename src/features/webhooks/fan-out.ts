@@ -37,7 +37,7 @@ const restFactor = 4
 
 const pageSql = `
   select e.endpoint_id, e.account_id, n.event, n.resource, n.data, null as order_revision, n.cause_id,
-         n.correlation_id, n.caused_at, ${staleSql} as stale
+         n.position, ${staleSql} as stale
     from read.webhook_announcements n
     join read.webhook_subscriptions e on e.endpoint_id > $2::text and ${isSubscribedSql}
     left join read.webhook_accounts a on a.account_id = e.account_id

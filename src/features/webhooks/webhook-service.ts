@@ -20,6 +20,7 @@ import type { Progress } from '../../platform/projections/progress.ts'
 import { type Reads, ReadsBehind } from '../../platform/projections/read-your-writes.ts'
 import { createAllowance } from './allowance.ts'
 import type { EndpointOwner, EndpointUpdate, Webhooks } from './endpoint-service.ts'
+import { createEndpointStates } from './endpoint-states.ts'
 import { createRedeliverSince, deliverNow } from './redeliver.ts'
 import { done, notFound } from './route-fields.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
@@ -33,17 +34,20 @@ export type EndpointReads = {
   settled(owner: Owner, after: number | null): Promise<void>
   /** @throws not_found for an absent and a foreign one alike */
   endpointOf(owner: Owner, id: string, after: number | null): Promise<WebhookEndpointRow>
+  /** The endpoints with their URLs, by the ids that the log has; one that was erased a moment ago is left out. */
+  recordsOf(owner: Owner, rows: readonly WebhookEndpointRow[]): Promise<readonly WebhookRecord[]>
   /** @throws not_found */
   recordOf(owner: Owner, id: string, after: number | null): Promise<WebhookRecord>
 }
 
 export const createEndpointReads = (deps: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly log: Pick<EventLog, 'lastOf'>
+  readonly log: Pick<EventLog, 'lastOf' | 'readStreams'>
   readonly values: Pick<WebhookValues, 'read'>
   readonly db: Kysely<ReadDatabase>
 }): EndpointReads => {
   const { reads, log, values, db } = deps
+  const endpointsOf = createEndpointStates(log)
 
   const settled: EndpointReads['settled'] = async ({ accountId }, after) => {
     const last = await log.lastOf(webhooksStream(accountId))
@@ -57,15 +61,27 @@ export const createEndpointReads = (deps: {
     return row
   }
 
+  const recordsOf: EndpointReads['recordsOf'] = async ({ accountId }, rows) => {
+    const { state } = await endpointsOf(accountId)
+    const found = rows.flatMap((row) => {
+      const valueId = state.get(row.endpoint_id)?.urlId
+      return valueId === undefined ? [] : [{ row, valueId, endpointId: row.endpoint_id }]
+    })
+    const urls = await values.read(found)
+    return found.flatMap(({ row, valueId }) => {
+      const url = urls.get(valueId)
+      return url === undefined ? [] : [webhookRecord(row, url)]
+    })
+  }
+
   return {
     settled,
     endpointOf,
+    recordsOf,
     recordOf: async (owner, id, after) => {
-      const row = await endpointOf(owner, id, after)
-      const url = (await values.read([row.url_id])).get(row.url_id)
-      // Erased a moment ago: it is being removed.
-      if (url === undefined) throw notFound()
-      return webhookRecord(row, url)
+      const [record] = await recordsOf(owner, [await endpointOf(owner, id, after)])
+      if (record === undefined) throw notFound()
+      return record
     },
   }
 }
@@ -93,7 +109,7 @@ const queueWaitMs = 2_000
  * URLs, then the account's stream. Everything here throws what the API answers. `after` is what the client has seen of the log.
  */
 export const createWebhookService = (deps: WebhookServiceDeps) => {
-  const { webhooks, values, progress, log, clock, db, pool } = deps
+  const { webhooks, progress, log, clock, db, pool } = deps
   const endpoints = createEndpointReads(deps)
   const takeAllowance = createAllowance(deps)
   const redeliverSince = createRedeliverSince(deps)
@@ -122,12 +138,7 @@ export const createWebhookService = (deps: WebhookServiceDeps) => {
     ): Promise<{ readonly webhooks: readonly WebhookRecord[]; readonly total: number }> => {
       await endpoints.settled({ accountId }, after)
       const found = await listEndpoints(db, accountId, page)
-      const urls = await values.read(found.endpoints.map(({ url_id }) => url_id))
-      const records = found.endpoints.flatMap((row) => {
-        const url = urls.get(row.url_id)
-        return url === undefined ? [] : [webhookRecord(row, url)]
-      })
-      return { webhooks: records, total: found.total }
+      return { webhooks: await endpoints.recordsOf({ accountId }, found.endpoints), total: found.total }
     },
 
     find: ({ accountId, endpointId }: EndpointOwner, after: number | null): Promise<WebhookRecord> =>

@@ -43,12 +43,18 @@ export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise
 /** A value that was kept: its id, and what commits to it as it is sealed. */
 export type StoredValue = { readonly valueId: string; readonly commitment: string }
 
+/** A value of an endpoint. */
+export type ValueRef = { readonly valueId: string; readonly endpointId: string }
+
 /** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
 export type WebhookValues = {
   /** Keeps values of an endpoint and gives their ids, in order. They make nothing exist: the log says which ones count. */
   store(endpointId: string, values: readonly string[]): Promise<readonly StoredValue[]>
-  /** The texts by id; erased ones are missing. */
-  read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
+  /**
+   * The texts by id; erased ones are missing.
+   * @throws SealBroken for the value of another endpoint
+   */
+  read(values: readonly ValueRef[]): Promise<ReadonlyMap<string, string>>
   /** @throws SealBroken for the value of another endpoint */
   open(valueId: string, endpointId: string, sealed: Buffer): string
   drop(valueIds: readonly string[]): Promise<void>
@@ -93,13 +99,19 @@ export const createWebhookValues = ({
         commitment: commitmentOf({ what: 'webhook-value', id, owner: endpointId }, sealed[index]!),
       }))
     },
-    read: async (valueIds) => {
-      const { rows } = await pool.query<{ value_id: string; endpoint_id: string; sealed: Buffer }>({
-        name: 'read-webhook-values-of',
-        text: 'select value_id, endpoint_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
-        values: [valueIds],
+    read: async (values) => {
+      const { rows } = await pool.query<{ value_id: string; sealed: Buffer }>({
+        name: 'read-webhook-values',
+        text: 'select value_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
+        values: [values.map(({ valueId }) => valueId)],
       })
-      return new Map(rows.map((row) => [row.value_id, open(row.value_id, row.endpoint_id, row.sealed)]))
+      const sealed = new Map(rows.map((row) => [row.value_id, row.sealed]))
+      return new Map(
+        values.flatMap(({ valueId, endpointId }) => {
+          const found = sealed.get(valueId)
+          return found === undefined ? [] : [[valueId, open(valueId, endpointId, found)]]
+        }),
+      )
     },
     drop: async (valueIds) => {
       await pool.query('delete from vault.webhook_values where value_id = any ($1::text[])', [valueIds])

@@ -49,8 +49,11 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
   readonly prepare: (db: Db, owners: readonly string[]) => Promise<(owner: string) => Context>
   /** Items of the owner at once, as it stands now. Default: `perOwner`. */
   readonly atOnce?: (lease: OwnerLease<Memory, Context>) => number
-  /** Does the work. It never rejects, and may change what the lease remembers. */
-  readonly work: (item: Item, lease: OwnerLease<Memory, Context>) => Promise<Result>
+  /**
+   * Does the work. It never rejects, and may change what the lease remembers.
+   * @param next items of the same owner that this process has taken up and not begun
+   */
+  readonly work: (item: Item, lease: OwnerLease<Memory, Context>, next: readonly Item[]) => Promise<Result>
   /**
    * Writes down what became of items, many at once; doing it twice changes nothing. While the database cannot answer it is
    * tried again. An item that makes it fail for another reason is worked on again later, ever more seldom.
@@ -186,7 +189,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     try {
       // It waited for its place: what is not started in time goes back untouched.
       if (!mayStart(lease)) return
-      result = await options.work(item, lease)
+      result = await options.work(item, lease, lease.waiting)
     } finally {
       slot.release()
     }

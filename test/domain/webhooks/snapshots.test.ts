@@ -71,9 +71,15 @@ test('endpoints that are changed again and again are read from a snapshot and th
 test('a snapshot of endpoints is held against the event that it ends with', () => {
   const agrees = endpointsFold.snapshot?.agrees
   assert.ok(agrees)
-  const endpoint = { status: 'active', events: null, urlId: 'url_1', secretId: 'secret_1' } as const
-  const state: EndpointsState = endpointsFold.initial.set('whs_1', endpoint)
-  const previous = { previousSecretId: 'secret_0', previousUntil: '2026-11-25T00:00:00.000Z' }
+  const until = '2026-11-25T00:00:00.000Z'
+  const state: EndpointsState = endpointsFold.initial.set('whs_1', {
+    status: 'active',
+    events: null,
+    urlId: 'url_1',
+    secretId: 'secret_1',
+    previous: { secretId: 'secret_0', until },
+  })
+  const previous = { previousSecretId: 'secret_0', previousUntil: until }
   const facts: readonly (readonly [EndpointEvent, boolean])[] = [
     [
       { type: 'EndpointRegistered', data: { ...place, events: null, urlId: 'url_1', secretId: 'secret_1' } },
@@ -88,6 +94,10 @@ test('a snapshot of endpoints is held against the event that it ends with', () =
     [{ type: 'EndpointDisabled', data: { ...place, reason: 'gone' } }, false],
     [{ type: 'SecretRotated', data: { ...place, secretId: 'secret_1', ...previous } }, true],
     [{ type: 'SecretRotated', data: { ...place, secretId: 'secret_2', ...previous } }, false],
+    [
+      { type: 'SecretRotated', data: { ...place, secretId: 'secret_1', ...previous, previousSecretId: 'x' } },
+      false,
+    ],
     [{ type: 'EndpointRemoved', data: place }, false],
     [{ type: 'EndpointRemoved', data: { ...place, endpointId: 'whs_2' } }, true],
     [{ type: 'EndpointChanged', data: { ...place, endpointId: 'whs_2' } }, false],

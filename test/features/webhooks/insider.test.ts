@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createVault } from '../../../src/platform/vault/seal.ts'
 import { until } from '../../support/until.ts'
+import { buyPlan, enqueued } from './causes.ts'
 import { startReceiver } from './receiver.ts'
-import { deliveriesOf, hookTo, openHooks, ping, startReactor, startWorker } from './world.ts'
+import { deliveriesOf, eventsOf, hookTo, openHooks, path, ping, startReactor, startWorker } from './world.ts'
 
 test('a receiver gets what the log enqueued, whatever somebody writes into the queue', async (t) => {
   const stage = await openHooks(t)
@@ -59,4 +61,115 @@ test('a receiver gets what the log enqueued, whatever somebody writes into the q
   for (const { body } of receiver.received) assert.ok(!body.toString().includes('forged'), body.toString())
   const told = receiver.received.find(({ headers }) => headers['webhook-id'] === first)!
   assert.ok(told.body.toString().endsWith(`"data":${before.rows[0].data}}`), told.body.toString())
+})
+
+test('a URL and a secret are those of the log, whatever somebody writes into the read table and the vault', async (t) => {
+  const stage = await openHooks(t)
+  const { pool, keys } = stage.farebox.core
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const thief = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url)
+  const own = await hookTo(stage, thief.url)
+  const sent = [await ping(stage, hook), await ping(stage, own)]
+  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  const idsOf = async (id: string) =>
+    (
+      await pool.query<{ url_id: string; secret_id: string }>(
+        'select url_id, secret_id from read.webhook_endpoints where endpoint_id = $1',
+        [id],
+      )
+    ).rows[0]!
+  const [victims, thiefs] = [await idsOf(hook.id), await idsOf(own.id)]
+  // A value of a release before 0.2.0 opens for any endpoint.
+  await pool.query('update vault.webhook_values set sealed = $2 where value_id = $1', [
+    thiefs.url_id,
+    createVault(keys.master).seal(Buffer.from(thief.url), `webhook value ${thiefs.url_id}`),
+  ])
+  await pool.query('update read.webhook_endpoints set url_id = $2, secret_id = $3 where endpoint_id = $1', [
+    hook.id,
+    thiefs.url_id,
+    thiefs.secret_id,
+  ])
+  await pool.query('update read.webhook_endpoints set url_id = $2 where endpoint_id = $1', [
+    own.id,
+    victims.secret_id,
+  ])
+  await pool.query('update vault.webhook_values set endpoint_id = $2 where value_id = $1', [
+    victims.secret_id,
+    own.id,
+  ])
+  for (const url of [path, `${path}/${own.id}`]) {
+    const shown = await stage.client.get(url, { key: own.key })
+    assert.equal(shown.status, 200, shown.text)
+    assert.ok(!shown.text.includes(hook.secret), shown.text)
+    assert.ok(shown.text.includes(thief.url), shown.text)
+  }
+
+  await pool.query('update vault.webhook_values set endpoint_id = $2 where value_id = $1', [
+    victims.secret_id,
+    hook.id,
+  ])
+  startWorker(t, stage)
+  await until(() => receiver.received.length === 1 && thief.received.length === 1)
+  assert.equal(receiver.received[0]!.headers['webhook-id'], sent[0])
+  assert.equal(thief.received[0]!.headers['webhook-id'], sent[1])
+})
+
+test('a webhook tells what an event of the log tells that account, whatever somebody writes into the read tables', async (t) => {
+  const stage = await openHooks(t)
+  const { pool, log } = stage.farebox.core
+  const victim = await stage.customer({ cents: 100_00 })
+  const thief = await stage.customer({ cents: 0 })
+  const events = ['order.fulfilled', 'plan.low_traffic', 'announcement.published', 'subscription.canceled']
+  const hook = await hookTo(stage, 'http://127.0.0.1:9/hook', events, victim)
+  const own = await hookTo(stage, 'http://127.0.0.1:9/hook', events, thief)
+  const { orderId } = await buyPlan(stage, victim)
+  assert.ok(await stage.farebox.projecting.caughtUp(30_000))
+  const due = await pool.query('select * from read.webhooks_due')
+  assert.equal(due.rows.length, 1)
+
+  /** Rows like the genuine one, with other columns. */
+  const forge = async (columns: Readonly<Record<string, unknown>>): Promise<void> => {
+    const row = { ...due.rows[0], ...columns }
+    const names = Object.keys(row)
+    await pool.query(
+      `insert into read.webhooks_due (${names.join()}) values (${names.map((_, at) => `$${at + 1}`).join()})`,
+      names.map((name) => row[name]),
+    )
+  }
+  const data = JSON.stringify({ planId: 'pln_1', orderId, forged: true })
+  // The order of the victim told to the thief; an order, a subscription, a notice and a low plan that never were.
+  await forge({ endpoint_id: own.id, account_id: thief.accountId })
+  await forge({ resource: 'ord_never', data, order_revision: null })
+  await forge({ resource: 'ord_other' })
+  await forge({ event: 'subscription.canceled', resource: 'sub_never', data, order_revision: null })
+  await forge({ event: 'announcement.published', resource: 'ntc_never', data, order_revision: null })
+  await forge({ event: 'plan.low_traffic', resource: 'pln_1', data, order_revision: null })
+  await forge({ event: 'order.failed' })
+  // What is told of the order is read from its cause.
+  await pool.query(
+    `update read.webhooks_due set data = $1, order_revision = null where resource = $2 and endpoint_id = $3 and event = 'order.fulfilled'`,
+    [data, orderId, hook.id],
+  )
+  // A notice in the name of the service, to whom somebody likes.
+  await pool.query(
+    `insert into work.webhook_cancellations (position, endpoint_id, account_id, reason, failing_since, cause_id, correlation_id, caused_at)
+     values ($1, 'whs_1, call +1 555 0100,', $2, 'endpoint_disabled', now(), gen_random_uuid(), 'forged', now())`,
+    [due.rows[0].position, victim.accountId],
+  )
+
+  startReactor(t, stage)
+  await until(async () => (await enqueued(stage)).length > 0)
+  await until(async () => (await pool.query('select from work.webhook_cancellations')).rowCount === 0)
+  const last = await buyPlan(stage, victim)
+  await until(async () => (await enqueued(stage)).some(({ resource }) => resource === last.orderId))
+  const all = (await eventsOf(log, 'delivery-')).map(({ data }) => data as Record<string, unknown>)
+  assert.deepEqual(
+    all.map(({ endpointId, event, resource }) => [endpointId, event, resource]),
+    [orderId, last.orderId].map((resource) => [hook.id, 'order.fulfilled', resource]),
+  )
+  assert.equal((all[0]!.data as Record<string, unknown>).orderId, orderId)
+  assert.ok(!JSON.stringify(all).includes('forged'))
+  assert.deepEqual(await eventsOf(log, 'notice-'), [])
 })

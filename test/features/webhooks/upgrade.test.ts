@@ -83,11 +83,12 @@ test('a database of the release before goes on where its reactor stood: nothing 
   await enqueue(farebox.core, rows, clock())
   const {
     rows: [list],
-  } = await pool.query('select cause_id from read.webhook_announcements where resource = $1::text', [
-    halfTold,
-  ])
+  } = await pool.query(
+    'select cause_id, position from read.webhook_announcements where resource = $1::text',
+    [halfTold],
+  )
   const logId = await log.logId()
-  const already = { ...rows[0]!, endpoint_id: told.id, account_id: told.accountId, data: '{}' } as DueEvent
+  const already = { ...rows[0]!, ...list, endpoint_id: told.id, account_id: told.accountId, data: '{}' }
   await enqueue(farebox.core, [{ ...already, event: 'announcement.published', resource: halfTold }], clock())
 
   await pool.query(formerTables)

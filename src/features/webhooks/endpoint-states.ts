@@ -1,0 +1,19 @@
+import { type EndpointsState, endpointsFold } from '../../domain/webhooks/fold.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { webhooksStream } from '../../kernel/streams.ts'
+import { createLogStates, type LogStates } from '../../platform/commands/log-states.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+
+/** Accounts that are kept between two looks. */
+const maxKept = 5_000
+
+/**
+ * The endpoints of accounts as the log has them. Which values are an endpoint's URL and secrets is read here: whoever may write
+ * to the database can change `read.webhook_endpoints`.
+ */
+export const createEndpointStates = (log: Pick<EventLog, 'readStreams'>): LogStates<EndpointsState> =>
+  createLogStates(
+    log,
+    (account) => ({ stream: webhooksStream(account as AccountId), fold: endpointsFold }),
+    maxKept,
+  )
