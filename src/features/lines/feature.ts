@@ -6,7 +6,7 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { ExitHealth, LiveExits, LocationsByCountry } from '../exits/index.ts'
-import type { Gateway, PlanFinder } from '../plans/index.ts'
+import { createOwnPlans, type Gateway, type PlanFinder } from '../plans/index.ts'
 import { linePages } from './line-pages.ts'
 import { createLineService } from './line-service.ts'
 import { createLineSets } from './line-sets.ts'
@@ -47,6 +47,7 @@ export const open = (
     return exits.locations(family)
   }
   const db: PlanQueries = createKysely(pool)
+  const ownPlans = createOwnPlans(core)
   const credentials = createCredentials(core.keys.master)
   const reach = {
     catalog,
@@ -60,8 +61,8 @@ export const open = (
   const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
   return {
     routes: [
-      ...lineRoutes({ catalog, reads, db, pool, runner, credentials, gateway, lines, clock }),
-      ...whitelistRoutes({ catalog, reads, db, whitelist, addToWhitelist }),
+      ...lineRoutes({ catalog, reads, db, ownPlans, pool, runner, credentials, gateway, lines, clock }),
+      ...whitelistRoutes({ catalog, reads, db, ownPlans, whitelist, addToWhitelist }),
     ],
     pages: [
       ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),

@@ -13,6 +13,7 @@ import {
   connectionOf,
   createOwnPlan,
   type Gateway,
+  type OwnPlans,
   PlanRecord,
   planExample,
   rotatePlanPassword,
@@ -61,6 +62,7 @@ export const lineRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
+  readonly ownPlans: OwnPlans
   readonly pool: pg.Pool
   readonly runner: CommandRunner
   readonly credentials: Credentials

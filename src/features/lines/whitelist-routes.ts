@@ -5,7 +5,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { createOwnPlan, planExample } from '../plans/index.ts'
+import { createOwnPlan, type OwnPlans, planExample } from '../plans/index.ts'
 import { targetingCodes, targetingFields, toTargetingInput } from './targeting-input.ts'
 import {
   type AddToWhitelist,
@@ -56,6 +56,7 @@ export const whitelistRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
+  readonly ownPlans: OwnPlans
   readonly whitelist: Whitelist
   readonly addToWhitelist: AddToWhitelist
 }): readonly Route[] => {

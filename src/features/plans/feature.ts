@@ -10,6 +10,7 @@ import type { Quotes } from '../catalog/index.ts'
 import type { OrderService, PlaceOrder } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { createMeter, type Meter, startTrafficSweep } from './meter-traffic.ts'
+import { createOwnPlans } from './plan-owners.ts'
 import { createPlanFinder, onePlanPages, type PlanFinder, planListPages } from './plan-pages.ts'
 import type { Gateway } from './plan-record.ts'
 import { planTopUpPages } from './plan-top-up-pages.ts'
@@ -44,14 +45,15 @@ export const open = (
   const { gateway, catalog, quotes, placeOrder, readBalance } = needs
   const meter = createMeter(core)
   const db: PlanQueries = createKysely(pool)
-  const planFinder = createPlanFinder({ db, reads, catalog })
+  const ownPlans = createOwnPlans(core)
+  const planFinder = createPlanFinder({ db, reads, ownPlans, catalog })
   const credentials = createCredentials(core.keys.master)
   return {
     meter,
     planFinder,
     routes: [
-      ...planRoutes({ ...needs, reads, db, pool, credentials, clock }),
-      ...planUsageRoutes({ pool, db, reads, clock }),
+      ...planRoutes({ ...needs, reads, db, ownPlans, pool, credentials, clock }),
+      ...planUsageRoutes({ pool, db, ownPlans, reads, clock }),
     ],
     pages: [
       ...planListPages({ db, reads, catalog }),

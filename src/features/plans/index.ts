@@ -1,4 +1,5 @@
 export { createMeter, type Meter } from './meter-traffic.ts'
+export { createOwnPlans, type OwnPlans } from './plan-owners.ts'
 export { backToPlan, type PlanFinder, planCall, planPath } from './plan-pages.ts'
 export {
   connectionOf,

@@ -26,6 +26,7 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
+import type { OwnPlans } from './plan-owners.ts'
 import { createOwnPlan, type Gateway, type OwnPlan, planStatus } from './plan-record.ts'
 import { usageOf } from './plan-usage-pages.ts'
 
@@ -57,12 +58,13 @@ export const backToPlan = ({ plan_id }: OwnPlan): Html =>
 type PlanReads = {
   readonly db: PlanQueries
   readonly reads: Pick<Reads, 'settled'>
+  readonly ownPlans: OwnPlans
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
 }
 
 /** Finds the plan that a page is about, and what it is called. */
-export const createPlanFinder = ({ db, reads, catalog }: PlanReads) => {
-  const ownPlan = createOwnPlan({ db, reads })
+export const createPlanFinder = ({ db, reads, ownPlans, catalog }: PlanReads) => {
+  const ownPlan = createOwnPlan({ db, reads, ownPlans })
   const productOf = ({ product_id }: OwnPlan): Product | undefined => catalog.current().resolve(product_id)
   return {
     /** @throws not_found, for an absent plan and a foreign one alike */
@@ -75,7 +77,10 @@ export const createPlanFinder = ({ db, reads, catalog }: PlanReads) => {
 
 export type PlanFinder = ReturnType<typeof createPlanFinder>
 
-const list = async ({ db, reads, catalog }: PlanReads, { account, query, nowMs }: AccountVisit) => {
+const list = async (
+  { db, reads, catalog }: Omit<PlanReads, 'ownPlans'>,
+  { account, query, nowMs }: AccountVisit,
+) => {
   const before = query.get('before')
   const after = afterOf(before)
   await reads.settled(account.accountId)
@@ -107,7 +112,7 @@ ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next }
 }
 
 /** The plans of an account. */
-export const planListPages = (services: PlanReads): readonly ConsolePage[] => [
+export const planListPages = (services: Omit<PlanReads, 'ownPlans'>): readonly ConsolePage[] => [
   accountPage({
     path: '/console/plans',
     name: 'showPlans',

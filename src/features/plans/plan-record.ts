@@ -15,6 +15,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { customerField, customerIdField } from '../accounts/index.ts'
+import type { OwnPlans } from './plan-owners.ts'
 
 export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
 
@@ -23,10 +24,19 @@ export type OwnPlan = FoundPlan & { readonly plan_id: PlanId }
  * absent plan and a foreign one alike.
  */
 export const createOwnPlan =
-  ({ reads, db }: { readonly reads: Pick<Reads, 'settled'>; readonly db: PlanQueries }) =>
+  ({
+    reads,
+    db,
+    ownPlans,
+  }: {
+    readonly reads: Pick<Reads, 'settled'>
+    readonly db: PlanQueries
+    readonly ownPlans: OwnPlans
+  }) =>
   async (scope: Scope, planId: string, after: number | null): Promise<OwnPlan> => {
     await reads.settled(scope.accountId, after ?? 0)
-    const plan = await findPlan(db, scope, planId)
+    const found = await findPlan(db, scope, planId)
+    const [plan] = found === undefined ? [] : await ownPlans(scope.accountId, [found])
     if (!plan) throw refuse('not_found', 'no plan has this id')
     return plan as OwnPlan
   }

@@ -7,6 +7,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
+import type { OwnPlans } from './plan-owners.ts'
 import { createOwnPlan } from './plan-record.ts'
 import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './traffic-usage.ts'
 
@@ -71,6 +72,7 @@ const examples = { params: { id: example.planId } }
 export const planUsageRoutes = (deps: {
   readonly pool: pg.Pool
   readonly db: PlanQueries
+  readonly ownPlans: OwnPlans
   readonly reads: Pick<Reads, 'settled'>
   readonly clock: Clock
 }): readonly Route[] => {

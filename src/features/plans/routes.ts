@@ -31,6 +31,7 @@ import {
   prepareTopUp,
   quantityField,
 } from '../orders/index.ts'
+import type { OwnPlans } from './plan-owners.ts'
 import { createOwnPlan, type Gateway, PlanRecord, planExample, planRecord } from './plan-record.ts'
 
 /** Gives a plan that exists another password: the next generation of its credential, and when that began. */
@@ -85,15 +86,17 @@ export const planRoutes = (deps: {
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
+  readonly ownPlans: OwnPlans
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, reads, db, ownPlans, pool, credentials, gateway, clock } = deps
   const buy = createPlaceOrder(deps)
 
-  const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
+  const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {
+    const rows = await ownPlans(accountId, found)
     const refs = await customerRefs(
       pool,
       accountId,

@@ -11,6 +11,7 @@ import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { ProxyChecks } from './check-proxy.ts'
 import { createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample } from './proxy-record.ts'
+import type { OwnRentals } from './rental-owners.ts'
 import { maxComment, type ReplaceAddress } from './replace-address.ts'
 import { type RotationState, rotateEveryMs, rotateNow, rotatePath } from './rotate-password.ts'
 
@@ -68,6 +69,7 @@ const Replacement = z.strictObject({
 export const proxyReplaceRoutes = (deps: {
   readonly replace: ReplaceAddress
   readonly pool: pg.Pool
+  readonly ownRentals: OwnRentals
   readonly credentials: Credentials
   readonly gateway: GatewayPlace
   readonly publicUrl: () => string

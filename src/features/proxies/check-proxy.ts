@@ -11,6 +11,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { createFindOwnProxy } from './find-proxy.ts'
 import { type GatewayPlace, proxyStatus } from './proxy-record.ts'
+import type { OwnRentals } from './rental-owners.ts'
 
 /** The way into a rental: where it is dialled, and what signs in. */
 export type CheckedRental = {
@@ -137,6 +138,7 @@ export type ProxyChecks = {
 export const createProxyChecks = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
+  readonly ownRentals: OwnRentals
   readonly credentials: Credentials
   readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
   /** Whether the sandbox runs, whose own host answers checks where the operator names none. */

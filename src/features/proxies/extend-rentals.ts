@@ -18,6 +18,7 @@ import {
   type RentalsToExtend,
 } from '../orders/index.ts'
 import { proxyStatus } from './proxy-record.ts'
+import type { OwnRentals } from './rental-owners.ts'
 
 /** Rentals that one extension names at most. */
 export const maxExtended = 1_000
@@ -111,9 +112,10 @@ export const createRentalExtension = (deps: {
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
+  readonly ownRentals: OwnRentals
   readonly clock: Clock
 }): RentalExtension => {
-  const { catalog, termsOf, reads, db, clock } = deps
+  const { catalog, termsOf, reads, db, ownRentals, clock } = deps
   const buy = createPlaceOrder(deps)
 
   const prepare = async (
@@ -124,7 +126,8 @@ export const createRentalExtension = (deps: {
   ): Promise<Prepared> => {
     const asked = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
     const filter = asked === null ? selection : { proxyIds: asked }
-    const rows = await findProxies(db, scope, filter, clock(), maxExtended + 1)
+    const found = await findProxies(db, scope, filter, clock(), maxExtended + 1)
+    const rows = await ownRentals(scope.accountId, found)
     const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
     return prepareExtension(buyer, rentals, periodDays)
   }

@@ -14,6 +14,7 @@ import { createRentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { addressListPages, addressPages, replaceAddressPages } from './proxy-pages.ts'
 import type { GatewayPlace } from './proxy-record.ts'
+import { createOwnRentals } from './rental-owners.ts'
 import { createReplaceAddress } from './replace-address.ts'
 import { proxyRoutes } from './routes.ts'
 
@@ -35,16 +36,38 @@ export const open = (
   const { gateway, sandbox, publicUrl, orders, catalog } = needs
   const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
-  const extending = createRentalExtension({ ...needs, reads, db, clock })
-  const replace = createReplaceAddress({ runner, reads, db, pool, clock })
-  const findOwnProxy = createFindOwnProxy({ reads, db, clock })
-  const proxyRecords = createProxyRecords({ pool, credentials, publicUrl, gateway, clock })
-  const checks = createProxyChecks({ reads, db, credentials, gateway, sandbox, clock, monotonicMs })
+  const ownRentals = createOwnRentals(core)
+  const extending = createRentalExtension({ ...needs, reads, db, ownRentals, clock })
+  const replace = createReplaceAddress({ runner, reads, db, ownRentals, pool, clock })
+  const findOwnProxy = createFindOwnProxy({ reads, db, ownRentals, clock })
+  const proxyRecords = createProxyRecords({ pool, ownRentals, credentials, publicUrl, gateway, clock })
+  const checks = createProxyChecks({
+    reads,
+    db,
+    ownRentals,
+    credentials,
+    gateway,
+    sandbox,
+    clock,
+    monotonicMs,
+  })
   return {
     routes: [
-      ...proxyRoutes({ orders, extending, catalog, reads, db, pool, credentials, gateway, publicUrl, clock }),
+      ...proxyRoutes({
+        orders,
+        extending,
+        catalog,
+        reads,
+        db,
+        ownRentals,
+        pool,
+        credentials,
+        gateway,
+        publicUrl,
+        clock,
+      }),
       ...proxyRotateRoutes({ pool, credentials, clock }),
-      ...proxyReplaceRoutes({ replace, pool, credentials, gateway, publicUrl, clock }),
+      ...proxyReplaceRoutes({ replace, pool, ownRentals, credentials, gateway, publicUrl, clock }),
       ...proxyCheckRoutes({ checks }),
     ],
     pages: [

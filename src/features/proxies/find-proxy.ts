@@ -8,6 +8,7 @@ import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { customerRefs } from '../accounts/index.ts'
 import { type GatewayPlace, type ProxyRecord, proxyRecord } from './proxy-record.ts'
+import type { OwnRentals } from './rental-owners.ts'
 import { proxySecrets } from './rotate-password.ts'
 
 /**
@@ -15,10 +16,16 @@ import { proxySecrets } from './rotate-password.ts'
  * absent rental and a foreign one alike.
  */
 export const createFindOwnProxy =
-  (deps: { readonly reads: Pick<Reads, 'settled'>; readonly db: ProxyQueries; readonly clock: Clock }) =>
+  (deps: {
+    readonly reads: Pick<Reads, 'settled'>
+    readonly db: ProxyQueries
+    readonly ownRentals: OwnRentals
+    readonly clock: Clock
+  }) =>
   async (scope: Scope, proxyId: string, after: number | null): Promise<FoundProxy> => {
     await deps.reads.settled(scope.accountId, after ?? 0)
-    const [proxy] = await findProxies(deps.db, scope, { proxyIds: [proxyId] }, deps.clock(), 1)
+    const found = await findProxies(deps.db, scope, { proxyIds: [proxyId] }, deps.clock(), 1)
+    const [proxy] = await deps.ownRentals(scope.accountId, found)
     if (!proxy) throw refuse('not_found', 'no proxy has this id')
     return proxy
   }
@@ -29,12 +36,14 @@ export type FindOwnProxy = ReturnType<typeof createFindOwnProxy>
 export const createProxyRecords =
   (deps: {
     readonly pool: pg.Pool
+    readonly ownRentals: OwnRentals
     readonly credentials: Credentials
     readonly publicUrl: () => string
     readonly gateway: GatewayPlace
     readonly clock: Clock
   }) =>
-  async (accountId: AccountId, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
+  async (accountId: AccountId, found: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
+    const rows = await deps.ownRentals(accountId, found)
     const refs = await customerRefs(
       deps.pool,
       accountId,

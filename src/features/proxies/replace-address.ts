@@ -13,6 +13,7 @@ import { handle } from '../../platform/commands/handle.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { createFindOwnProxy } from './find-proxy.ts'
+import type { OwnRentals } from './rental-owners.ts'
 
 /** Characters of what a renter says of an address at most. */
 export const maxComment = 500
@@ -57,6 +58,7 @@ export const createReplaceAddress = (deps: {
   readonly runner: CommandRunner
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
+  readonly ownRentals: OwnRentals
   readonly pool: pg.Pool
   readonly clock: Clock
 }): ReplaceAddress => {

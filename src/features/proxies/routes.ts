@@ -30,6 +30,7 @@ import {
 import { maxExtended, type RentalExtension } from './extend-rentals.ts'
 import { createFindOwnProxy, createProxyRecords } from './find-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine } from './proxy-record.ts'
+import type { OwnRentals } from './rental-owners.ts'
 
 /** What a page was asked for with, as a query string has it. */
 type AskedFor = Readonly<Record<string, string | undefined>>
@@ -80,6 +81,7 @@ export const proxyRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
+  readonly ownRentals: OwnRentals
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: GatewayPlace

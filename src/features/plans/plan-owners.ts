@@ -1,0 +1,27 @@
+import type { PlanRow } from '../../../projections/plans.ts'
+import type { PlanActivated } from '../../domain/plans/events.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import { planStream } from '../../kernel/streams.ts'
+import { createGenuineRows, type GenuineRows } from '../../platform/commands/genuine-rows.ts'
+
+type Owned = Pick<PlanRow, 'plan_id' | 'customer_id' | 'product_id'>
+
+/** Whose plans are, and of which product, by the log: credentials are derived from their ids, and top-ups are priced. */
+export type OwnPlans = GenuineRows<Owned>
+
+export const createOwnPlans = (deps: Parameters<typeof createGenuineRows>[0]): OwnPlans =>
+  createGenuineRows<Owned>(deps, {
+    keyOf: (row) => `${row.plan_id} ${row.customer_id} ${row.product_id}`,
+    streamOf: (row) => planStream(row.plan_id as PlanId),
+    // The first one activates the plan and names its owner.
+    limitEach: 1,
+    isGenuine: (accountId, row, [event]) => {
+      if (event?.type !== 'PlanActivated') return false
+      const plan = event.data as PlanActivated['data']
+      return (
+        plan.accountId === accountId &&
+        plan.customerId === row.customer_id &&
+        plan.productId === row.product_id
+      )
+    },
+  })

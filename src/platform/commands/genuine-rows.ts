@@ -1,0 +1,57 @@
+import { LRUCache } from 'lru-cache'
+import type { Logger } from 'pino'
+import type { RecordedEvent } from '../../kernel/event.ts'
+import { growingCacheOptions } from '../../kernel/formats.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { StreamName } from '../../kernel/streams.ts'
+import { decode } from '../eventstore/codec.ts'
+import type { EventLog } from '../eventstore/port.ts'
+
+/** Those of an account's rows that the log confirms to be its own, in their order; the others are logged and left out. */
+export type GenuineRows<Row> = <Given extends Row>(
+  accountId: AccountId,
+  rows: readonly Given[],
+) => Promise<readonly Given[]>
+
+const maxKept = 100_000
+
+/**
+ * Compares rows of a read table with the log, before something is derived from them that only their owner may know: whoever may
+ * write to the database can make a row that is another account's. What was confirmed is kept, for owners never change.
+ * @param of `keyOf` has all of the row that `isGenuine` compares; `limitEach` events of the stream are enough for it
+ * @throws what the log throws, of a row that was never confirmed here
+ */
+export const createGenuineRows = <Row>(
+  { log, logger }: { readonly log: Pick<EventLog, 'readStreams'>; readonly logger: Pick<Logger, 'error'> },
+  of: {
+    readonly keyOf: (row: Row) => string
+    readonly streamOf: (row: Row) => StreamName
+    readonly isGenuine: (accountId: AccountId, row: Row, events: readonly RecordedEvent[]) => boolean
+    readonly limitEach?: number
+  },
+): GenuineRows<Row> => {
+  const confirmed = new LRUCache<string, true>(growingCacheOptions(maxKept))
+  return async (accountId, rows) => {
+    const keyOf = (row: Row): string => `${accountId} ${of.keyOf(row)}`
+    const fresh = rows.filter((row) => !confirmed.has(keyOf(row)))
+    if (fresh.length === 0) return rows
+    const streams = [...new Set(fresh.map(of.streamOf))]
+    const stored = await log.readStreams(
+      streams.map((stream) => ({ stream, from: 0 })),
+      of.limitEach,
+    )
+    const foreign = new Set<Row>()
+    for (const row of fresh) {
+      const events = (stored.get(of.streamOf(row)) ?? []).map((event) => decode(event))
+      if (of.isGenuine(accountId, row, events)) confirmed.set(keyOf(row), true)
+      else {
+        foreign.add(row)
+        logger.error(
+          { accountId, row: of.keyOf(row) },
+          'a row names another owner than the log: it is left out',
+        )
+      }
+    }
+    return foreign.size === 0 ? rows : rows.filter((row) => !foreign.has(row))
+  }
+}

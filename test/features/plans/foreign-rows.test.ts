@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { done, openStage } from '../../contract/stage.ts'
+import { signedIn } from '../../support/console.ts'
+
+test('credentials of plans and rentals are given to their owners alone, whatever somebody writes into the read tables', async (t) => {
+  const stage = await openStage(t)
+  const { client } = stage
+  const { pool } = stage.farebox.core
+  const victim = await stage.customer({ cents: 100_00 })
+  const thief = await stage.customer({ cents: 100_00 })
+  const buy = async (body: object, key = victim.key) =>
+    (await done(client.post('/api/v1/orders', body, { key }))).body
+  const { planId } = await buy({ product_id: 'residential-basic', quantity: 1 })
+  const rent = {
+    product_id: 'isp-static',
+    quantity: 1,
+    fulfillment_meta: { country: 'USA', period_days: 30 },
+  }
+  const {
+    proxyIds: [proxyId],
+  } = await buy(rent)
+  const own = await buy(rent, thief.key)
+  const plan = (await done(client.get(`/api/v1/plans/${planId}`, { key: victim.key }))).body
+  const proxy = (await done(client.get(`/api/v1/proxies/${proxyId}`, { key: victim.key }))).body
+  const secrets = [plan.connection.username, plan.connection.password, proxy.username, proxy.password]
+
+  await pool.query('update read.plans set account_id = $1 where plan_id = $2', [thief.accountId, planId])
+  await pool.query('update read.proxies set account_id = $1, order_id = $3 where proxy_id = $2', [
+    thief.accountId,
+    proxyId,
+    own.orderId,
+  ])
+  const { key } = thief
+  const answers = [
+    await client.get('/api/v1/plans', { key }),
+    await client.get(`/api/v1/plans/${planId}`, { key }),
+    await client.post(`/api/v1/plans/${planId}/generate`, { count: 1 }, { key }),
+    await client.post(`/api/v1/plans/${planId}/rotate-password`, undefined, { key }),
+    await client.get('/api/v1/proxies', { key }),
+    await client.get('/api/v1/proxies?format=txt', { key }),
+    await client.get(`/api/v1/proxies/${proxyId}`, { key }),
+    await client.post(`/api/v1/proxies/${proxyId}/replace`, { reason: 'low_speed' }, { key }),
+  ]
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 404, 404, 404, 200, 200, 404, 404],
+  )
+  const browser = await signedIn(stage, thief.accountId)
+  const pages = await Promise.all(
+    [
+      `/console/plans/${planId}`,
+      `/console/plans/${planId}/lines`,
+      '/console/addresses',
+      `/console/addresses/${proxyId}`,
+    ].map(async (path) => (await browser.get(path)).html),
+  )
+  const shown = [...answers.map(({ text }) => text), ...pages].join('\n')
+  for (const secret of secrets) assert.ok(!shown.includes(secret), secret)
+  assert.ok(shown.includes(own.proxyIds[0]), 'their own rental is listed')
+
+  // A price is that of the plan's product, and of what was rented.
+  const premium = await buy({ product_id: 'residential-premium', quantity: 1 }, key)
+  await pool.query(`update read.plans set product_id = 'residential-basic' where plan_id = $1`, [
+    premium.planId,
+  ])
+  await pool.query(`update read.proxies set product_id = 'ipv4-datacenter' where proxy_id = $1`, [
+    own.proxyIds[0],
+  ])
+  const before = await stage.balance(key)
+  const cheaper = [
+    await client.post(`/api/v1/plans/${premium.planId}/topup`, { quantity: 1 }, { key }),
+    await client.post('/api/v1/proxies/extend', { proxy_ids: own.proxyIds, period_days: 30 }, { key }),
+  ]
+  assert.deepEqual(
+    cheaper.map(({ status }) => status),
+    [404, 404],
+  )
+  assert.equal(await stage.balance(key), before)
+
+  // The owner is found again once the rows are as they were.
+  await pool.query('update read.plans set account_id = $1 where plan_id = $2', [victim.accountId, planId])
+  const again = (await done(client.get(`/api/v1/plans/${planId}`, { key: victim.key }))).body
+  assert.equal(again.connection.password, plan.connection.password)
+})
