@@ -10,6 +10,7 @@ import { adoptChats, emailCommitment, keyCommitment } from '../features/accounts
 import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
 import { financeTokenCommitment } from '../features/finance/index.ts'
 import { adoptWhitelist } from '../features/lines/index.ts'
+import { adoptScrapeBatches } from '../features/scrapers/index.ts'
 import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
@@ -96,6 +97,7 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'mas
   if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id)))) {
     await adoptWhitelist(pool, keys)
     await adoptChats(pool, keys)
+    await adoptScrapeBatches(pool, keys)
     await adoptDepositPages(pool, keys, async (id) => (await readDeposit(runner, id, cause))?.details ?? null)
   }
 

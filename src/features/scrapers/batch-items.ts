@@ -2,7 +2,10 @@ import type pg from 'pg'
 import type { BatchTally, ScrapeBatchAccepted } from '../../domain/scrapers/batches.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
+import { canonicalJson } from '../../kernel/json-text.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner, type RowFields } from '../../platform/vault/seal.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { resultTtlMs } from './stored-results.ts'
 
@@ -13,7 +16,7 @@ export const batchQueue: QueueTable = {
   key: ['batch_id', 'n'],
   owner: 'account_id',
   longestWaitMs: 3_600_000,
-  columns: ['input'],
+  columns: ['input', 'signature'],
 }
 
 export type BatchItem = {
@@ -21,6 +24,7 @@ export type BatchItem = {
   readonly n: string
   readonly account_id: AccountId
   readonly input: Readonly<Record<string, unknown>>
+  readonly signature: Buffer | null
   readonly attempts: number
 }
 
@@ -52,6 +56,72 @@ export type BatchRow = {
   readonly finished_at: string | null
   /** Calls that have not started since then are not made. */
   readonly canceled_at: string | null
+  readonly signature: Buffer | null
+}
+
+type NewBatch = Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at' | 'signature'>
+
+/**
+ * Signs batches and their calls with keys of the master key, for a call spends its account's money: whoever may write to the
+ * database can add none.
+ */
+const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
+  const [batches, calls] = [
+    createRowSigner(master, 'scrape batch v1'),
+    createRowSigner(master, 'scrape call v1'),
+  ]
+  const fieldsOf = (batch: NewBatch): RowFields => [
+    batch.batch_id,
+    batch.account_id,
+    batch.key_id,
+    batch.request_id,
+    batch.platform,
+    batch.operation,
+    batch.fingerprint,
+    String(batch.inputs),
+  ]
+  const fieldsOfCall = ({ batch_id, n, input }: Pick<BatchItem, 'batch_id' | 'n' | 'input'>): RowFields => [
+    batch_id,
+    String(n),
+    canonicalJson(input),
+  ]
+  return {
+    sign: (batch: NewBatch) => batches.sign(fieldsOf(batch)),
+    signCall: (call: Pick<BatchItem, 'batch_id' | 'n' | 'input'>) => calls.sign(fieldsOfCall(call)),
+    isSigned: (batch: BatchRow) => batches.isSigned(fieldsOf(batch), batch.signature),
+    isCallSigned: (call: BatchItem) => calls.isSigned(fieldsOfCall(call), call.signature),
+  }
+}
+
+const adoptedAtOnce = 200
+
+/** Signs the batches and calls that an older release left. */
+export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
+  const { sign, signCall } = createBatchSigner(keys)
+  for (;;) {
+    const { rows } = await pool.query<BatchRow>(
+      `select * from work.scrape_batches where signature is null limit ${adoptedAtOnce}`,
+    )
+    await pool.query(
+      `update work.scrape_batches b set signature = s.signature
+         from unnest($1::text[], $2::bytea[]) as s (batch_id, signature) where b.batch_id = s.batch_id`,
+      [rows.map(({ batch_id }) => batch_id), rows.map(sign)],
+    )
+    if (rows.length < adoptedAtOnce) break
+  }
+  for (;;) {
+    const { rows } = await pool.query<Pick<BatchItem, 'batch_id' | 'n' | 'input'>>(
+      `select batch_id, n, input from work.scrape_batch_items
+        where signature is null and status = 'pending' limit ${adoptedAtOnce}`,
+    )
+    await pool.query(
+      `update work.scrape_batch_items i set signature = s.signature
+         from unnest($1::text[], $2::text[], $3::bytea[]) as s (batch_id, n, signature)
+        where i.batch_id = s.batch_id and i.n = s.n`,
+      [rows.map(({ batch_id }) => batch_id), rows.map(({ n }) => n), rows.map(signCall)],
+    )
+    if (rows.length < adoptedAtOnce) return
+  }
 }
 
 export type ShownItem = {
@@ -73,10 +143,9 @@ export type EndedBatch = {
 
 export type BatchItems = {
   /** Keeps a batch and its calls, unless it stands; gives it as it stands. */
-  store(
-    batch: Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at'>,
-    inputs: readonly Readonly<Record<string, unknown>>[],
-  ): Promise<BatchRow>
+  store(batch: NewBatch, inputs: readonly Readonly<Record<string, unknown>>[]): Promise<BatchRow>
+  /** Whether the service wrote this batch, and this call of it; without a call: the batch alone. */
+  isGenuine(batch: BatchRow, call?: BatchItem): boolean
   /** Null: there is none, or it was over more than a day ago. */
   batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
   list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
@@ -106,10 +175,13 @@ const forgottenAtOnce = 100
 export const createBatchItems = ({
   pool,
   clock,
+  keys,
 }: {
   readonly pool: pg.Pool
   readonly clock: Clock
+  readonly keys: Pick<Keys, 'master'>
 }): BatchItems => {
+  const { sign, signCall, isSigned, isCallSigned } = createBatchSigner(keys)
   const batch: BatchItems['batch'] = async (batchId) => {
     const { rows } = await pool.query<BatchRow>({
       name: 'scrape-batch',
@@ -122,14 +194,17 @@ export const createBatchItems = ({
   return {
     batch,
 
+    isGenuine: (kept, call) =>
+      isSigned(kept) && (call === undefined || (call.account_id === kept.account_id && isCallSigned(call))),
+
     store: async (asked, inputs) => {
       const now = isoTime(clock())
       await inTransaction(pool, async (client) => {
         const { rowCount } = await client.query({
           name: 'scrape-batch-keep',
           text: `insert into work.scrape_batches
-                   (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at)
-                 values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz)
+                   (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
+                 values ($1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, $8::integer, $9::timestamptz, $10::bytea)
                  on conflict do nothing`,
           values: [
             asked.batch_id,
@@ -141,15 +216,23 @@ export const createBatchItems = ({
             asked.fingerprint,
             asked.inputs,
             now,
+            sign(asked),
           ],
         })
         if (rowCount === 0) return
         await client.query({
           name: 'scrape-batch-keep-items',
-          text: `insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at)
-                 select $1::text, n::text, $2::text, input, $4::timestamptz
-                   from jsonb_array_elements($3::jsonb) with ordinality as given (input, n)`,
-          values: [asked.batch_id, asked.account_id, JSON.stringify(inputs), now],
+          text: `insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, signature)
+                 select $1::text, n::text, $2::text, input, $4::timestamptz, signature
+                   from jsonb_array_elements($3::jsonb) with ordinality as given (input, n)
+                   join unnest($5::bytea[]) with ordinality as signed (signature, n) using (n)`,
+          values: [
+            asked.batch_id,
+            asked.account_id,
+            JSON.stringify(inputs),
+            now,
+            inputs.map((input, at) => signCall({ batch_id: asked.batch_id, n: String(at + 1), input })),
+          ],
         })
       })
       const kept = await batch(asked.batch_id)

@@ -81,6 +81,8 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   const { items, scrapes, rate } = deps
   const batch = await items.batch(item.batch_id)
   if (batch === null) return { kind: 'dead', why: 'its batch is gone' }
+  if (!items.isGenuine(batch, item))
+    return { kind: 'dead', why: 'it was written by somebody else than the service' }
   const over = async (outcome: ItemOutcome, charged: number, result: string): Promise<Outcome> => {
     await items.note(item, outcome, charged)
     return { kind: 'done', result }
@@ -128,12 +130,13 @@ const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
     const said: ScrapeBatchId[] = []
     for (const { batch, tally } of ended) {
       const { batch_id: batchId, account_id: account } = batch
-      await handle(
-        runner,
-        { ...system(), name: 'finish-scrape-batch', account },
-        scrapeBatchRef(batchId),
-        (state) => decideFinish(state, acceptedOf(batch), tally),
-      )
+      if (items.isGenuine(batch))
+        await handle(
+          runner,
+          { ...system(), name: 'finish-scrape-batch', account },
+          scrapeBatchRef(batchId),
+          (state) => decideFinish(state, acceptedOf(batch), tally),
+        )
       said.push(batchId)
     }
     if (said.length > 0) await items.finished(said)

@@ -59,7 +59,7 @@ export const open = (
   const results = createResults({ pool, clock, isLogHere: isLogInPostgres })
   const scrapes = createScrapes({ ...core, results, scraping })
   core.closing.add(scrapes.stop)
-  const items = createBatchItems({ pool, clock })
+  const items = createBatchItems({ pool, clock, keys: core.keys })
   const batches = createScrapeBatches({ ...core, items, results })
   const rate = callRate && createScrapeRate(pool, callRate)
   const calls = scrapeRoutes({ scrapes, rate })

@@ -1,2 +1,2 @@
-export { batchQueue } from './batch-items.ts'
+export { adoptScrapeBatches, batchQueue } from './batch-items.ts'
 export { scraperHealth } from './provider-health.ts'

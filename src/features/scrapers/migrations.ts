@@ -38,6 +38,10 @@ const batchTables: Migrations = {
     );
     select work.add_queue('scrape-batches', 'work.scrape_batch_items', 'account_id');
   `,
+  '1784_signed_scrape_batches': `
+    alter table work.scrape_batches add column signature bytea;
+    alter table work.scrape_batch_items add column signature bytea;
+  `,
   '1810_scrape_batch_lists': `
     alter table work.scrape_batches add column canceled_at timestamptz;
     create index scrape_batches_account on work.scrape_batches (account_id, created_at, batch_id);

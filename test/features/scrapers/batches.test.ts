@@ -6,18 +6,21 @@ import { createScrapeBatches } from '../../../src/features/scrapers/batch-servic
 import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
+import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { until } from '../../support/until.ts'
 import { type Answers, bodyOf, failed, found, priceMicros, scrapeWorld, subreddit } from './world.ts'
 
+const keys = { master: masterKey(Buffer.alloc(32, 7)) }
+
 /** Batches on a real log and queue, with workers that can be started and stopped. */
 const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
   const world = await scrapeWorld(t, answers, cents)
   const engine = await startEngine(t, world.pool, world.log, [hot])
   await caughtUp(engine, world.log)
-  const items = createBatchItems({ pool: world.pool, clock: world.now })
+  const items = createBatchItems({ pool: world.pool, clock: world.now, keys })
   const batches = createScrapeBatches({ ...world, items })
   const accept = (requestId: string, names: readonly string[]) =>
     batches.accept(
@@ -160,7 +163,7 @@ test('a batch is erased a day after its end, and its id says so for ever', async
 
 test('however many batches were over a day ago, all are erased at once, and none that was over later', async (t) => {
   const world = await scrapeWorld(t, () => found({}))
-  const items = createBatchItems({ pool: world.pool, clock: world.now })
+  const items = createBatchItems({ pool: world.pool, clock: world.now, keys })
   const over = (prefix: string, count: number, hours: number) =>
     world.pool.query(
       `with made as (
@@ -229,4 +232,57 @@ test('a canceled batch makes no more calls, keeps what was made, and is in the l
     batches: [],
     total: 2,
   })
+})
+
+test("a batch or call that somebody writes with SQL spends nobody's money", async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('genuine', ['a', 'b'])
+  const { pool } = world
+  await pool.query(`update work.scrape_batch_items set input = $2 where batch_id = $1 and n = '2'`, [
+    batch.batch_id,
+    JSON.stringify(bodyOf('other')),
+  ])
+  const { rows } = await pool.query<{ names: string }>(
+    `select string_agg(column_name, ', ' order by ordinal_position) as names from information_schema.columns
+      where table_schema = 'work' and table_name = 'scrape_batch_items' and column_name not in ('batch_id', 'n')`,
+  )
+  const columns = rows[0]!.names
+  // One of their own, with the signatures of the genuine one; and one whose calls are over already.
+  for (const [id, status] of [
+    ['scb_forged', 'pending'],
+    ['scb_told', 'done'],
+  ] as const) {
+    await pool.query(
+      `insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, signature)
+       select $2, account_id, key_id, $2, platform, operation, fingerprint, 1, created_at, signature
+         from work.scrape_batches where batch_id = $1`,
+      [batch.batch_id, id],
+    )
+    await pool.query(
+      `insert into work.scrape_batch_items (batch_id, n, ${columns})
+       select $2, n, ${columns} from work.scrape_batch_items where batch_id = $1 and n = '1'`,
+      [batch.batch_id, id],
+    )
+    await pool.query('update work.scrape_batch_items set status = $2 where batch_id = $1', [id, status])
+  }
+  world.work()
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ outcome, problem }) => [outcome, problem !== null]),
+    [
+      ['found', false],
+      ['failed', true],
+    ],
+  )
+  for (const id of ['scb_forged', 'scb_told'])
+    await until(async () => {
+      const found = await pool.query(
+        'select from work.scrape_batches where batch_id = $1 and finished_at is not null',
+        [id],
+      )
+      return found.rowCount === 1
+    })
+  assert.equal(world.provider.calls.length, 1)
+  const events = await world.log.readAll(0, 1_000)
+  assert.ok(events.every(({ data }) => !data.includes('scb_forged') && !data.includes('scb_told')))
 })
