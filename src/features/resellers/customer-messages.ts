@@ -99,6 +99,9 @@ const deliver = async (
   if (bot === null) return done('no bot')
   const order = (await readStreamState(log, orderRef(orderId))).state
   if (!order) throw new Error(`order ${orderId} is gone`)
+  const { accountId, customerId: holder } = order.details
+  if (accountId !== reseller || holder !== customerId)
+    return done('the message was written by somebody else than the service')
   const text = orderText(order.details, outcome, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {

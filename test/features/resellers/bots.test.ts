@@ -5,7 +5,7 @@ import { createChatSigner } from '../../../src/features/accounts/customer-vault.
 import { startMessageWorker } from '../../../src/features/resellers/customer-messages.ts'
 import type { SendOutcome } from '../../../src/features/resellers/telegram.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
-import { newEventId, type OrderId } from '../../../src/kernel/ids.ts'
+import { type AccountId, type CustomerId, newEventId, type OrderId } from '../../../src/kernel/ids.ts'
 import { orderStream } from '../../../src/kernel/streams.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
@@ -71,7 +71,14 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
         {
           id: newEventId(),
           type: 'OrderPlaced',
-          data: JSON.stringify({ order: planOrder(id), balanceCents: 0 }),
+          data: JSON.stringify({
+            order: planOrder(id, {
+              accountId: reseller as AccountId,
+              customerId: `cus_${reseller}` as CustomerId,
+              costCents: 1,
+            }),
+            balanceCents: 0,
+          }),
           metadata: JSON.stringify({
             correlationId: 'test',
             causationId: null,
@@ -88,7 +95,7 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
         [reseller],
       )
     ).rows
-  return { worker, due, results, pass: (ms: number) => (nextMs += ms) }
+  return { pool, worker, due, results, pass: (ms: number) => (nextMs += ms) }
 }
 
 /** As `openMessages`, with one bot that answers and one that does not before it is told to, nor holds up the test's end. */
@@ -176,4 +183,26 @@ test('a bot that wants to be asked again in ten thousand years is asked again in
   await worker.runNow()
   await until(async () => (await results('limits'))[0]?.result === 'error 429')
   assert.equal((await results('limits'))[0]?.due_at, '2026-11-22T12:00:00.000Z')
+})
+
+test('the order of another reseller is told to nobody, though somebody writes it into the queue', async (t) => {
+  const told: string[] = []
+  const bot = async (chatId: string): Promise<SendOutcome> => {
+    told.push(chatId)
+    return { kind: 'sent' }
+  }
+  const { pool, worker, due, results } = await openMessages(t, { victim: bot, thief: bot })
+  await due('victim', 2, 1_000)
+  await due('thief', 1, 1_000)
+  await pool.query(
+    `update work.messages set account_id = 'thief', customer_id = 'cus_thief' where order_id = 'ord_victim_0'`,
+  )
+  await worker.runNow()
+  await until(async () => (await results('thief')).every(({ finished_at }) => finished_at !== null))
+  await until(async () => (await results('victim')).every(({ finished_at }) => finished_at !== null))
+  assert.deepEqual(told.toSorted(), ['thief', 'victim'])
+  assert.match(
+    (await results('thief')).map(({ result }) => result).join(),
+    /written by somebody else than the service/,
+  )
 })
