@@ -20,6 +20,7 @@ import {
   type Finding,
   wrong,
 } from './checks.ts'
+import { checkSessions } from './sessions.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -64,8 +65,10 @@ type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void>
 const examine = async (config: Config, open: Open): Promise<CliOutput> => {
   const data = await checkData(config)
   const server = await checkServer(config)
-  const findings = [data, server, checkScrapers(config)]
-  if (data.state !== 'wrong')
+  const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
+  const findings = [data, server, checkScrapers(config), ...sessions]
+  // Without sessions of its own a command neither locks nor reads as it must.
+  if ([data, ...sessions].every(({ state }) => state !== 'wrong'))
     findings.push(
       ...(await guarded('database', async () => {
         const { context, close } = await open()
@@ -85,7 +88,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, violations, guards of the database, queues, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, queues, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

@@ -154,8 +154,7 @@ const runPeriods = async (
   )
   return inFormat(format, {
     json: () => reportJson(report, standing),
-    // What prints it ends the last line.
-    csv: () => reportCsv(report).slice(0, -1),
+    csv: () => reportCsv(report),
     table: () => `${heading(report, standing)}${reportText(report)}`,
   })
 }
@@ -182,6 +181,6 @@ export const registerPeriods = (program: Command, cli: Cli): void => {
   withExamples(periods, [
     'npx farebox ledger periods',
     'npx farebox ledger periods 2026-11',
-    'npx farebox ledger periods 2026-11 --format csv | sha256sum  # the digest in the log',
+    `npx farebox ledger periods 2026-11 --format csv | tail -c +4 | tr -d '\\r' | sha256sum  # the digest in the log`,
   ])
 }

@@ -20,7 +20,9 @@ export const inFormat = (
   make: { readonly json: () => unknown; readonly csv: () => string; readonly table: () => string },
 ): CliOutput => {
   const json = make.json()
-  const text = format === 'table' ? make.table() : format === 'csv' ? make.csv() : JSON.stringify(json)
+  // What prints the text ends its last line.
+  const csv = () => make.csv().replace(/\n$/, '')
+  const text = format === 'table' ? make.table() : format === 'csv' ? csv() : JSON.stringify(json)
   return { json, text }
 }
 
