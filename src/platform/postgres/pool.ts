@@ -118,8 +118,9 @@ const replaceEveryMs = 1_000
 /**
  * A pool of connections with the settings of `clientConfig`. End it with `pool.end()`.
  *
- * When one session answers that its database is read-only or that its role may not do something, all sessions that were
- * opened before are replaced: each of them has the settings of the time at which it was opened.
+ * When one session answers that its database is read-only, that its role may not do something, or that the table of a prepared
+ * statement was exchanged, all sessions that were opened before are replaced: each of them has the settings and the statements
+ * of its own past.
  */
 export const createPool = (options: PoolOptions): pg.Pool => {
   const pool = new pg.Pool({
