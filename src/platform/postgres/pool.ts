@@ -79,6 +79,9 @@ const aliveOptions =
  */
 const planOptions = '-c jit=off'
 
+/** An answered write is on disk, whatever the server, the database or the role has as its default. The address may say otherwise. */
+const durableOptions = '-c synchronous_commit=on'
+
 const sessionOptions = (url: string): string => {
   const given = new URL(url).searchParams.get('options')
   return [aliveOptions, planOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
@@ -123,8 +126,10 @@ const replaceEveryMs = 1_000
  * of its own past.
  */
 export const createPool = (options: PoolOptions): pg.Pool => {
+  const config = clientConfig(options)
   const pool = new pg.Pool({
-    ...clientConfig(options),
+    ...config,
+    options: `${durableOptions} ${config.options}`,
     Client: DatabaseClient,
     max: options.max ?? 10,
     idleTimeoutMillis: 60_000,

@@ -62,6 +62,20 @@ test('sessions run in UTC with explicit limits and their name, also when the add
   ])
 })
 
+test('what a session commits is on disk, whatever the database has as its default', async (t) => {
+  const { url, pool: admin } = await testDatabase(t)
+  await admin.query(`alter database ${nameOf(url)} set synchronous_commit = off`)
+  const commitOf = async (address: string): Promise<string> => {
+    const pool = createPool({ url: address, applicationName: 'farebox-x' })
+    t.after(() => pool.end())
+    return (await pool.query("select current_setting('synchronous_commit') as value")).rows[0].value
+  }
+  assert.equal(await commitOf(url), 'on')
+  const stricter = new URL(url)
+  stricter.searchParams.set('options', '-c synchronous_commit=remote_apply')
+  assert.equal(await commitOf(stricter.toString()), 'remote_apply')
+})
+
 test('Postgres lets go within a minute of a machine that is gone, unless the address says otherwise', async (t) => {
   const { url, pool } = await testDatabase(t)
   const wanted = `
