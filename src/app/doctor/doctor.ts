@@ -6,6 +6,7 @@ import {
   checkClock,
   checkData,
   checkDatabaseGuards,
+  checkDurability,
   checkHead,
   checkQueues,
   checkReadModels,
@@ -56,6 +57,7 @@ const inside = async (context: DoctorContext, serverRuns: boolean): Promise<read
   ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
   ...(await guarded('violations', () => checkViolations(context))),
   ...(await guarded('guards', () => checkDatabaseGuards(context))),
+  ...(await guarded('durability', () => checkDurability(context))),
   ...(await guarded('queues', () => checkQueues(context, serverRuns))),
   ...(await guarded('last verification', () => checkVerification(context))),
 ]
@@ -88,7 +90,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, queues, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, durability, queues, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

@@ -100,13 +100,18 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   } = deps
   let problem: string | null = null
   let backoffMs = firstBackoffMs
+  /** When the oldest event that is not sealed is to be, of the monotonic clock: a session that ends does not put it off. */
+  let dueAtMs: number | null = null
 
   /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
   const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     let due: AbortSignal | null = null
     while (chain.unsealed() < every.events) {
-      if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
+      if (due === null && chain.unsealed() > 0) {
+        dueAtMs ??= performance.now() + every.seconds * 1000
+        due = AbortSignal.timeout(Math.max(0, dueAtMs - performance.now()))
+      }
       const until = due === null ? signal : AbortSignal.any([signal, due])
       try {
         await reader.waitForEvent(chain.end().position, until)
@@ -125,6 +130,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     const seal = await sealing.seal(cause())
     problem = null
     backoffMs = firstBackoffMs
+    dueAtMs = null
     if (seal === null) return
     logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
     onSeal()
