@@ -25,6 +25,7 @@ import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
 import type { ViolationEffect } from './settings.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
+import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
 
@@ -159,9 +160,8 @@ export const startAuditing = async (
   const delivery = await startSealDelivery(core, sealTarget, systemClock)
   if (delivery !== null) closing.add(delivery.stop)
   const key = sealKeyOf(core.keys.seal)
-  const signatures =
-    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey, checked }) : null
-  if (signatures !== null) closing.add(signatures.stop)
+  const { publicKey } = key
+  if (laws && isLogInPostgres) closing.add(startSignatureWatch({ ...core, feed, publicKey, checked }).stop)
   const sealer = startSealer({
     ...core,
     onSeal: () => delivery?.wake(),
@@ -171,8 +171,10 @@ export const startAuditing = async (
     ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
     ...(laws &&
       onViolation !== 'alarm' && {
-        cleared: (range, signal) =>
-          requireInvariantsHold({ ...core, progress, signatures, checked }, range, signal),
+        ...(isLogInPostgres && {
+          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey }, sealed),
+        }),
+        cleared: (range, signal) => requireInvariantsHold({ ...core, progress, checked }, range, signal),
       }),
   })
   closing.add(sealer.stop)

@@ -12,30 +12,25 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
-import type { CheckedEvents, FoundViolation, Range } from './checked-events.ts'
+import type { CheckedEvents, HiddenViolation, Range } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import type { SignatureProgress } from './signatures/signature-watch.ts'
 import {
   eachViolation,
   type OpenViolations,
   openViolationsText,
   readOpenViolations,
+  UnresolvedViolation,
   type Violation,
   violationText,
 } from './violations.ts'
-
-/** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
-export class UnresolvedViolation extends Error {
-  override readonly name = 'UnresolvedViolation'
-}
 
 const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const maxWaitAttempts = 60
 
 /** A violation that is found and not acknowledged, although the tables do not say so. */
-export const hiddenText = ({ eventId, rule }: FoundViolation): string =>
+export const hiddenText = ({ eventId, rule }: HiddenViolation): string =>
   `event ${eventId} breaks ${rule}, as a process of this service found, and the tables of violations do not say so: somebody changed them; run "ledger verify"; "farebox ledger decide" acknowledges it`
 
 /** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
@@ -45,17 +40,15 @@ export const readViolationProblem = async (
 ): Promise<string | null> => {
   const problem = openViolationsText(await readOpenViolations(pool))
   if (problem !== null) return problem
-  const [hidden] = await checked.open(log, through)
-  return hidden === undefined ? null : hiddenText(hidden)
+  for await (const hidden of checked.open(log, through)) return hiddenText(hidden)
+  return null
 }
 
 type ClearedDeps = {
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'readStream'>
+  readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly checked: Pick<CheckedEvents, 'open' | 'covers'>
   readonly progress: Pick<Progress, 'reached'>
-  /** Null where nothing is signed. */
-  readonly signatures: SignatureProgress | null
   readonly isLogInPostgres: boolean
 }
 
@@ -69,8 +62,8 @@ export const readUncheckedProblem = async (
     : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
 
 /**
- * Resolves when every event up to a position was checked, none violates an invariant, and nothing in the database can hide it
- * if one does.
+ * Resolves when every event up to a position was checked against the invariants, none violates one, and nothing in the
+ * database can hide it if one does.
  * @throws UnresolvedViolation; Error when the checks do not follow the log
  */
 export const requireInvariantsHold = async (
@@ -78,7 +71,7 @@ export const requireInvariantsHold = async (
   { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {
-  const { pool, progress, signatures, checked, isLogInPostgres } = deps
+  const { pool, progress, checked, isLogInPostgres } = deps
   for (let waits = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); waits += 1) {
     signal.throwIfAborted()
     if (waits === maxWaitAttempts)
@@ -86,7 +79,6 @@ export const requireInvariantsHold = async (
         `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
-  await signatures?.reached(position, signal)
   const problem = await readViolationProblem(deps, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
   // Only in Postgres the ordinal of the last event that was sealed is its position.

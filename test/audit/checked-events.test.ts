@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { type CheckedEvents, createCheckedEvents } from '../../src/audit/checked-events.ts'
+import { type TestContext, test } from 'node:test'
+import { type CheckedEvents, createCheckedEvents, joinRanges } from '../../src/audit/checked-events.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
+import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { inTransaction } from '../../src/platform/postgres/transaction.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { freshAccount } from '../support/console.ts'
 import { asOperator } from '../support/demo-env.ts'
@@ -14,7 +16,12 @@ import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { allEvents } from './world.ts'
 
-const log = { logId: async () => 'log_1', readStream: async function* () {} }
+const log = {
+  logId: async () => 'log_1',
+  readStream: async function* () {},
+  eventAt: async (position: number) =>
+    ({ position, id: `evt_${position}`, type: 'WalletCredited' }) as StoredEvent,
+}
 
 const found = (position: number): ViolationRow => ({
   position,
@@ -33,41 +40,103 @@ const batch = (after: number, through: number, ...rows: ViolationRow[]) => ({
   tables: [{ table: violationsTable, inserted: rows, put: [], removed: [] }] as never,
 })
 
-const openOf = async (checked: CheckedEvents): Promise<readonly number[]> =>
-  (await checked.open(log)).map(({ position }) => position)
+const openOf = async (checked: CheckedEvents): Promise<readonly number[]> => {
+  const positions: number[] = []
+  for await (const { position } of checked.open(log)) positions.push(position)
+  return positions
+}
 
-test('what one process checked and found counts in another one, unless somebody changed the record', async (t) => {
+const processes = async (t: TestContext) => {
   const { pool } = await testDatabase(t)
   const master = masterKey(Buffer.alloc(32, 1))
-  const start = () => createCheckedEvents({ pool, log, master })
+  return { pool, start: () => createCheckedEvents({ pool, log, master }) }
+}
+
+test('ranges of positions are joined where they touch or overlap', () => {
+  const range = (after: number, through: number) => ({ after, through })
+  assert.deepEqual(joinRanges([range(20, 30), range(0, 10), range(10, 15)]), [range(0, 15), range(20, 30)])
+  assert.deepEqual(joinRanges([range(0, 40), range(10, 20), range(30, 50)]), [range(0, 50)])
+})
+
+test('what one process checked and found counts in another one', async (t) => {
+  const { start } = await processes(t)
   const first = start()
   assert.equal(await first.covers({ after: 5, through: 6 }), false, 'nobody checked anything')
+  assert.equal(await first.covers({ after: 5, through: 5 }), true, 'there is nothing to check')
   await first.beforeWrite(batch(0, 10, found(7)))
   await first.beforeWrite(batch(10, 20))
+  assert.equal(first.count({ after: 5, through: 30 }), 15)
   const second = start()
   assert.equal(await second.covers({ after: 5, through: 20 }), true)
   assert.equal(second.count({ after: 5, through: 20 }), 0, 'it did not check them itself')
   assert.deepEqual(await openOf(second), [7])
 
-  await second.beforeWrite(batch(20, 30, found(25)))
-  assert.equal(await start().covers({ after: 5, through: 30 }), true, 'it goes on where the first one ended')
-  assert.deepEqual(await openOf(first), [7, 25])
+  await Promise.all([
+    second.beforeWrite(batch(20, 30, found(25))),
+    first.beforeWrite(batch(20, 28, found(26))),
+  ])
+  for (const checked of [first, second, start()]) {
+    assert.equal(await checked.covers({ after: 5, through: 30 }), true, 'neither overwrites the other')
+    assert.deepEqual(await openOf(checked), [7, 25, 26])
+  }
   await second.beforeWrite(batch(35, 40))
-  for (const checked of [first, second, start()])
+  for (const checked of [first, second, start()]) {
     assert.equal(await checked.covers({ after: 28, through: 40 }), false, 'nobody checked events 31 to 35')
-  assert.equal(await start().covers({ after: 35, through: 40 }), true)
-  assert.deepEqual(await openOf(start()), [7, 25])
+    assert.equal(await checked.covers({ after: 35, through: 40 }), true)
+    assert.equal(await checked.covers({ after: 0, through: 30 }), true)
+  }
+})
 
-  await pool.query(`update work.checked_events set record = replace(record, '"after":35', '"after":0')`)
-  assert.equal(await start().covers({ after: 28, through: 40 }), false, 'the signature does not fit')
-  await pool.query('delete from work.checked_events')
-  assert.equal(await start().covers({ after: 35, through: 40 }), false)
-  assert.deepEqual(await openOf(second), [7, 25], 'a process keeps what it knows')
+test('a record that somebody changed, deleted or set back makes no event checked, and a process keeps what it knows', async (t) => {
+  const { pool, start } = await processes(t)
+  const first = start()
+  await first.beforeWrite(batch(0, 10))
+  const { rows } = await pool.query('select record, signature from work.checked_events')
+  await first.beforeWrite(batch(10, 20, found(15)))
+  for (const [change, values] of [
+    [`update work.checked_events set record = replace(record, '"after":0', '"after":1')`, []],
+    ['update work.checked_events set record = $1, signature = $2', [rows[0].record, rows[0].signature]],
+    ['delete from work.checked_events', []],
+    [`update work.checked_events set record = 'x', signature = 'y'`, []],
+  ] as const) {
+    await pool.query(change, [...values])
+    const other = start()
+    assert.equal(await other.covers({ after: 8, through: 20 }), false, change)
+    assert.equal(await first.covers({ after: 8, through: 20 }), true)
+    assert.deepEqual(await openOf(first), [15])
+    await first.beforeWrite(batch(20, 20))
+    assert.equal(await other.covers({ after: 8, through: 20 }), true, `signed again after ${change}`)
+    assert.deepEqual(await openOf(other), [15])
+  }
+  await pool.query('update work.checked_events set record = $1, signature = $2', [
+    rows[0].record,
+    rows[0].signature,
+  ])
+  const restarted = start()
+  await restarted.beforeWrite(batch(20, 30))
+  assert.equal(
+    await restarted.covers({ after: 8, through: 30 }),
+    false,
+    'nobody is known to have checked 11 to 20',
+  )
+})
 
-  const third = start()
-  await third.beforeWrite(batch(0, 50, found(25)))
-  assert.equal(await third.covers({ after: 28, through: 50 }), true, 'everything was checked again')
-  assert.deepEqual(await openOf(start()), [25], 'what the check found before counts no more')
+test('after all events were checked again the violations of before count no more, in whatever process', async (t) => {
+  const { pool, start } = await processes(t)
+  const server = start()
+  await server.beforeWrite(batch(10, 20, found(12), found(15)))
+  const command = start()
+  command.onReplayed(batch(0, 11))
+  command.onReplayed(batch(11, 18, found(15)))
+  assert.equal(await server.covers({ after: 0, through: 18 }), false, 'the tables are not exchanged')
+  await server.beforeWrite(batch(20, 30, found(25)))
+  await inTransaction(pool, (client) => command.beforeSwap(invariantGroup.name, client))
+  for (const checked of [server, command, start()]) {
+    assert.equal(await checked.covers({ after: 0, through: 30 }), true)
+    assert.deepEqual(await openOf(checked), [15, 25])
+  }
+  await server.beforeWrite(batch(30, 31))
+  assert.deepEqual(await openOf(start()), [15, 25])
 })
 
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {

@@ -169,8 +169,9 @@ export const checkViolations = async ({ pool, log, keys, config }: DoctorContext
   const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
   if (open.first !== null)
     return wrong(check, `${open.count} open, the first: ${violationText(open.first)}`, todo)
-  const [hidden] = await createCheckedEvents({ pool, log, master: keys.master }).open(log)
-  return hidden === undefined ? ok(check, 'none is open') : wrong(check, hiddenText(hidden), todo)
+  for await (const hidden of createCheckedEvents({ pool, log, master: keys.master }).open(log))
+    return wrong(check, hiddenText(hidden), todo)
+  return ok(check, 'none is open')
 }
 
 /** What could hide a violation. */

@@ -74,7 +74,7 @@ export const catchUp = async (
     groups: [group],
     logger,
     clock,
-    beforeWrite: context.beforeWrite,
+    watch: context.watch,
   })
   try {
     await runner.start()
