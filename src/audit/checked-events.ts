@@ -1,10 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
+import { parseUntrustedObject } from '../kernel/json-text.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import type { FoldedBatch, FoldWatch } from '../platform/projections/fold-batch.ts'
 import { deriveKey, type MasterKey } from '../platform/vault/keys.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import { type ViolationRow, violationsTable } from './invariants/violation.ts'
+import { accountOf, type ViolationRow, violationsTable } from './invariants/violation.ts'
 import { isAcknowledged, type Violation } from './violations.ts'
 
 /** Positions after one and up to another. */
@@ -12,8 +13,6 @@ export type Range = { readonly after: number; readonly through: number }
 
 /** A violation that a process found. */
 export type Found = Pick<Violation, 'position' | 'rule'>
-
-export type HiddenViolation = Pick<Violation, 'position' | 'rule' | 'eventId' | 'eventType' | 'problem'>
 
 /**
  * What this process itself checked and found is in its memory: no statement in the database can change it. What all processes
@@ -27,11 +26,16 @@ export type CheckedEvents = FoldWatch & {
   count(range: Range): number
   /** Whether processes of this service checked all events of a range against the invariants. */
   covers(range: Range): Promise<boolean>
-  /** What was found up to a position and no operator acknowledged in the log, in its order. */
-  open(log: Pick<EventLog, 'readStream' | 'eventAt'>, through?: number): AsyncIterable<HiddenViolation>
+  /** How many violations this process knows, acknowledged ones among them. */
+  found(): number
+  /** What was found and no operator acknowledged in the log, in its order. */
+  open(
+    log: Pick<EventLog, 'readStream' | 'eventAt'>,
+    isWanted?: (found: Found) => boolean,
+  ): AsyncIterable<Violation>
 }
 
-export type CheckRecord = {
+type CheckRecord = {
   /** How often all events were checked from the first one on, and up to which position at the last time. */
   readonly run: number
   readonly runThrough: number
@@ -53,14 +57,14 @@ export const joinRanges = (ranges: readonly Range[]): readonly Range[] => {
   return joined
 }
 
-const keyOf = ({ position, rule }: Found): string => `${position} ${rule}`
+export const keyOf = ({ position, rule }: Found): string => `${position} ${rule}`
 
 const joinFound = (...lists: readonly (readonly Found[])[]): readonly Found[] => [
   ...new Map(lists.flat().map((found) => [keyOf(found), found])).values(),
 ]
 
 /** What both say. Where one of them checked all events again, the other's violations of before count no more. */
-export const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
+const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
   const [newer, older] = one.run >= other.run ? [one, other] : [other, one]
   const still =
     newer.run === older.run ? older.found : older.found.filter(({ position }) => position > newer.runThrough)
@@ -80,6 +84,9 @@ const foundIn = ({ tables }: FoldedBatch): readonly Found[] => {
   return rows.map(({ position, rule }) => ({ position, rule }))
 }
 
+/** Of writing what nobody else wrote meanwhile. */
+const maxAttempts = 20
+
 type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
 
 const createRecordStore = ({
@@ -91,28 +98,26 @@ const createRecordStore = ({
   readonly log: Pick<EventLog, 'logId'>
   readonly master: MasterKey
 }) => {
-  const key = deriveKey(master, 'checked events')
-  /** Of the row as this process last read or wrote it. */
-  let current: Buffer | null = null
+  const key = deriveKey(master, 'record of checked events')
   const signatureOf = (logId: string, text: string): Buffer =>
     createHmac('sha256', key).update(`${logId}\n${text}`).digest()
   return {
-    /** Null where there is none, or none that a process of this service signed for this log. */
-    async read(db: Queries = pool): Promise<CheckRecord | null> {
+    /** The record is null where there is none, or none that a process of this service signed for this log. */
+    async read(db: Queries = pool): Promise<{ record: CheckRecord | null; signature: Buffer | null }> {
       const logId = await log.logId()
       const { rows } = await db.query<{ record: string; signature: Buffer }>(
         'select record, signature from work.checked_events where log_id = $1::text',
         [logId],
       )
       const [row] = rows
-      current = row?.signature ?? null
-      if (row === undefined) return null
-      const signature = signatureOf(logId, row.record)
-      const isGenuine = row.signature.length === signature.length && timingSafeEqual(row.signature, signature)
-      return isGenuine ? (JSON.parse(row.record) as CheckRecord) : null
+      if (row === undefined) return { record: null, signature: null }
+      const { signature } = row
+      const right = signatureOf(logId, row.record)
+      const isGenuine = signature.length === right.length && timingSafeEqual(signature, right)
+      return { record: isGenuine ? (JSON.parse(row.record) as CheckRecord) : null, signature }
     },
-    /** False, without effect: another process wrote meanwhile. */
-    async write(record: CheckRecord, db: Queries): Promise<boolean> {
+    /** Replaces the record of a signature. Null, without effect: there is another one by now. */
+    async write(record: CheckRecord, replaced: Buffer | null, db: Queries): Promise<Buffer | null> {
       const logId = await log.logId()
       const text = JSON.stringify(record)
       const signature = signatureOf(logId, text)
@@ -120,11 +125,9 @@ const createRecordStore = ({
         `insert into work.checked_events as c (log_id, record, signature) values ($1::text, $2::text, $3::bytea)
          on conflict (log_id) do update set record = excluded.record, signature = excluded.signature
            where c.signature = $4::bytea`,
-        [logId, text, signature, current],
+        [logId, text, signature, replaced],
       )
-      if (rowCount === 0) return false
-      current = signature
-      return true
+      return rowCount === 0 ? null : signature
     },
   }
 }
@@ -134,6 +137,8 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
   /** What this process checked itself. */
   let own: readonly Range[] = []
   let known: CheckRecord = nothing
+  /** Of the row as this process last read or wrote it: `known` has all that it says. */
+  let current: Buffer | null = null
   /** Of the tables that are made anew. */
   let replay: CheckRecord = nothing
   let unsigned: readonly Found[] = []
@@ -141,22 +146,26 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
   let turn: Promise<unknown> = Promise.resolve()
 
   const readKnown = async (db?: Queries): Promise<void> => {
-    const record = await store.read(db)
+    const { record, signature } = await store.read(db)
     if (record !== null) known = joinRecords(known, record)
+    current = signature
   }
 
   /** One at a time. */
   const save = (change: (known: CheckRecord) => CheckRecord, db: Queries): Promise<void> => {
     const write = async (): Promise<void> => {
-      for (;;) {
+      for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
         const { found, ...next } = change(known)
         const record = { ...next, found: found.filter((violation) => !acknowledged.has(keyOf(violation))) }
-        if (await store.write(record, db)) {
-          known = record
+        const signature = await store.write(record, current, db)
+        if (signature !== null) {
+          known = joinRecords(record, known)
+          current = signature
           return
         }
         await readKnown(db)
       }
+      throw new Error('work.checked_events does not keep what is written: somebody changed it, or many write')
     }
     const saved = turn.then(write)
     turn = saved.catch(() => undefined)
@@ -208,25 +217,29 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
       if (!rangeCovered(range)) await readKnown()
       return rangeCovered(range)
     },
-    async *open(log, through = Number.POSITIVE_INFINITY) {
+    found: () => known.found.length + unsigned.length,
+    async *open(log, isWanted = () => true) {
       await readKnown()
       const found = joinFound(known.found, unsigned).toSorted((one, other) => one.position - other.position)
       for (const violation of found) {
         const { position, rule } = violation
-        if (position > through) return
         const key = keyOf(violation)
-        if (acknowledged.has(key)) continue
+        if (acknowledged.has(key) || !isWanted(violation)) continue
         const event = await log.eventAt(position)
         if (event === null) continue
-        const { id: eventId, type: eventType } = event
+        const { id: eventId, type: eventType, stream, data } = event
         if (await isAcknowledged(log, { eventId, rule })) acknowledged.add(key)
         else
           yield {
             position,
-            rule,
             eventId,
             eventType,
-            problem: 'a process found it, and the tables of violations do not say so any more',
+            stream,
+            accountId: accountOf({ stream, data: parseUntrustedObject(data) }) as Violation['accountId'],
+            rule,
+            problem:
+              'a process found it, and the tables of violations do not say so: somebody changed them; "ledger verify" says more',
+            decision: null,
           }
       }
     },

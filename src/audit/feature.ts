@@ -24,6 +24,7 @@ import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
 import type { ViolationEffect } from './settings.ts'
+import { rememberSignatures } from './signatures/check-signatures.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
 import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, verificationPages } from './verification-pages.ts'
@@ -50,7 +51,8 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   check: async () => {
     const { progress } = core.projecting
     if (!(await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
-    const problem = await readViolationProblem({ ...core, checked })
+    const through = progress.position(invariantGroup.name)
+    const problem = await readViolationProblem({ ...core, checked }, through)
     if (problem !== null) return problem
     if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
     const waitsMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
@@ -161,7 +163,9 @@ export const startAuditing = async (
   if (delivery !== null) closing.add(delivery.stop)
   const key = sealKeyOf(core.keys.seal)
   const { publicKey } = key
-  if (laws && isLogInPostgres) closing.add(startSignatureWatch({ ...core, feed, publicKey, checked }).stop)
+  const verifySignature = rememberSignatures()
+  if (laws && isLogInPostgres)
+    closing.add(startSignatureWatch({ ...core, feed, publicKey, verifySignature, checked }).stop)
   const sealer = startSealer({
     ...core,
     onSeal: () => delivery?.wake(),
@@ -172,7 +176,7 @@ export const startAuditing = async (
     ...(laws &&
       onViolation !== 'alarm' && {
         ...(isLogInPostgres && {
-          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey }, sealed),
+          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
         }),
         cleared: (range, signal) => requireInvariantsHold({ ...core, progress, checked }, range, signal),
       }),
@@ -184,7 +188,7 @@ export const startAuditing = async (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!laws) return
-  const monitor = startViolationMonitor({ ...core, progress, blocks: onViolation === 'block' })
+  const monitor = startViolationMonitor({ ...core, checked, progress, blocks: onViolation === 'block' })
   closing.add(monitor.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',

@@ -12,7 +12,7 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
-import type { CheckedEvents, HiddenViolation, Range } from './checked-events.ts'
+import { type CheckedEvents, type Found, keyOf, type Range } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import {
@@ -29,18 +29,18 @@ const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const maxWaitAttempts = 60
 
-/** A violation that is found and not acknowledged, although the tables do not say so. */
-export const hiddenText = ({ eventId, rule }: HiddenViolation): string =>
-  `event ${eventId} breaks ${rule}, as a process of this service found, and the tables of violations do not say so: somebody changed them; run "ledger verify"; "farebox ledger decide" acknowledges it`
-
-/** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
+/**
+ * What breaks a law and nobody decided about, for an alarm; null while every law holds.
+ * @param through up to here the tables say what was found
+ */
 export const readViolationProblem = async (
   { pool, log, checked }: Pick<ClearedDeps, 'pool' | 'log' | 'checked'>,
-  through?: number,
+  through: number,
 ): Promise<string | null> => {
   const problem = openViolationsText(await readOpenViolations(pool))
   if (problem !== null) return problem
-  for await (const hidden of checked.open(log, through)) return hiddenText(hidden)
+  for await (const hidden of checked.open(log, ({ position }) => position <= through))
+    return openViolationsText({ count: 1, first: hidden })
   return null
 }
 
@@ -166,31 +166,38 @@ export const lawGuard = worker({
 export const startViolationMonitor = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'readStream'>
+  readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly runner: CommandRunner
-  readonly progress: Pick<Progress, 'reached'>
+  readonly checked: Pick<CheckedEvents, 'open' | 'found'>
+  readonly progress: Pick<Progress, 'reached' | 'position'>
   readonly logger: Logger
   readonly blocks: boolean
   readonly intervalMs?: number
 }): ViolationMonitor => {
-  const { scheduler, pool, log, runner, progress, logger, blocks } = deps
+  const { scheduler, pool, log, runner, checked, progress, logger, blocks } = deps
   let open: OpenViolations = { count: 0, first: null, digest: '' }
-  /** The open violations that were all processed. */
+  /** How many others are open that no table says. */
+  let hidden = 0
+  /** The violations that were all processed. */
   let processed = ''
   let logged: ReadonlySet<string> = new Set()
   let enforced: ReadonlySet<string> = new Set()
 
-  /** Rejects with the first failure once all were tried. */
-  const processAll = async (): Promise<void> => {
+  /**
+   * Rejects with the first failure once all were tried.
+   * @returns false when some were found that the tables do not say yet
+   */
+  const processAll = async (): Promise<boolean> => {
     const [nowLogged, nowEnforced] = [new Set<string>(), new Set<string>()]
     const blocked = new Set<AccountId>()
     const failures: unknown[] = []
-    for await (const violation of eachViolation(pool, { open: true })) {
+    const through = progress.position(invariantGroup.name)
+    const processOne = async (violation: Violation): Promise<void> => {
       const { eventId, rule, accountId } = violation
-      const key = `${eventId} ${rule}`
+      const key = keyOf(violation)
       if (!logged.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
       nowLogged.add(key)
-      if (!blocks || accountId === null) continue
+      if (!blocks || accountId === null) return
       try {
         const isDone = enforced.has(key) || blocked.has(accountId)
         if (!isDone && !(await isUnblockedSince(log, accountId, violation)))
@@ -200,19 +207,32 @@ export const startViolationMonitor = (deps: {
         failures.push(error)
       }
     }
+    for await (const violation of eachViolation(pool, { open: true })) await processOne(violation)
+    let others = 0
+    let isWhole = true
+    const isHidden = (found: Found): boolean => {
+      isWhole &&= found.position <= through
+      return found.position <= through && !nowLogged.has(keyOf(found))
+    }
+    for await (const violation of checked.open(log, isHidden)) {
+      others += 1
+      await processOne(violation)
+    }
+    hidden = others
     logged = nowLogged
     enforced = nowEnforced
     if (failures.length > 0) throw failures[0]
+    return isWhole
   }
 
   const check = async (): Promise<void> => {
     // Before the tables are made there is nothing to check.
     if (!(await progress.reached(invariantGroup.name, 0, 0))) return
     open = await readOpenViolations(pool)
-    if (open.digest === processed) return
-    await processAll()
-    processed = open.digest
+    const now = `${open.digest} ${checked.found()}`
+    if (now === processed && hidden === 0) return
+    processed = (await processAll()) ? now : ''
   }
   const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
-  return { open: () => open, stop }
+  return { open: () => ({ count: open.count + hidden, first: open.first }), stop }
 }

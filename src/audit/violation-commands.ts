@@ -14,7 +14,7 @@ import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
-import { hiddenText, readUncheckedProblem } from './invariant-monitor.ts'
+import { readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { eachRecordedEarly } from './recorded-early.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
@@ -65,11 +65,15 @@ const openRefusal = async (
   checked: CheckedEvents,
   message: string,
   listed: readonly Violation[],
+  through: number,
 ): Promise<CliRefusal | null> => {
   const { count } = await readOpenViolations(pool)
   if (count === 0) {
-    for await (const hidden of checked.open(log))
-      return new CliRefusal('law_broken', hiddenText(hidden), { open: 1, breaches: [hidden] })
+    for await (const hidden of checked.open(log, ({ position }) => position <= through))
+      return new CliRefusal('law_broken', `${message}\n${violationTable([hidden])}`, {
+        open: 1,
+        breaches: [hidden],
+      })
     return null
   }
   return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
@@ -91,6 +95,7 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
     checked,
     'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
     await listViolations(context.pool, { open: true, limit: maxListed }),
+    through,
   )
   if (refusal !== null) throw refusal
   if (context.config.eventStoreUrl === null) {
@@ -134,9 +139,9 @@ const registerList = (ledger: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, { open = false }: { open?: boolean }) => {
         const checked = checkedOf(context)
-        await checkWholeLog(context, checked)
+        const through = await checkWholeLog(context, checked)
         const violations = await listViolations(context.pool, { open, limit: maxListed })
-        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations)
+        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
         if (refusal !== null) throw refusal
         return { json: { breaches: violations }, text: violationTable(violations) }
       }),

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import type pg from 'pg'
 import { type CheckedEvents, createCheckedEvents, joinRanges } from '../../src/audit/checked-events.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
+import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
-import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { isSelfSigned } from '../../src/kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { inTransaction } from '../../src/platform/postgres/transaction.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { freshAccount } from '../support/console.ts'
@@ -14,7 +18,7 @@ import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { allEvents } from './world.ts'
+import { allEvents, tamper } from './world.ts'
 
 const log = {
   logId: async () => 'log_1',
@@ -184,4 +188,123 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
     return listed.seals[0]?.throughOrdinal ?? 0
   }
   await until(async () => (await sealed()) >= ordinal, { timeoutMs: 60_000, what: 'a seal' })
+})
+
+const sealedThrough = async (log: EventLog): Promise<number> =>
+  (await listSeals(log, { limit: 1, offset: 0 })).seals[0]?.throughOrdinal ?? 0
+
+/** What the last seal covers, while no server of this process runs. */
+const lastSeal = async (pool: pg.Pool): Promise<number> => {
+  const { rows } = await pool.query(
+    `select data from log.events where stream = 'seal' order by revision desc limit 1`,
+  )
+  return JSON.parse(rows[0].data).throughOrdinal
+}
+
+const metricsOf = async (baseUrl: string | null): Promise<string> =>
+  (await fetch(`${baseUrl}/metrics`, asOperator)).text()
+
+const untilBlocked = (baseUrl: string | null) =>
+  until(async () => (await metricsOf(baseUrl)).includes('\nfarebox_seal_problem 1'), {
+    timeoutMs: 30_000,
+    what: 'an alarm of the sealer',
+  })
+
+const untilSealed = async (log: EventLog): Promise<void> => {
+  const ordinal = (await allEvents(log)).findLastIndex(({ stream }) => !isSelfSigned(stream)) + 1
+  await until(async () => (await sealedThrough(log)) >= ordinal, { timeoutMs: 90_000, what: 'a seal' })
+}
+
+test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
+  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const { farebox, env } = service
+  const { accountId } = await freshAccount(service, 'unsigned@example.com', { cents: 2_000 })
+  await untilSealed(farebox.core.log)
+  await farebox.close()
+
+  const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
+  t.after(() => insider.end())
+  const account = `account-${accountId}`
+  const eventId = newEventId()
+  await tamper(
+    insider,
+    ['delete from log.signatures'],
+    [
+      `insert into log.events (position, stream, revision, id, type, data, metadata)
+       select h.last_position + 1, e.stream, e.revision + 1, $2, 'AccountUnblocked', '{}', e.metadata
+         from log.head h, log.events e where e.stream = $1 order by e.revision desc limit 1`,
+      [account, eventId],
+    ],
+    ['update log.head set last_position = last_position + 1'],
+    [
+      `update work.signatures_checked set signing = false, event_id = $1,
+         position = (select last_position from log.head)`,
+      [eventId],
+    ],
+  )
+  const holder = await insider.connect()
+  await holder.query(`select pg_advisory_lock(hashtextextended('farebox signatures', 0))`)
+  const restarted = await startFarebox(t, env)
+  await untilBlocked(restarted.baseUrl)
+  holder.release(true)
+  await untilBlocked(restarted.baseUrl)
+  const { rows } = await insider.query('select position from log.events where id = $1', [eventId])
+  assert.ok((await lastSeal(insider)) < rows[0].position)
+  assert.match((await operate(['ledger', 'verify', '--json'], env)).out, /no process signed it/)
+  const decided = await operate(['ledger', 'decide', eventId, '--reason', 'a test', '--json'], env)
+  assert.equal(decided.code, 0, decided.err)
+  await until(async () => (await lastSeal(insider)) >= rows[0].position, {
+    timeoutMs: 90_000,
+    what: 'a seal',
+  })
+})
+
+test('events that the checks passed by are not sealed until all events were checked again', async (t) => {
+  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const { farebox, env } = service
+  const { log } = farebox.core
+  const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
+  t.after(() => insider.end())
+  const { accountId } = await freshAccount(service, 'passed@example.com', { cents: 2_000 })
+  await untilSealed(log)
+  const credit = (await allEvents(log)).findLast(
+    ({ type, stream }) => type === 'WalletCredited' && stream === `ledger-${accountId}`,
+  )
+  assert.ok(credit)
+  const { rows } = await insider.query('select record, signature from work.checked_events')
+  // The checks of invariants stop here.
+  const holder = await insider.connect()
+  await holder.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'farebox projection laws' and datname = current_database()`,
+  )
+  await holder.query(`select pg_advisory_lock(hashtextextended('farebox projection laws', 0))`)
+  const id = newEventId()
+  const { stream, type, metadata, revision } = credit
+  const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
+  await log.append(stream, revision, [{ id, type, data, metadata }])
+  const { position } = (await allEvents(log)).find((event) => event.id === id)!
+  await farebox.close()
+  holder.release(true)
+
+  await insider.query(`update engine.checkpoints set position = $1, last_event = $2 where name = 'laws'`, [
+    position,
+    id,
+  ])
+  await insider.query('update work.checked_events set record = $1, signature = $2', [
+    rows[0].record,
+    rows[0].signature,
+  ])
+  const restarted = await startFarebox(t, env)
+  await untilBlocked(restarted.baseUrl)
+  assert.ok((await lastSeal(insider)) < position)
+  const byHand = await operate(['ledger', 'seal', '--json'], env)
+  assert.equal(JSON.parse(byHand.out).code, 'not_checked', byHand.out)
+
+  assert.equal((await operate(['projections', 'rebuild', 'laws'], env)).code, 0)
+  const listed = await operate(['ledger', 'breaches', '--json'], env)
+  assert.match(listed.out, new RegExp(id))
+  assert.ok((await lastSeal(insider)) < position)
+  assert.equal((await operate(['ledger', 'decide', id, '--reason', 'a test'], env)).code, 0)
+  await until(async () => (await lastSeal(insider)) >= position, { timeoutMs: 90_000, what: 'a seal' })
 })

@@ -7,7 +7,7 @@ import type { Cause } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { BackgroundScheduler } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { LogFeed, LogReader } from '../../platform/projections/feed.ts'
 import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
@@ -120,13 +120,15 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     while (chain.unsealed() < every.events) {
       if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
       const until = due === null ? signal : AbortSignal.any([signal, due])
+      let events: readonly StoredEvent[]
       try {
         await reader.waitForEvent(chain.end().position, until)
-        await chain.take(await reader.nextStored(chain.end().position, helping, until))
+        events = await reader.nextStored(chain.end().position, helping, until)
       } catch (error) {
         if (due?.aborted && !signal.aborted) return
         throw error
       }
+      await chain.take(events)
     }
   }
 

@@ -181,7 +181,9 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   const chain: LogChain = {
     ...digests,
     async take(events) {
-      await signatures?.take(events)
+      // Digests of sealed events may be made anew.
+      const next = signatures?.next() ?? 0
+      await signatures?.take(events.filter(({ position }) => position > next))
       await digests.take(events)
     },
   }

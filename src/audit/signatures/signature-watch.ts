@@ -8,10 +8,11 @@ import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
 import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
-import type { CheckedEvents } from '../checked-events.ts'
+import type { CheckedEvents, Found } from '../checked-events.ts'
 import { accountOf } from '../invariants/violation.ts'
 import { readSeals } from '../seals/sealing.ts'
 import { signatureRule } from '../violations.ts'
+import type { VerifySignature } from './check-signatures.ts'
 import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck } from './unsealed-check.ts'
 
 /** With the event that stood there: a log that was set back has another one. */
@@ -147,6 +148,7 @@ export type SignatureWatchDeps = {
   /** Of the key that seals. */
   readonly publicKey: string
   readonly logger: Logger
+  readonly verifySignature: VerifySignature
   readonly checked: Pick<CheckedEvents, 'foundUnsigned'>
 }
 
@@ -186,13 +188,17 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorke
     async ({ signal, round }) => {
       const reader = feed.reader({ batchWindowMs })
       try {
-        const onFound = ({ position }: StoredEvent): void =>
-          checked.foundUnsigned([{ position, rule: signatureRule }])
+        let found: Found[] = []
+        const onFound = ({ position }: StoredEvent): void => {
+          found.push({ position, rule: signatureRule })
+        }
         const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
           const events = await reader.nextStored(check.next(), maxEvents, signal)
           await round(() => check.take(events))
+          checked.foundUnsigned(found)
+          found = []
         }
       } finally {
         reader.close()

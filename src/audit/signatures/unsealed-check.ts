@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { isAcknowledged, signatureRule, type Violation, violationText } from '../violations.ts'
-import { createSignatureCheck, type SignatureCheck } from './check-signatures.ts'
+import { createSignatureCheck, type SignatureCheck, type VerifySignature } from './check-signatures.ts'
 import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
 
 /** A place in a log, and whether its processes signed there. */
@@ -50,11 +50,12 @@ export type CheckedLog = {
   readonly log: Pick<EventLog, 'logId' | 'readStream'>
   /** Of the key that seals, by the settings: it counts in a log that has no seal yet. */
   readonly publicKey: string
+  readonly verifySignature?: VerifySignature
 }
 
 /** The check of events behind a place. */
 export const startCheck = async (
-  { pool, log, publicKey }: CheckedLog,
+  { pool, log, publicKey, verifySignature }: CheckedLog,
   { position, signing }: SignaturePlace,
   onUnsigned: (event: StoredEvent, problem: string) => void,
 ): Promise<SignatureCheck> => {
@@ -73,6 +74,7 @@ export const startCheck = async (
     after: position,
     signing,
     findKey,
+    verifySignature,
     onUnsigned: ({ event }, problem) => onUnsigned(event, problem),
   })
 }
