@@ -24,7 +24,13 @@ const log = {
   logId: async () => 'log_1',
   readStream: async function* () {},
   eventAt: async (position: number) =>
-    ({ position, id: `evt_${position}`, type: 'WalletCredited' }) as StoredEvent,
+    ({
+      position,
+      id: `evt_${position}`,
+      type: 'WalletCredited',
+      stream: 'ledger-acc_1',
+      data: '{}',
+    }) as unknown as StoredEvent,
 }
 
 const found = (position: number): ViolationRow => ({
@@ -228,7 +234,7 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
   const eventId = newEventId()
   await tamper(
     insider,
-    ['delete from log.signatures'],
+    ['delete from log.signatures where first_position <= $1', [await lastSeal(insider)]],
     [
       `insert into log.events (position, stream, revision, id, type, data, metadata)
        select h.last_position + 1, e.stream, e.revision + 1, $2, 'AccountUnblocked', '{}', e.metadata
