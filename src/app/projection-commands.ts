@@ -77,7 +77,7 @@ export const projectionsCommands =
                 log,
                 decode: createCodec().decode,
                 groups,
-                beforeWrite: createCheckedEvents({ pool, log, master: keys.master }).beforeWrite,
+                watch: createCheckedEvents({ pool, log, master: keys.master }),
               },
               given.includes('all') ? 'all' : given,
               { onProgress: (step) => bar.show(stepOf(step)), compareOnly },

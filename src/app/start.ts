@@ -103,7 +103,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   options.onDatabase?.(opened)
   const groups = enabledGroups(config)
   const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
-  const projections = openProjections(opened, groups, hooks, checked.beforeWrite)
+  const projections = openProjections(opened, groups, hooks, checked)
   const { projecting } = projections
   await projections.start({ folds: has('projections') })
   closing.add(projecting.stop)

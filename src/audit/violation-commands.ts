@@ -14,10 +14,11 @@ import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
-import { hiddenText, readUncheckedProblem } from './invariant-monitor.ts'
+import { readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { eachRecordedEarly } from './recorded-early.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
+import { readSeals } from './seals/sealing.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
 import {
   acknowledgeViolation,
@@ -25,6 +26,7 @@ import {
   isAcknowledged,
   listViolations,
   readOpenViolations,
+  signatureRule,
   type Violation,
   violationText,
 } from './violations.ts'
@@ -40,12 +42,18 @@ const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promi
   try {
     const { codec } = context
     const head = await catchUp(
-      { ...context, decode: codec.decode, beforeWrite: checked.beforeWrite },
+      { ...context, decode: codec.decode, watch: checked },
       { group: invariantGroup, displayName: 'laws' },
       bar,
     )
     if (context.config.eventStoreUrl === null)
-      await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
+      await checkSignatures({
+        ...context,
+        publicKey: sealKeyOf(context.keys.seal).publicKey,
+        // In Postgres the position of the event.
+        from: (await readSeals(context.runner, context)).last?.throughOrdinal ?? 0,
+        onFound: ({ position }) => checked.foundUnsigned([{ position, rule: signatureRule }]),
+      })
     return head
   } finally {
     bar.end()
@@ -57,13 +65,16 @@ const openRefusal = async (
   checked: CheckedEvents,
   message: string,
   listed: readonly Violation[],
+  through: number,
 ): Promise<CliRefusal | null> => {
   const { count } = await readOpenViolations(pool)
   if (count === 0) {
-    const [hidden] = await checked.open(log)
-    return hidden === undefined
-      ? null
-      : new CliRefusal('law_broken', hiddenText(hidden), { open: 1, breaches: [hidden] })
+    for await (const hidden of checked.open(log, ({ position }) => position <= through))
+      return new CliRefusal('law_broken', `${message}\n${violationTable([hidden])}`, {
+        open: 1,
+        breaches: [hidden],
+      })
+    return null
   }
   return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
     open: count,
@@ -84,6 +95,7 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
     checked,
     'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
     await listViolations(context.pool, { open: true, limit: maxListed }),
+    through,
   )
   if (refusal !== null) throw refusal
   if (context.config.eventStoreUrl === null) {
@@ -127,9 +139,9 @@ const registerList = (ledger: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, { open = false }: { open?: boolean }) => {
         const checked = checkedOf(context)
-        await checkWholeLog(context, checked)
+        const through = await checkWholeLog(context, checked)
         const violations = await listViolations(context.pool, { open, limit: maxListed })
-        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations)
+        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
         if (refusal !== null) throw refusal
         return { json: { breaches: violations }, text: violationTable(violations) }
       }),
@@ -155,7 +167,7 @@ const choose = async function* (
       if (violation.eventId === eventId) yield violation
     for await (const violation of eachRecordedEarly(context, { after: 0 }))
       if (violation.eventId === eventId) yield violation
-    for (const violation of await checked.open(log)) if (violation.eventId === eventId) yield violation
+    for await (const violation of checked.open(log)) if (violation.eventId === eventId) yield violation
     return
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
@@ -165,7 +177,7 @@ const choose = async function* (
   for await (const violation of eachRecordedEarly(context, { after: before }))
     if (!(await isAcknowledged(log, violation))) yield violation
   // Last: those of the tables are acknowledged by now.
-  for (const violation of await checked.open(log)) if (violation.position > before) yield violation
+  for await (const violation of checked.open(log)) if (violation.position > before) yield violation
 }
 
 const maxShown = 20

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
-import { hiddenText } from '../../audit/invariant-monitor.ts'
 import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
@@ -169,8 +168,9 @@ export const checkViolations = async ({ pool, log, keys, config }: DoctorContext
   const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
   if (open.first !== null)
     return wrong(check, `${open.count} open, the first: ${violationText(open.first)}`, todo)
-  const [hidden] = await createCheckedEvents({ pool, log, master: keys.master }).open(log)
-  return hidden === undefined ? ok(check, 'none is open') : wrong(check, hiddenText(hidden), todo)
+  for await (const hidden of createCheckedEvents({ pool, log, master: keys.master }).open(log))
+    return wrong(check, violationText(hidden), todo)
+  return ok(check, 'none is open')
 }
 
 /** What could hide a violation. */

@@ -6,7 +6,9 @@ import { ledgerCommand } from '../../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { replaceSealKey } from '../../platform/vault/keys.ts'
+import { openUnsealedCheck } from '../signatures/unsealed-check.ts'
 import { refuseUnresolvedViolations } from '../violation-commands.ts'
+import { UnresolvedViolation } from '../violations.ts'
 import { createDigestStore } from './digests.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import { listSeals, sealsFileOf } from './seal-queries.ts'
@@ -21,19 +23,25 @@ const sealNow = async (
   context: CliContext,
   { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
 ): Promise<number | null> => {
-  const { pool, log, runner, keys, clock } = context
+  const { pool, log, runner, keys, clock, config } = context
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
   const bar = createProgressBar(process.stderr)
   try {
-    const sealing = await openSealing({ log, runner, store, key: sealKeyOf(keys.seal), clock }, context)
+    const key = sealKeyOf(keys.seal)
+    const checks = laws && config.laws && config.onViolation !== 'alarm'
+    const openSignatures =
+      checks && config.eventStoreUrl === null
+        ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
+        : undefined
+    const sealing = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
     await chainToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
     bar.end()
-    if (laws && context.config.laws && context.config.onViolation !== 'alarm')
-      await refuseUnresolvedViolations(context, sealing.chain.sealedThrough())
+    if (checks) await refuseUnresolvedViolations(context, sealing.chain.sealedThrough())
     return (await sealing.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+    if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
     throw error
   } finally {
     bar.end()

@@ -13,8 +13,13 @@ export type ProgressStep = {
   readonly secondsLeft: number | null
 }
 
-/** Draws steps over one another on a terminal; elsewhere it says nothing. */
-export type ProgressBar = { show(step: ProgressStep): void; end(): void }
+/** Draws steps over one another on a terminal; elsewhere it does not. */
+export type ProgressBar = {
+  show(step: ProgressStep): void
+  /** Prints a line of its own, on a terminal or not. */
+  say(text: string): void
+  end(): void
+}
 
 type Stream = Pick<NodeJS.WriteStream, 'write'> & { readonly isTTY?: boolean }
 
@@ -42,6 +47,10 @@ const everyMs = 100
 export const createProgressBar = (stream: Stream): ProgressBar => {
   let drawnMs = Number.NEGATIVE_INFINITY
   let label: string | null = null
+  const end = (): void => {
+    if (label !== null) stream.write('\r\x1b[K')
+    label = null
+  }
   return {
     show: (step) => {
       if (stream.isTTY !== true) return
@@ -51,10 +60,11 @@ export const createProgressBar = (stream: Stream): ProgressBar => {
       label = step.label
       stream.write(`\r\x1b[K${progressLine(step)}`)
     },
-    end: () => {
-      if (label !== null) stream.write('\r\x1b[K')
-      label = null
+    say: (text) => {
+      end()
+      stream.write(`${text}\n`)
     },
+    end,
   }
 }
 
