@@ -57,7 +57,7 @@ export const projectionsCommands =
   (program: Command, cli: Cli): void => {
     const groups = [...followers, ...more]
     const names = groups.flatMap((group) => group.models.map(({ name }) => name))
-    const projections = program.command('projections').description('make read models anew from the log')
+    const projections = program.command('projections')
 
     projections
       .command('rebuild')

@@ -1,15 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander'
-import {
-  createMoments,
-  type Moment,
-  momentAction,
-  momentForms,
-  momentOption,
-} from '../features/finance/index.ts'
+import { createMoments, type Moment } from '../features/finance/index.ts'
 import { pluralize } from '../kernel/formats.ts'
-import type { Cli, CliContext } from '../platform/cli/cli-context.ts'
-import { ledgerCommand } from '../platform/cli/options.ts'
-import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
@@ -120,32 +112,17 @@ const violationTable = (violations: readonly Violation[]): string =>
     'no event breaks a law',
   )
 
-const reasonOption = (text: string): string => {
-  const reason = text.trim()
-  if (!/^[^\p{C}]{1,500}$/u.test(reason))
-    throw new InvalidArgumentError('It must be 1 to 500 characters on one line.')
-  return reason
-}
-
-const registerList = (ledger: Command, cli: Cli): void => {
-  ledger
-    .command('breaches')
-    .description('list the events that break a law; exit code 1 when nobody decided about one of them')
-    .option('--open', 'only those that nobody decided about')
-    .addHelpText(
-      'after',
-      '\nWhile one is open a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
-    )
-    .action(
-      cli.action(async (context, { open = false }: { open?: boolean }) => {
-        const checked = checkedOf(context)
-        const through = await checkWholeLog(context, checked)
-        const violations = await listViolations(context.pool, { open, limit: maxListed })
-        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
-        if (refusal !== null) throw refusal
-        return { json: { breaches: violations }, text: violationTable(violations) }
-      }),
-    )
+/** The events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
+export const breaches = async (
+  context: CliContext,
+  { open = false }: { readonly open?: boolean },
+): Promise<CliOutput> => {
+  const checked = checkedOf(context)
+  const through = await checkWholeLog(context, checked)
+  const violations = await listViolations(context.pool, { open, limit: maxListed })
+  const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
+  if (refusal !== null) throw refusal
+  return { json: { breaches: violations }, text: violationTable(violations) }
 }
 
 type Choice = {
@@ -195,62 +172,37 @@ const decidedText = (
   return [`${pluralize(decided.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
 }
 
-const registerDecide = (ledger: Command, cli: Cli): void => {
-  ledger
-    .command('decide')
-    .description('acknowledge violations with a reason; sealing then resumes')
-    .argument('[eventId]', 'the event, as "ledger breaches" lists it')
-    .option('--all', 'every open violation of events at or after --since')
-    .option('--since <moment>', momentForms, momentOption)
-    .requiredOption(
-      '--reason <text>',
-      'why it stands: it stays in the log for ever, name no person',
-      reasonOption,
-    )
-    .addHelpText(
-      'after',
-      '\nAn account that was blocked stays blocked until "accounts unblock". "ledger verify" still finds the events, with the reason. Only of events that were recorded while the clocks were ahead it says so without a finding.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
-    )
-    .action(
-      momentAction(
-        cli,
-        async (
-          context,
-          eventId: string | undefined,
-          { all = false, since, reason }: { all?: boolean; since?: Moment; reason: string },
-        ) => {
-          const checked = checkedOf(context)
-          await checkWholeLog(context, checked)
-          const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-          for await (const violation of choose(context, checked, { eventId, all, since })) {
-            await acknowledgeViolation(context.runner, violation, reason, context)
-            decided.push(violation)
-          }
-          if (eventId !== undefined && decided.length === 0)
-            throw new CliMisuse(
-              `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
-              {},
-              'not_found',
-            )
-          const text = decidedText(decided, all)
-          if (eventId === undefined)
-            return {
-              json: {
-                count: decided.length,
-                violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
-                reason,
-              },
-              text,
-            }
-          return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
-        },
-      ),
-    )
-}
+/** The options of `ledger decide`. */
+export type DecideInput = { readonly all?: boolean; readonly since?: Moment; readonly reason: string }
 
-/** `ledger breaches`, `ledger decide` */
-export const registerViolations = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
-  registerList(ledger, cli)
-  registerDecide(ledger, cli)
+/** Acknowledges violations. @throws CliMisuse when the arguments name none */
+export const decide = async (
+  context: CliContext,
+  eventId: string | undefined,
+  { all = false, since, reason }: DecideInput,
+): Promise<CliOutput> => {
+  const checked = checkedOf(context)
+  await checkWholeLog(context, checked)
+  const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+  for await (const violation of choose(context, checked, { eventId, all, since })) {
+    await acknowledgeViolation(context.runner, violation, reason, context)
+    decided.push(violation)
+  }
+  if (eventId !== undefined && decided.length === 0)
+    throw new CliMisuse(
+      `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
+      {},
+      'not_found',
+    )
+  const text = decidedText(decided, all)
+  if (eventId === undefined)
+    return {
+      json: {
+        count: decided.length,
+        violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
+        reason,
+      },
+      text,
+    }
+  return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
 }

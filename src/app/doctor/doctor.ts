@@ -1,5 +1,4 @@
-import type { Command } from 'commander'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import {
@@ -64,7 +63,8 @@ const inside = async (context: DoctorContext, serverRuns: boolean): Promise<read
 
 type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
-const examine = async (config: Config, open: Open): Promise<CliOutput> => {
+/** Makes all checks; it fails when one of them finds something wrong. */
+export const examine = async (config: Config, open: Open): Promise<CliOutput> => {
   const data = await checkData(config)
   const server = await checkServer(config)
   const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
@@ -83,14 +83,4 @@ const examine = async (config: Config, open: Open): Promise<CliOutput> => {
     )
   const healthy = findings.every(({ state }) => state !== 'wrong')
   return { json: { healthy, findings }, text: textOf(findings), failed: !healthy }
-}
-
-/** `doctor` */
-export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
-  program
-    .command('doctor')
-    .description(
-      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, durability, queues, verification; exit code 1 when something is wrong',
-    )
-    .action(cli.openingAction(examine))
 }

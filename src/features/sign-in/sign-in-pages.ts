@@ -84,18 +84,15 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
     const known = visit.signInRequestSecret
     const asking = hashOfSecret(known) === null ? newSecret() : known!
     await sendLink(email, asking)
-    const maxAgeS = linkMs / 1000
-    const cookies = [
-      setCookie('asking', asking, 'Strict', maxAgeS),
-      wantedCookie(homeOf(visit, typed), maxAgeS),
-    ]
+    const cookies = [setCookie('asking', asking, 'Strict', linkMs / 1000), wantedCookie(homeOf(visit, typed))]
     return { ...goTo('/console/sign-in/sent'), cookies }
   }
 
   const byPasskey = async (visit: Visit, typed: FormInput) => {
     const wait = signInDelayS(signInLimits, visit.browser.address)
     const cookies = wait > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
-    if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
+    if (cookies !== null)
+      return { ...goTo(homeOf(visit, typed)), cookies: [...cookies, dropCookie('wanted')] }
     const text =
       wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
     return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
@@ -193,9 +190,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
       })
     const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
     if (cookies === null) return refusedView(deadLink, 409)
-    // A link of the command line was asked for by no browser.
-    const to = opened.printed ? '/console' : visit.wanted
-    return { ...goTo(to), cookies: [...cookies, dropCookie('wanted')] }
+    return { ...goTo(visit.wanted), cookies: [...cookies, dropCookie('wanted')] }
   }
 
   return [
