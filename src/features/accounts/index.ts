@@ -22,4 +22,10 @@ export {
   resellerOfCustomer,
   type SignedChat,
 } from './customer-vault.ts'
-export { type ListedResource, registerListCommands } from './list-command.ts'
+export {
+  type ListedResource,
+  type Listing,
+  type Owned,
+  registerList,
+  registerListCommands,
+} from './list-command.ts'

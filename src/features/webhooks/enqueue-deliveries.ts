@@ -21,6 +21,7 @@ import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { orderRecord } from '../orders/index.ts'
 import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
+import { keepMissed } from './missed-webhooks.ts'
 
 /** One event that one endpoint is to be told of, as the read tables have it: what counts is the event at `position`. */
 export type DueEvent = {
@@ -34,6 +35,8 @@ export type DueEvent = {
   /** Of the cause. */
   readonly position: number
   readonly cause_id: string
+  readonly correlation_id: string
+  readonly caused_at: string
   /** Why it goes to nobody any more; null while the endpoint is active. */
   readonly stale: DeliveryCanceled['data']['reason'] | null
 }
@@ -129,8 +132,12 @@ const payloadOf = (
     : orderData(event, told.data.throughRevision, orders.get(orderStream(told.data.orderId as OrderId)) ?? [])
 }
 
-/** Whoever may write to the database can add and change what is due: what is told, and to which account, comes from the cause. */
-const enqueueTogether = async (
+/**
+ * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. Whoever may write to
+ * the database can add and change what is due: what is told, and to which account, comes from the cause.
+ * @throws AppendRejected, LogUnavailable, OutcomeUnknown and what the database throws; part may be written by then
+ */
+export const enqueueTogether = async (
   { log, logger }: { readonly log: EventLog; readonly logger: Logger },
   due: readonly DueEvent[],
   nowMs: number,
@@ -173,27 +180,34 @@ const enqueueTogether = async (
 }
 
 /**
- * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. One that cannot
- * be enqueued holds up no other: it is logged. A row of `read.webhooks_due` stays, so that a process that starts tries it again.
- * An announcement has no such row: its delivery to that endpoint is lost.
+ * Enqueues what is due. One that cannot be enqueued holds up no other: it is kept, and tried again by itself.
  * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
  */
 export const enqueue = async (
-  deps: { readonly log: EventLog; readonly logger: Logger },
+  { pool, ...deps }: { readonly log: EventLog; readonly pool: pg.Pool; readonly logger: Logger },
   due: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
   const failed = await isolateFailures(due, (part) => enqueueTogether(deps, part, nowMs), isTemporary)
+  if (failed.size === 0) return
   for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
-    deps.logger.error({ err, endpointId, event, resource }, 'a webhook cannot be enqueued and is passed over')
+    deps.logger.error(
+      { err, endpointId, event, resource },
+      'a webhook cannot be enqueued and is tried again later',
+    )
+  await keepMissed(pool, [...failed.keys()], nowMs)
 }
 
 /** Events of one append. */
 const page = 200
 
+/** SQL: what a row `e` of `read.webhooks_due` says, without `stale`. */
+export const dueColumnsSql = `
+  e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id, e.caused_at,
+  e.position`
+
 const dueSql = `
-  select e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.position,
-         ${staleSql} as stale
+  select ${dueColumnsSql}, ${staleSql} as stale
     from (select * from read.webhooks_due
            where not enqueued and (position, endpoint_id, resource) > ($1::bigint, $2::text, $3::text)
            order by position, endpoint_id, resource limit ${page}) e

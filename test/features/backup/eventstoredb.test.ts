@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { parsePosition } from '../../../src/kernel/log-position.ts'
 import {
   eventStoreDirectory,
   skipWithoutEventStore,
@@ -95,7 +96,7 @@ test('a log in EventStoreDB that is copied under load, then Postgres, comes back
   await succeeds(t, restored, 'backup', 'restore', file)
   await succeeds(t, restored, 'projections', 'rebuild', 'all')
   const { throughOrdinal } = await succeeds(t, restored, 'ledger', 'seal', '--remake-digests')
-  assert.ok(throughOrdinal > 0 && position > 0)
+  assert.ok(throughOrdinal > 0 && parsePosition(position)! > 0)
   const verified = await farebox(t, ['ledger', 'verify'], restored)
   assert.equal(verified.code, 0, verified.out + verified.err)
 
@@ -108,7 +109,6 @@ test('a log in EventStoreDB that is copied under load, then Postgres, comes back
   const order = await place(next.baseUrl, key)
   assert.equal(order.status, 201, JSON.stringify(order.body))
   assert.equal(order.body.balanceCents, wallet - order.body.amountCents)
-  assert.match(next.out() + next.err(), /the webhook tables are made anew/)
   const last = await farebox(t, ['ledger', 'verify'], restored)
   assert.equal(last.code, 0, last.out + last.err)
   assert.equal((await next.stop()).code, 0)
@@ -138,6 +138,8 @@ test('a log in EventStoreDB restored to an earlier point is noticed at the start
   assert.match(refused.err, /end with event \S+ at position \d+, but the log has (no event|event \S+) there/)
 
   await succeeds(t, restored, 'projections', 'rebuild', 'all')
+  // The stop sealed the orders that this log lost.
+  await succeeds(t, restored, 'ledger', 'seal', '--remake-digests')
   const next = await startFarebox(t, restored)
   await placed(next.baseUrl, key)
   const verified = await farebox(t, ['ledger', 'verify'], restored)
