@@ -36,9 +36,9 @@ export type HistoryStep = {
   readonly events: number
 }
 
-/** What a day takes that nobody acts on, and what follows the last day, in units of work. */
-const emptyDay = 3
-const ending = 60
+/** What a day takes that nobody acts on, and what follows the last day, in units of work (measured over 90 days). */
+const emptyDay = 14
+const ending = 10
 
 /** The hour of a day in which things of the operator are done, and others that have one. */
 const hours = { operator: 10, monthEnd: 4, notices: 9 } as const
