@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from '../src/platform/postgres/embedded.ts'
 import { appends } from './append.ts'
 import type { Bench, Sizes } from './bench.ts'
 import { callbacks } from './callbacks.ts'
+import { commandLine } from './command-line.ts'
 import { commands } from './commands.ts'
 import { consolePages } from './console.ts'
 import { durabilityOf } from './database.ts'
@@ -47,6 +48,7 @@ const all = [
   margins,
   lines,
   commands,
+  commandLine,
   reads,
   lag,
   idle,

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { HeldFor, LedgerEvent } from '../src/domain/ledger/events.ts'
 import { movementOf } from '../src/domain/ledger/movements.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
@@ -6,7 +6,7 @@ import { type AccountId, compactUuid } from '../src/kernel/ids.ts'
 import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import { createBatchLoader } from '../src/platform/postgres/batch-loader.ts'
-import { countedPage } from '../src/platform/postgres/kysely.ts'
+import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** The read tables that the queries of this file name. */

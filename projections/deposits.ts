@@ -3,7 +3,7 @@ import type { DepositEvent } from '../src/domain/deposits/events.ts'
 import { type DepositStatus, withoutInvoiceMs } from '../src/domain/deposits/fold.ts'
 import type { CustomerAdjusted, WalletAdjusted } from '../src/domain/ledger/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
+import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 
 /** A deposit's row with what the vault knows of it. */
@@ -25,11 +25,12 @@ const found = `select d.*, p.return_url, p.pay_url, p.signature as pages_signatu
  * own, by the index of that customer.
  */
 const ofScope = (
-  { accountId, customerId }: Scope,
+  { accountId, customerId }: ListScope,
   name: string,
   text: (within: string) => string,
   values: readonly unknown[],
 ) => {
+  if (accountId === null) return { name: `${name}-of-all`, text: text('true'), values: [...values] }
   const last = values.length
   const account = `d.account_id = $${last + 1}::text`
   return customerId === null
@@ -57,13 +58,13 @@ export const findDeposit = async (
 
 type Filter = { readonly limit: number; readonly offset: number; readonly status: DepositStatus | undefined }
 
-/** Of all of an account's deposits it is known; a customer has few. */
-const countOf = (scope: Scope, status: DepositStatus | null) =>
+/** Of all deposits of accounts it is known; a customer has few. */
+const countOf = (scope: ListScope, status: DepositStatus | null) =>
   scope.customerId === null
     ? {
         name: 'count-deposits',
         text: `select coalesce(sum(total), 0)::bigint as total from read.deposit_counts
-                where account_id = $1::text and ($2::text is null or status = $2::text)`,
+                where ($1::text is null or account_id = $1::text) and ($2::text is null or status = $2::text)`,
         values: [scope.accountId, status],
       }
     : ofScope(
@@ -77,7 +78,7 @@ const countOf = (scope: Scope, status: DepositStatus | null) =>
 /** A page of the deposits within the scope, newest first, and how many there are in all. */
 export const listDeposits = async (
   pool: pg.Pool,
-  scope: Scope,
+  scope: ListScope,
   filter: Filter,
 ): Promise<{ readonly deposits: readonly FoundDeposit[]; readonly total: number }> => {
   const status = filter.status ?? null
@@ -146,6 +147,8 @@ const depositsTable: Table<DepositRow> = {
     'account_id, opened_at desc, deposit_id desc',
     // The deposits of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, opened_at desc, deposit_id desc where customer_id is not null',
+    // The deposits of all accounts, for operators.
+    'opened_at desc',
     'watch_until',
   ],
 }
@@ -254,7 +257,7 @@ const fold = (event: RecordedEvent<RowEvent>, rows: Rows): unknown => {
 /** Deposits with what was credited and charged back of them, and how many an account has in each status. */
 export const deposits: ReadModel = {
   name: 'deposits',
-  version: 3,
+  version: 4,
   tables: [depositsTable, depositCountsTable],
   reads: (event) => {
     const back = chargedBackOf(event)

@@ -1,12 +1,12 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import { type DepositStatus, isPayable } from '../src/domain/deposits/fold.ts'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from '../src/domain/orders/fold.ts'
 import type { OrderDetails, ShownDetails } from '../src/domain/shared/order-terms.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, CustomerId } from '../src/kernel/ids.ts'
-import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 import type { DepositRow } from './deposits.ts'
 import type { OrderPaymentRow } from './order-payments.ts'
@@ -69,13 +69,16 @@ export const ordersTable: Table<OrderRow> = {
   },
   key: ['order_id'],
   // Lists go by the order's id after its time. The few of one millisecond are sorted when they are read: with their ids
-  // an index would be twice as large, and every order writes two of them.
+  // an index would be twice as large, and every order writes three of them.
   indexes: [
     'account_id, created_at desc',
     // The orders of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, created_at desc where customer_id is not null',
     // Nearly every order is completed, and those are found by the index above.
     "account_id, status, created_at desc where status <> 'completed'",
+    // The orders of all accounts, for operators.
+    'created_at desc',
+    "status, created_at desc where status <> 'completed'",
     // The orders of a plan: a list of them in the plan's own row made each top-up write two kilobytes.
     'plan_id, created_at desc where plan_id is not null',
   ],
@@ -134,7 +137,7 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 9,
+  version: 10,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
@@ -274,8 +277,8 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number, payUrlOf: Pay
 
 export type OrderQueries = Kysely<QueriedTables & DepositPagesDatabase>
 
-const withPayments = (db: OrderQueries, { accountId, customerId }: Scope) => {
-  const ofAccount = db
+const withPayments = (db: OrderQueries, { accountId, customerId }: ListScope) => {
+  const all = db
     .selectFrom('read.orders as o')
     .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
     .leftJoin('read.deposits as i', 'i.deposit_id', 'p.deposit_id')
@@ -288,7 +291,8 @@ const withPayments = (db: OrderQueries, { accountId, customerId }: Scope) => {
       'i.status as invoice_status',
       'i.expires_at as invoice_expires_at',
     ])
-    .where('o.account_id', '=', accountId)
+  if (accountId === null) return all
+  const ofAccount = all.where('o.account_id', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where('o.customer_id', '=', customerId)
 }
 
@@ -310,15 +314,15 @@ type ListFilter = {
   readonly orderIds: readonly string[] | undefined
 }
 
-const fittingOrders = (db: OrderQueries, scope: Scope, { status, orderIds }: ListFilter) => {
+const fittingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }: ListFilter) => {
   let fitting = withPayments(db, scope)
   if (status !== undefined) fitting = fitting.where('o.status', '=', status)
   if (orderIds !== undefined) fitting = fitting.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
   return fitting
 }
 
-/** Of all of an account's orders it is known; a customer has few, and only a few can be named. */
-const countOrders = (db: OrderQueries, scope: Scope, filter: ListFilter) => {
+/** Of all orders of accounts it is known; a customer has few, and only a few can be named. */
+const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
     return fittingOrders(db, scope, filter)
       .clearSelect()
@@ -328,10 +332,8 @@ const countOrders = (db: OrderQueries, scope: Scope, filter: ListFilter) => {
     counted.map((status) => sql.ref(status)),
     sql` + `,
   )
-  return db
-    .selectFrom('read.order_counts')
-    .select(sql<number>`${total}`.as('total'))
-    .where('account_id', '=', scope.accountId)
+  const all = db.selectFrom('read.order_counts').select(sql<number>`sum(${total})::bigint`.as('total'))
+  return scope.accountId === null ? all : all.where('account_id', '=', scope.accountId)
 }
 
 /** Where a page of a list begins: after the thing of this time and id, newest first. */
@@ -370,7 +372,7 @@ export const ordersAfter = async (
 /** A page of the orders within the scope, newest first, and how many there are in all. */
 export const listOrders = async (
   db: OrderQueries,
-  scope: Scope,
+  scope: ListScope,
   filter: Page & ListFilter,
   nowMs: number,
   payUrlOf: PayUrlOf,

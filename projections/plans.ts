@@ -1,9 +1,9 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { PlanEvent } from '../src/domain/plans/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 import type { LowTrafficRow } from './low-traffic.ts'
 import type { LabelDatabase, TrafficDatabase } from './other-tables.ts'
@@ -57,7 +57,7 @@ export const plansTable: Table<PlanRow> = {
     'account_id, started_at desc, plan_id desc',
     // The plans of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, started_at desc, plan_id desc where customer_id is not null',
-    // The gateway looks for plans that began since it last looked.
+    // The gateway looks for plans that began since it last looked; operators list those of all accounts.
     'started_at',
   ],
   rewritten: true,
@@ -132,39 +132,43 @@ export type PlanQueries = Kysely<QueriedTables & LabelDatabase & TrafficDatabase
  * What was used of a plan, counters included: whatever any process metered shows at once, also before the log hears of
  * it.
  */
-const usedBytes = sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
+const usedBytes = () => sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
 
-const plansOf = (db: PlanQueries, { accountId, customerId }: Scope) => {
-  const ofAccount = db
+const plansOf = (db: PlanQueries, { accountId, customerId }: ListScope) => {
+  const all = db
     .selectFrom('read.plans as plan')
     .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
     .leftJoin('work.traffic as counter', 'counter.plan_id', 'plan.plan_id')
     .leftJoin('read.low_traffic as low', 'low.plan_id', 'plan.plan_id')
-    .where('plan.account_id', '=', accountId)
+  if (accountId === null) return all
+  const ofAccount = all.where('plan.account_id', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where('plan.customer_id', '=', customerId)
 }
 
 /** A plan names at most this many of its orders, newest first. */
 const namedOrders = 50
 
-const orderIds = sql<readonly string[]>`array(
+const orderIds = () =>
+  sql<readonly string[]>`array(
   select o.order_id from read.orders o where o.plan_id = plan.plan_id
   order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
 
-const whitelistCount = sql<number>`(
+const whitelistCount = () =>
+  sql<number>`(
   select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
 
 /** What the record of a plan shows beside its row; the later column of a name is the one that is read. */
-const beside = ['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds, whitelistCount] as const
+const beside = () =>
+  ['label.label', 'low.low_since', usedBytes().as('used_bytes'), orderIds(), whitelistCount()] as const
 
 /** A plan within the scope, or undefined: absent and foreign read alike. */
 export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
-  plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside).executeTakeFirst()
+  plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside()).executeTakeFirst()
 
 /** A page of the plans within the scope, newest first, and how many fit the filter. */
 export const listPlans = async (
   db: PlanQueries,
-  scope: Scope,
+  scope: ListScope,
   filter: {
     readonly limit: number
     readonly offset: number
@@ -184,18 +188,18 @@ export const listPlans = async (
     )
     fitting =
       filter.status === 'depleted'
-        ? fitting.where(usedBytes, '>=', sql.ref<number>('plan.total_bytes'))
+        ? fitting.where(usedBytes(), '>=', sql.ref<number>('plan.total_bytes'))
         : fitting.where((is) =>
             is.or([
               is('plan.total_bytes', 'is', null),
-              is(usedBytes, '<', sql.ref<number>('plan.total_bytes')),
+              is(usedBytes(), '<', sql.ref<number>('plan.total_bytes')),
             ]),
           )
   }
   const { rows, total } = await countedPage(
     fitting
       .selectAll('plan')
-      .select(beside)
+      .select(beside())
       .orderBy('plan.started_at', 'desc')
       .orderBy('plan.plan_id', 'desc'),
     fitting.select((is) => is.fn.countAll<number>().as('total')),
@@ -222,7 +226,7 @@ export const plansAfter = (
   }
   return fitting
     .selectAll('plan')
-    .select(beside)
+    .select(beside())
     .orderBy('plan.started_at', 'desc')
     .orderBy('plan.plan_id', 'desc')
     .limit(page.limit)
@@ -233,7 +237,7 @@ export const planStatuses = ['active', 'depleted', 'expired'] as const
 export type PlanStatus = (typeof planStatuses)[number]
 
 /** A plan's row with what stands elsewhere: its orders, newest first, and the account's own label. */
-export type FoundPlan = Omit<PlanRow, 'account_id'> & {
+export type FoundPlan = PlanRow & {
   readonly order_ids: readonly string[]
   readonly label: string | null
   /** When it passed to the threshold; null while more is left. */

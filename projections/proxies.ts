@@ -1,11 +1,11 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import type { Family } from '../src/domain/shared/order-terms.ts'
 import type { StockEvent, StockedAddress, StockedEndpoint } from '../src/domain/stock/events.ts'
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
-import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Table } from '../src/platform/projections/read-model.ts'
 import type { LabelDatabase } from './other-tables.ts'
 
@@ -73,6 +73,8 @@ const proxiesTable: Table<ProxyRow> = {
     'account_id, created_at desc',
     // The rentals of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, created_at desc where customer_id is not null',
+    // The rentals of all accounts, for operators.
+    'created_at desc',
     'expires_at where released_at is null',
     // The gateway finds a rental by the address that was dialled.
     'ip where released_at is null',
@@ -115,7 +117,7 @@ const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 6,
+  version: 7,
   tables: [proxiesTable, replacementsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
@@ -205,7 +207,7 @@ export const proxyStatuses = ['active', 'expiring', 'expired'] as const
 export type ProxyStatus = (typeof proxyStatuses)[number]
 
 /** A rental's row with the account's own label. */
-export type FoundProxy = Omit<ProxyRow, 'account_id' | 'family' | 'service'> & {
+export type FoundProxy = Omit<ProxyRow, 'family' | 'service'> & {
   readonly family: Family
   readonly service: 'dedicated' | 'shared' | null
   readonly label: string | null
@@ -230,14 +232,14 @@ export type ProxyFilter = {
 
 const proxiesOf = (
   db: ProxyQueries,
-  { accountId, customerId }: Scope,
+  { accountId, customerId }: ListScope,
   filter: ProxyFilter,
   nowMs: number,
 ) => {
   let fitting = db
     .selectFrom('read.proxies as proxy')
     .leftJoin('vault.labels as label', 'label.resource_id', 'proxy.proxy_id')
-    .where('proxy.account_id', '=', accountId)
+  if (accountId !== null) fitting = fitting.where('proxy.account_id', '=', accountId)
   if (customerId !== null) fitting = fitting.where('proxy.customer_id', '=', customerId)
   const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
   if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
@@ -283,7 +285,7 @@ export const findProxies = (
 /** A page of the rentals within the scope, newest first, and how many fit the filter. */
 export const listProxies = async (
   db: ProxyQueries,
-  scope: Scope,
+  scope: ListScope,
   filter: ProxyFilter,
   page: { readonly limit: number; readonly offset: number },
   nowMs: number,

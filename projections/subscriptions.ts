@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { OrderEvent } from '../src/domain/orders/events.ts'
 import {
   endOfPeriod,
@@ -12,8 +12,8 @@ import { maxOrdersOfPeriod, orderIdOfPeriod } from '../src/domain/subscriptions/
 import { isoTime } from '../src/kernel/clock.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId, OrderId, SubscriptionId } from '../src/kernel/ids.ts'
-import type { AccountScope as Scope } from '../src/kernel/scopes.ts'
-import { countedPage } from '../src/platform/postgres/kysely.ts'
+import type { ListScope, AccountScope as Scope } from '../src/kernel/scopes.ts'
+import { countedPage, sql } from '../src/platform/postgres/kysely.ts'
 import type { ReadModel, Rows, Table } from '../src/platform/projections/read-model.ts'
 import type { OrderRow, StoredDetails } from './orders.ts'
 import type { RenewalDatabase } from './other-tables.ts'
@@ -78,7 +78,12 @@ const subscriptionsTable: Table<SubscriptionRow> = {
     ended_at: { type: 'timestamptz', nullable: true },
   },
   key: ['subscription_id'],
-  indexes: ['account_id, started_at desc, subscription_id desc', 'due_at where ended_as is null'],
+  indexes: [
+    'account_id, started_at desc, subscription_id desc',
+    // The subscriptions of all accounts, for operators.
+    'started_at desc',
+    'due_at where ended_as is null',
+  ],
 }
 
 const openPeriodsTable: Table<OpenPeriodRow> = {
@@ -179,7 +184,7 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
 /** Subscriptions, and the paid periods that a crash on a log without atomic items left without theirs. */
 export const subscriptions: ReadModel = {
   name: 'subscriptions',
-  version: 2,
+  version: 3,
   tables: [subscriptionsTable, openPeriodsTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'SubscriptionStarted'
@@ -261,17 +266,18 @@ export const refusedReasonOf = async (
 }
 
 /** The account's subscriptions, each with what refused the payment of its next period. No customer has one. */
-const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: Scope) => {
-  const ofAccount = db
+const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: ListScope) => {
+  const all = db
     .selectFrom('read.subscriptions as held')
     .leftJoin('work.renewals as refused', (join) =>
       join
         .onRef('refused.subscription_id', '=', 'held.subscription_id')
         .onRef('refused.period_start', '=', 'held.current_period_end'),
     )
-    .where('held.account_id', '=', accountId)
     .selectAll('held')
     .select('refused.reason as refused_reason')
+  if (accountId === null) return all
+  const ofAccount = all.where('held.account_id', '=', accountId)
   return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
 }
 
@@ -285,7 +291,7 @@ export const findSubscription = (
 
 const fittingSubscriptions = (
   db: SubscriptionQueries,
-  scope: Scope,
+  scope: ListScope,
   status: SubscriptionStatus | undefined,
   nowMs: number,
 ) => {
@@ -309,14 +315,17 @@ const fittingSubscriptions = (
 /** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
 export const listSubscriptions = async (
   db: SubscriptionQueries,
-  scope: Scope,
+  scope: ListScope,
   filter: {
     readonly limit: number
     readonly offset: number
     readonly status: SubscriptionStatus | undefined
   },
   nowMs: number,
-): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+): Promise<{
+  subscriptions: readonly (SubscriptionView & Pick<SubscriptionRow, 'account_id'>)[]
+  total: number
+}> => {
   const fitting = fittingSubscriptions(db, scope, filter.status, nowMs)
   const { rows, total } = await countedPage(
     fitting.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),

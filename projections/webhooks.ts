@@ -41,7 +41,8 @@ const webhookEndpointsTable: Table<WebhookEndpointRow> = {
     created_at: { type: 'timestamptz' },
   },
   key: ['endpoint_id'],
-  indexes: ['account_id, created_at desc, endpoint_id desc'],
+  // The second one is for operators, who list the endpoints of all accounts.
+  indexes: ['account_id, created_at desc, endpoint_id desc', 'created_at desc'],
 }
 
 const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
@@ -58,7 +59,7 @@ const isEndpointEvent = (event: RecordedEvent): event is RecordedEvent<EndpointE
 /** The endpoints that were not removed. */
 export const webhooks: ReadModel = {
   name: 'webhooks',
-  version: 1,
+  version: 2,
   tables: [webhookEndpointsTable],
   reads: (event) =>
     isEndpointEvent(event) && event.type !== 'EndpointRegistered'
@@ -117,13 +118,14 @@ export const webhooks: ReadModel = {
 
 type Page = { readonly limit: number; readonly offset: number }
 
-/** A page of the account's endpoints, newest first, and how many there are. */
+/** A page of the account's endpoints, newest first, and how many there are; null: of all accounts. */
 export const listEndpoints = async (
   db: Kysely<QueriedTables>,
-  account: AccountId,
+  account: AccountId | null,
   { limit, offset }: Page,
 ): Promise<{ readonly endpoints: readonly WebhookEndpointRow[]; readonly total: number }> => {
-  const own = db.selectFrom('read.webhook_endpoints').where('account_id', '=', account)
+  const all = db.selectFrom('read.webhook_endpoints')
+  const own = account === null ? all : all.where('account_id', '=', account)
   const [endpoints, counted] = await Promise.all([
     own
       .selectAll()

@@ -7,10 +7,8 @@ import { join } from 'node:path'
 // Where nothing can be written there, all is read as ever.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
-const { openCliContext } = await import('./app/open-context.ts')
 const { runCli } = await import('./app/cli-program.ts')
-const { commandRegistrations } = await import('./app/commands.ts')
-const { readConfig } = await import('./app/config.ts')
+const { registrationsFor } = await import('./app/commands.ts')
 const { registerDemo } = await import('../tools/demo-history/main.ts')
 const { onNpmExit } = await import('./app/npm-watch.ts')
 
@@ -27,12 +25,17 @@ for (const [signal, number] of [
   process.once(signal, () => process.exit(128 + number))
 onNpmExit(process.env, () => process.exit(128 + 1))
 
-process.exitCode = await runCli(process.argv.slice(2), [...commandRegistrations, registerDemo], {
+const args = process.argv.slice(2)
+process.exitCode = await runCli(args, [...(await registrationsFor(args)), registerDemo], {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,
   environment: process.env,
   clock: Date.now,
-  open: (options) =>
-    openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, options),
+  // Loaded here: help, and commands without a database, need none of it.
+  open: async (options) => {
+    const { openCliContext } = await import('./app/open-context.ts')
+    const { readConfig } = await import('./app/config.ts')
+    return openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, options)
+  },
 })

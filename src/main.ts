@@ -23,6 +23,7 @@ const { standardErrorLog } = await import('./platform/http/logging.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
 const { prettyLines } = await import('./platform/http/logging.ts')
 const { wideNetworks } = await import('./platform/http/client-address.ts')
+const { isTemporary } = await import('./platform/commands/command.ts')
 const { isDatabaseOutage, StartRefused } = await import('./platform/postgres/errors.ts')
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
@@ -56,7 +57,7 @@ const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (isDiskFull(error)) return `the disk is full: ${error.message}. Make room and start again.`
   if (isDatabaseOutage(error)) return `the database cannot answer: ${error.message}. Start again when it can.`
-  return expected.has(error.name) ? error.message : (error.stack ?? error.message)
+  return expected.has(error.name) || isTemporary(error) ? error.message : (error.stack ?? error.message)
 }
 
 /** Of this process; the gateway and the checker of free proxies run in processes of their own, which it starts. */

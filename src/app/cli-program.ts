@@ -1,14 +1,14 @@
 import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
 import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
-import { checkRequiredLast, requiredHelp } from '../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
+import { checkRequiredLast, requiredHelp } from '../platform/cli/required-options.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
-import { ApiError } from '../platform/http/errors.ts'
+import type { ApiError } from '../platform/http/errors.ts'
 import { isDatabaseOutage } from '../platform/postgres/errors.ts'
 import { FareboxNotInstalled } from '../platform/postgres/wait-for-database.ts'
-import { type Config, readConfig, SettingsRefused } from './config.ts'
-import { registerSettings, unknownSettings } from './settings-command.ts'
+import type { Register } from './commands.ts'
+import type { Config } from './config.ts'
 import { version } from './version.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */
@@ -23,9 +23,6 @@ export type CliDeps = {
   readonly environment?: NodeJS.ProcessEnv
   open(options: OpenOptions): Promise<{ readonly context: CliContext; close(): Promise<void> }>
 }
-
-/** A feature's commands: `registerX(program, cli)`. */
-export type Register = (program: Command, cli: Cli<Config>) => void
 
 const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
 
@@ -53,11 +50,16 @@ const startRefusals: Readonly<Record<string, string>> = {
 
 /** Input or settings are to be changed; the rest may be as it should be, and fails all the same. */
 const isWrongUse = (error: unknown): boolean =>
-  error instanceof CliMisuse || error instanceof SettingsRefused || error instanceof FareboxNotInstalled
+  error instanceof CliMisuse ||
+  error instanceof FareboxNotInstalled ||
+  (error instanceof Error && error.name === 'SettingsRefused')
+
+/** By its name: its module and that of the settings load much, which most commands never need. */
+const isApiError = (error: unknown): error is ApiError => error instanceof Error && error.name === 'ApiError'
 
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
-  if (error instanceof ApiError) return new CliRefusal(error.code, error.message, error.extra)
+  if (isApiError(error)) return new CliRefusal(error.code, error.message, error.extra)
   if (error instanceof CommandOverload)
     return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
   if (isDatabaseOutage(error))
@@ -121,7 +123,11 @@ export const runCli = async (
   deps: CliDeps,
 ): Promise<number> => {
   const { environment = {} } = deps
-  for (const warning of unknownSettings(environment)) deps.err(`warning: ${warning}`)
+  if (Object.keys(environment).some((name) => /^FAREBOX_/i.test(name))) {
+    const { unknownSettings } = await import('./settings-command.ts')
+    for (const warning of unknownSettings(environment)) deps.err(`warning: ${warning}`)
+  }
+  const readSettings = async (): Promise<Config> => (await import('./config.ts')).readConfig(environment)
   let code: number = exitCodes.done
   /** Runs a command's work, which prints what it gives, and says how it ended. */
   const act = async (
@@ -161,7 +167,7 @@ export const runCli = async (
       ) =>
       (...given) =>
         act(given, async (done) => {
-          done(await work(readConfig(environment), ...(given.slice(0, -1) as unknown as Arguments)))
+          done(await work(await readSettings(), ...(given.slice(0, -1) as unknown as Arguments)))
         }),
     openingAction:
       <Arguments extends readonly unknown[]>(
@@ -174,13 +180,21 @@ export const runCli = async (
       (...given) =>
         act(given, async (done) => {
           const open = (options: OpenOptions = { makes: false }) => deps.open(options)
-          done(await work(readConfig(environment), open, ...(given.slice(0, -1) as unknown as Arguments)))
+          done(await work(await readSettings(), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
   program.version(version)
   for (const register of registrations) register(program, cli)
-  registerSettings(program, deps)
+  program
+    .command('settings')
+    .description(
+      'list every setting: what it is for, what it takes, its default, and what is in force here and where that comes from',
+    )
+    .action(async ({ json }: { readonly json?: boolean }) => {
+      const { printSettings } = await import('./settings-command.ts')
+      printSettings(deps, json === true)
+    })
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
   const required = checkRequiredLast(program, leaves(program))
   for (const command of [program, ...descendants(program)]) {
@@ -188,6 +202,8 @@ export const runCli = async (
     command.configureHelp({
       sortSubcommands: false,
       showGlobalOptions: false,
+      // The options of a command that was not loaded are not known here.
+      ...(command === program && { subcommandTerm: (each: Command) => each.name() }),
       minWidthToWrap: 24,
       ...requiredHelp(required),
     })

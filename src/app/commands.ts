@@ -1,63 +1,210 @@
-import { commands as audit } from '../audit/commands.ts'
-import { invariantGroup } from '../audit/invariants/invariants.ts'
-import { commands as accounts } from '../features/accounts/commands.ts'
-import { commands as approvals } from '../features/approvals/commands.ts'
-import { backupCommands } from '../features/backup/commands.ts'
-import { commands as catalog } from '../features/catalog/commands.ts'
-import { commands as deposits } from '../features/deposits/commands.ts'
-import { commands as exits } from '../features/exits/commands.ts'
-import { commands as exports } from '../features/exports/commands.ts'
-import { commands as finance } from '../features/finance/commands.ts'
-import { commands as freeList } from '../features/free-list/commands.ts'
-import { commands as notices } from '../features/notices/commands.ts'
-import { ordersCommands } from '../features/orders/commands.ts'
-import { commands as plans, settleTraffic } from '../features/plans/commands.ts'
-import { commands as proxies } from '../features/proxies/commands.ts'
-import { commands as reconciliation } from '../features/reconciliation/commands.ts'
-import { commands as resellers } from '../features/resellers/commands.ts'
-import { scrapersCommands } from '../features/scrapers/commands.ts'
-import { commands as signIn } from '../features/sign-in/commands.ts'
-import { commands as stock } from '../features/stock/commands.ts'
-import { commands as subscriptions } from '../features/subscriptions/commands.ts'
-import { commands as wallet } from '../features/wallet/commands.ts'
-import { commands as webhooks } from '../features/webhooks/commands.ts'
+import type { Command } from 'commander'
+import { type Cli, type CliContext, groupCommand } from '../platform/cli/cli-context.ts'
 import type { Config } from './config.ts'
-import { registerDoctor } from './doctor/doctor.ts'
-import { registerLists } from './list-commands.ts'
-import { allMigrations } from './migrations.ts'
-import { projectionsCommands } from './projection-commands.ts'
-import { registerWork } from './work-commands.ts'
+
+/** Adds commands to the program: `registerX(program, cli)` of a feature. */
+export type Register = (program: Command, cli: Cli<Config>) => void
+
+/** A command of the program, which may have commands of its own. */
+type Listed = {
+  readonly name: string
+  readonly about: string
+  /** Loads what adds it. Some of that adds other commands, too. */
+  load(): Promise<readonly Register[]>
+}
+
+const accounts = async () => (await import('../features/accounts/commands.ts')).commands
+const signIn = async () => (await import('../features/sign-in/commands.ts')).commands
+const approvals = async () => (await import('../features/approvals/commands.ts')).commands
+const resellers = async () => (await import('../features/resellers/commands.ts')).commands
+const finance = async () => (await import('../features/finance/commands.ts')).commands
+const lists = async () => [(await import('./list-commands.ts')).registerLists]
 
 /** Every command of the program, in the order in which `--help` lists them. */
-export const commandRegistrations = [
-  ...accounts,
-  ...signIn,
-  ...wallet,
-  ...catalog,
-  ...stock,
-  ...exits,
-  ...freeList,
-  ordersCommands(settleTraffic),
-  ...approvals,
-  ...plans,
-  ...proxies,
-  ...subscriptions,
-  ...deposits,
-  ...webhooks,
-  ...resellers,
-  ...notices,
-  ...finance,
-  ...exports,
-  ...reconciliation,
-  ...audit,
-  backupCommands(allMigrations),
-  projectionsCommands([invariantGroup]),
-  // The stand-ins are loaded by the commands that use one.
-  scrapersCommands(async (config: Config) => ({
-    settings: config.scrapers,
-    sandboxUrl: (await import('./open-sandbox.ts')).scrapersSandboxUrl(config),
-  })),
-  registerWork,
-  registerLists,
-  registerDoctor,
-] as const
+const commandList: readonly Listed[] = [
+  {
+    name: 'accounts',
+    about: 'create, list, show and block accounts',
+    load: async () => [...(await accounts()), ...(await signIn())],
+  },
+  { name: 'keys', about: 'issue, cap, roll, revoke and list API keys', load: accounts },
+  { name: 'staff', about: 'who of the service may use the console, and as what', load: signIn },
+  {
+    name: 'wallet',
+    about: 'credit and adjust wallets by hand',
+    load: async () => (await import('../features/wallet/commands.ts')).commands,
+  },
+  {
+    name: 'catalog',
+    about: 'what is sold, at which prices, from one JSON file',
+    load: async () => (await import('../features/catalog/commands.ts')).commands,
+  },
+  {
+    name: 'stock',
+    about: 'the addresses that dedicated products are sold from',
+    load: async () => (await import('../features/stock/commands.ts')).commands,
+  },
+  {
+    name: 'exits',
+    about: 'the ways out of the proxy gateway',
+    load: async () => (await import('../features/exits/commands.ts')).commands,
+  },
+  {
+    name: 'freelist',
+    about: 'free proxies: feeds, the record, checks',
+    load: async () => (await import('../features/free-list/commands.ts')).commands,
+  },
+  {
+    name: 'orders',
+    about: 'list orders, look at them and refund them',
+    load: async () => {
+      const { ordersCommands } = await import('../features/orders/commands.ts')
+      const { settleTraffic } = await import('../features/plans/commands.ts')
+      return [ordersCommands(settleTraffic)]
+    },
+  },
+  {
+    name: 'four-eyes',
+    about: 'above which amount credits, adjustments and refunds by hand take two operators',
+    load: approvals,
+  },
+  {
+    name: 'proposals',
+    about: 'what one operator proposed and another approves, by the name of the system user',
+    load: approvals,
+  },
+  {
+    name: 'plans',
+    about: 'list plans, look at them and count traffic on them',
+    load: async () => (await import('../features/plans/commands.ts')).commands,
+  },
+  {
+    name: 'proxies',
+    about: 'list rented addresses and look at them, without passwords',
+    load: async () => (await import('../features/proxies/commands.ts')).commands,
+  },
+  {
+    name: 'subscriptions',
+    about: 'list subscriptions and look at them',
+    load: async () => (await import('../features/subscriptions/commands.ts')).commands,
+  },
+  {
+    name: 'deposits',
+    about: 'list deposits and look at them',
+    load: async () => (await import('../features/deposits/commands.ts')).commands,
+  },
+  {
+    name: 'webhooks',
+    about: 'list webhook endpoints and look at them, without secrets',
+    load: async () => (await import('../features/webhooks/commands.ts')).commands,
+  },
+  { name: 'customers', about: "list resellers' customers and move their credit by hand", load: resellers },
+  {
+    name: 'reseller',
+    about: 'what resellers pay, ask and show, and the gateways that take their money',
+    load: resellers,
+  },
+  {
+    name: 'notices',
+    about: 'tell accounts something: the feed, and webhooks for announcement.published',
+    load: async () => (await import('../features/notices/commands.ts')).commands,
+  },
+  {
+    name: 'ledger',
+    about: 'audit the log: balances, replay, verify, seals, export, periods',
+    load: async () => [
+      ...(await finance()),
+      ...(await import('../features/exports/commands.ts')).commands,
+      ...(await import('../audit/commands.ts')).commands,
+    ],
+  },
+  {
+    name: 'finance',
+    about: 'who reads the books over HTTP, and statements of providers against the books',
+    load: async () => [
+      ...(await finance()),
+      ...(await import('../features/reconciliation/commands.ts')).commands,
+    ],
+  },
+  {
+    name: 'backup',
+    about: 'save all that Postgres holds, and bring it back',
+    load: async () => {
+      const { backupCommands } = await import('../features/backup/commands.ts')
+      const { allMigrations } = await import('./migrations.ts')
+      return [backupCommands(allMigrations)]
+    },
+  },
+  {
+    name: 'projections',
+    about: 'make read models anew from the log',
+    load: async () => {
+      const { projectionsCommands } = await import('./projection-commands.ts')
+      const { invariantGroup } = await import('../audit/invariants/invariants.ts')
+      return [projectionsCommands([invariantGroup])]
+    },
+  },
+  {
+    name: 'scrapers',
+    about: 'the scrapers: prices, health, and a call to try one',
+    load: async () => {
+      const { scrapersCommands } = await import('../features/scrapers/commands.ts')
+      // The stand-ins are loaded by the commands that use one.
+      const needs = async (config: Config, { pool }: CliContext) => {
+        const { scrapersSandboxUrl } = await import('./open-sandbox.ts')
+        const { withUsedPorts } = await import('./used-ports.ts')
+        return {
+          settings: config.scrapers,
+          sandboxUrl: scrapersSandboxUrl(await withUsedPorts(config, pool)),
+        }
+      }
+      return [scrapersCommands(needs)]
+    },
+  },
+  {
+    name: 'work',
+    about: 'look at the work queues, and retry what was given up',
+    load: async () => [(await import('./work-commands.ts')).registerWork],
+  },
+  {
+    name: 'routes',
+    about: 'list every route of the server: method, path, who may call it, and what it does',
+    load: lists,
+  },
+  {
+    name: 'workers',
+    about: 'list what the service does by itself: how often, where, the last run and the last error',
+    load: lists,
+  },
+  {
+    name: 'events',
+    about: 'list every type of event that the log can hold, with its stream and its meaning',
+    load: lists,
+  },
+  {
+    name: 'doctor',
+    about:
+      'look whether all is well: data, server, scrapers, sessions of the database, clock, log, read models, seals and where they go, violations, guards of the database, durability, queues, verification; exit code 1 when something is wrong',
+    load: async () => [(await import('./doctor/command.ts')).registerDoctor],
+  },
+]
+
+/** Adds the commands of the list that are not there yet, by their names alone, and says of each what it is for. */
+const describeCommands: Register = (program) => {
+  for (const { name, about } of commandList) groupCommand(program, name).description(about)
+}
+
+const registrationsOf = async (listed: readonly Listed[]): Promise<readonly Register[]> => {
+  const loaded = await Promise.all(listed.map(({ load }) => load()))
+  return [...new Set(loaded.flat()), describeCommands]
+}
+
+/** What adds the command that a command line asks for. The other commands have their names alone: loading all takes most of a second. */
+export const registrationsFor = (args: readonly string[]): Promise<readonly Register[]> => {
+  const [first, second] = args.filter((arg) => !arg.startsWith('-'))
+  const asked = first === 'help' ? second : first
+  return registrationsOf(commandList.filter(({ name }) => name === asked))
+}
+
+/** What adds every command. */
+export const allRegistrations = (): Promise<readonly Register[]> => registrationsOf(commandList)

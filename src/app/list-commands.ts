@@ -19,7 +19,6 @@ const accessText: Readonly<Record<ListedRoute['access'], string>> = {
 export const registerLists = (program: Command, cli: Cli<Config>): void => {
   program
     .command('routes')
-    .description('list every route of the server: method, path, who may call it, and what it does')
     .option('--api', 'only the operations of the interface description')
     .action(
       cli.bareAction(async (config, { api }: { readonly api?: boolean }) => {
@@ -44,7 +43,6 @@ export const registerLists = (program: Command, cli: Cli<Config>): void => {
 
   program
     .command('events')
-    .description('list every type of event that the log can hold, with its stream and its meaning')
     .addHelpText('after', '\n"ledger events" prints their fields, as a page or as JSON Schema.')
     .action(
       cli.bareAction(async () => {

@@ -24,6 +24,7 @@ import { migrations as labels } from '../platform/vault/labels.ts'
 import { migrations as queues } from '../platform/work/migrations.ts'
 import { migrations as sandbox } from '../sandbox/sandbox-store.ts'
 import { migrations as demo } from './demo/demo-file.ts'
+import { migrations as usedPorts } from './used-ports.ts'
 
 const schemas: Migrations = {
   '0000_schemas': `
@@ -87,6 +88,7 @@ const migrationSets: readonly Migrations[] = [
   audit,
   sandbox,
   demo,
+  usedPorts,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

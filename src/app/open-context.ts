@@ -6,6 +6,7 @@ import type { CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { createLogger } from '../platform/http/logging.ts'
 import type { Config } from './config.ts'
 import { openCore } from './open-core.ts'
+import { withUsedPorts } from './used-ports.ts'
 
 const operatorName = (): string => {
   try {
@@ -39,7 +40,7 @@ export const openCliContext = async (
   })
   const context: CliContext = {
     ...core,
-    config,
+    config: await withUsedPorts(config, core.pool),
     actor: { kind: 'operator', name: operatorName() },
     correlationId: newId('run'),
   }

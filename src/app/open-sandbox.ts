@@ -58,13 +58,14 @@ export type SandboxPlace = {
 }
 
 /**
- * Starts the stand-ins where they are wanted: without any real credential, in a process that serves.
+ * Starts the stand-ins where they are wanted: without any real credential, in a process that serves. `ownPort` is theirs;
+ * null where none run in this process.
  */
 export const openSandbox = async (
   core: Core,
   closing: CloseStack,
   { config, serves }: { readonly config: Config; readonly serves: boolean },
-): Promise<SandboxPlace> => {
+): Promise<SandboxPlace & { readonly ownPort: number | null }> => {
   const { pool, logger } = core
   const { sandbox } = config.payments
   const own = sandbox && sandbox.url === null && serves ? await startOwnSandbox(core, config) : null
@@ -74,5 +75,6 @@ export const openSandbox = async (
   const url = own?.baseUrl ?? sandbox?.url ?? null
   if (url !== null)
     logger.warn({ sandboxUrl: url }, 'payments go to the sandbox: no real money is taken by this process')
-  return { url, smtpUrl: own?.smtpUrl ?? null, scrapersUrl: url && `${url}${scrapersPath}` }
+  const ownPort = own && Number(new URL(own.baseUrl).port)
+  return { url, ownPort, smtpUrl: own?.smtpUrl ?? null, scrapersUrl: url && `${url}${scrapersPath}` }
 }

@@ -57,7 +57,7 @@ export const projectionsCommands =
   (program: Command, cli: Cli): void => {
     const groups = [...followers, ...more]
     const names = groups.flatMap((group) => group.models.map(({ name }) => name))
-    const projections = program.command('projections').description('make read models anew from the log')
+    const projections = program.command('projections')
 
     projections
       .command('rebuild')
@@ -77,7 +77,7 @@ export const projectionsCommands =
                 log,
                 decode: createCodec().decode,
                 groups,
-                beforeWrite: createCheckedEvents({ pool, log, master: keys.master }).beforeWrite,
+                watch: createCheckedEvents({ pool, log, master: keys.master }),
               },
               given.includes('all') ? 'all' : given,
               { onProgress: (step) => bar.show(stepOf(step)), compareOnly },

@@ -6,7 +6,7 @@ import { type Core, followIntervalMs, type Projecting } from '../platform/featur
 import { openSession, type Session } from '../platform/postgres/postgres-session.ts'
 import { readCheckpoint, refuseForeignLog } from '../platform/projections/checkpoint.ts'
 import { createLogFeed } from '../platform/projections/feed.ts'
-import type { FoldedBatch } from '../platform/projections/fold-batch.ts'
+import type { FoldWatch } from '../platform/projections/fold-batch.ts'
 import { outdatedModels } from '../platform/projections/group-loop.ts'
 import { listenForHints } from '../platform/projections/group-signals.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../platform/projections/projection-runner.ts'
@@ -72,7 +72,7 @@ export const openProjections = (
   core: Core,
   groups: readonly ReadModelGroup[],
   hooks: CrashHooks,
-  beforeWrite?: (batch: FoldedBatch) => Promise<void>,
+  watch?: FoldWatch,
 ): { readonly projecting: Projecting; start(options: { readonly folds: boolean }): Promise<void> } => {
   const { pool, log, codec, clock, backgroundScheduler, logger } = core
   const feed = createLogFeed({
@@ -90,7 +90,7 @@ export const openProjections = (
     logger,
     clock,
     yieldToCommands: backgroundScheduler.yieldToCommands,
-    beforeWrite,
+    watch,
     onPoint: (point) => hooks.at(point),
   })
   let follower: Pick<RunningWorker, 'stop'> | null = null

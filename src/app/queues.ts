@@ -3,13 +3,14 @@ import { disputeQueue, pollTable } from '../features/deposits/index.ts'
 import { inboxQueue } from '../features/payments/index.ts'
 import { messageQueue } from '../features/resellers/index.ts'
 import { batchQueue } from '../features/scrapers/index.ts'
-import { deliveryQueue } from '../features/webhooks/index.ts'
+import { deliveryQueue, missedQueue } from '../features/webhooks/index.ts'
 import { delayOf, type QueueDelay } from '../platform/work/queue-operations.ts'
 import type { QueueTable } from '../platform/work/queue-table.ts'
 
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */
 export const queues: readonly QueueTable[] = [
   deliveryQueue,
+  missedQueue,
   inboxQueue,
   messageQueue,
   pollTable,

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Command } from 'commander'
 import type { z } from 'zod'
 import { closestWord } from '../kernel/nearest-word.ts'
 import { wrapped } from '../platform/cli/output.ts'
@@ -160,9 +159,8 @@ const settingsText = (all: readonly EffectiveSetting[], columns: number): string
   return all.map(entry).join('\n\n')
 }
 
-/** `settings`: a wrong setting does not stop it, and is told. */
-export const registerSettings = (
-  program: Command,
+/** What `settings` prints: a wrong setting does not stop it, and is told. */
+export const printSettings = (
   {
     out,
     columns = usualColumns,
@@ -172,16 +170,10 @@ export const registerSettings = (
     readonly columns?: number | undefined
     readonly environment?: NodeJS.ProcessEnv
   },
+  json: boolean,
 ): void => {
-  program
-    .command('settings')
-    .description(
-      'list every setting: what it is for, what it takes, its default, and what is in force here and where that comes from',
-    )
-    .action((options: { json?: boolean }) => {
-      const all = effectiveSettings(environment)
-      out(options.json ? JSON.stringify(all) : settingsText(all, Math.min(columns, maxColumns)))
-    })
+  const all = effectiveSettings(environment)
+  out(json ? JSON.stringify(all) : settingsText(all, Math.min(columns, maxColumns)))
 }
 
 const known = Object.keys(settings)

@@ -25,6 +25,7 @@ import { readinessProbes } from './readiness.ts'
 import { type Api, createApi } from './serve.ts'
 import { effectiveSettings } from './settings-command.ts'
 import { drainMsOf } from './shutdown.ts'
+import { storeUsedPorts } from './used-ports.ts'
 import { version } from './version.ts'
 import { warmFolds } from './warm-folds.ts'
 import { serverWorkers } from './worker-list.ts'
@@ -103,7 +104,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   options.onDatabase?.(opened)
   const groups = enabledGroups(config)
   const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
-  const projections = openProjections(opened, groups, hooks, checked.beforeWrite)
+  const projections = openProjections(opened, groups, hooks, checked)
   const { projecting } = projections
   await projections.start({ folds: has('projections') })
   closing.add(projecting.stop)
@@ -115,6 +116,7 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   const origin = (): string => consoleOriginOf(config, where())
   const publicUrl = (): string => config.payments.publicUrl ?? where()
   const sandbox = await openSandbox(core, closing, { config, serves: has('http') })
+  if (has('http')) await storeUsedPorts(core.pool, { gateway: config.gateway.port, sandbox: sandbox.ownPort })
   const program = openFeatures(core, config, {
     checked,
     sandbox,

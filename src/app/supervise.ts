@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { isSandboxed } from '../features/free-list/settings.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
-import { tryPort } from './ports.ts'
+import { portCollision, tryPort } from './ports.ts'
 
 /** What a worker tells its supervisor, once: it does its work. */
 export type WorkerReady = { readonly ready: true; readonly worker: string }
@@ -81,7 +81,7 @@ export const supervise = (parts: {
       if (worker !== null) onExit?.(worker)
       if (closing) return
       const refused = code === refusedCode
-      if (refused) told(new Error(`${name} refused to start; its message says why`))
+      if (refused) told(new StartRefused(`${name} refused to start; its message says why`))
       state.failures = isSteady(state) ? 0 : state.failures + 1
       const inMs = refused
         ? restart.longestMs
@@ -168,22 +168,37 @@ const entry = join(import.meta.dirname, '../gateway-worker.ts')
 /** Beyond what connections may take to drain. */
 const graceMs = 5_000
 
+/** So many ports after a taken one are tried. */
+const nextPorts = 100
+
 /**
  * The gateway's port, when it is free, or a free one for port 0. Workers may share a port, so without this check two
- * Fareboxes on one machine would serve each other's customers. With `mayMove` a free port replaces one that is taken.
+ * Fareboxes on one machine would serve each other's customers. With `mayMove` one of the next ports replaces one that is
+ * taken: any free port could be given to another program before the workers listen.
  * @throws StartRefused when it is taken
  */
-export const gatewayPort = async (
-  { gateway: { port, listen } }: Config,
-  mayMove = false,
-): Promise<number> => {
-  const [host, ...others] = listen
-  try {
-    const found = await tryPort(host, port)
+export const gatewayPort = async (config: Config, mayMove = false): Promise<number> => {
+  const { port, listen } = config.gateway
+  const tryAll = async (wanted: number): Promise<number> => {
+    const [host, ...others] = listen
+    const found = await tryPort(host, wanted)
     for (const other of others) await tryPort(other, found)
     return found
+  }
+  const nextFree = async (): Promise<number | null> => {
+    for (let next = port + 1; next <= port + nextPorts; next += 1) {
+      const moved = { ...config, gateway: { ...config.gateway, port: next } }
+      if (portCollision(moved, { server: true, gateway: true }) !== null) continue
+      const found = await tryAll(next).catch(() => null)
+      if (found !== null) return found
+    }
+    return null
+  }
+  try {
+    return await tryAll(port)
   } catch (error) {
-    if (mayMove && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') return tryPort(host, 0)
+    const moved = mayMove && (error as NodeJS.ErrnoException).code === 'EADDRINUSE' ? await nextFree() : null
+    if (moved !== null) return moved
     throw new StartRefused(
       `port ${port} of ${listen.join(', ')}, the gateway's, cannot be had (${(error as Error).message}); set FAREBOX_GATEWAY_PORT to another one, or FAREBOX_GATEWAY_WORKERS=0 to run no gateway here`,
       { cause: error },

@@ -35,7 +35,7 @@ const deadText = (items: readonly DeadItem[]): string =>
 
 /** `work queues|dead|retry`: what waits to be done, what was given up, and another try of it. */
 export const registerWork = (program: Command, cli: Cli): void => {
-  const work = program.command('work').description('look at the work queues, and retry what was given up')
+  const work = program.command('work')
   work
     .command('queues')
     .description('list the queues: what waits, what is due and since when, what was given up')

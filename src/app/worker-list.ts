@@ -13,7 +13,12 @@ import { batchWorker, scraperHealth, scrapeSweeper } from '../features/scrapers/
 import { rentalExpiry } from '../features/stock/feature.ts'
 import { renewalWorker } from '../features/subscriptions/feature.ts'
 import { openMovements } from '../features/wallet/feature.ts'
-import { webhookDelivery, webhookEnqueue, webhookRetention } from '../features/webhooks/feature.ts'
+import {
+  webhookDelivery,
+  webhookEnqueue,
+  webhookEnqueueRetry,
+  webhookRetention,
+} from '../features/webhooks/feature.ts'
 import { gatewayWorkers } from '../gateway/workers.ts'
 import { queueLeases } from '../platform/work/queue-workers.ts'
 import type { Worker } from '../platform/work/worker.ts'
@@ -42,6 +47,7 @@ export const serverWorkers: readonly Worker[] = [
   batchWorker,
   scraperHealth,
   webhookEnqueue,
+  webhookEnqueueRetry,
   webhookDelivery,
   webhookRetention,
   lawGuard,

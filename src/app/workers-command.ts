@@ -65,7 +65,6 @@ const textOf = (listed: readonly Listed[]): string =>
 export const registerWorkers = (program: Command, cli: Cli): void => {
   program
     .command('workers')
-    .description('list what the service does by itself: how often, where, the last run and the last error')
     .addHelpText(
       'after',
       `

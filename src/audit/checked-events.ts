@@ -1,43 +1,93 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
+import { parseUntrustedObject } from '../kernel/json-text.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
-import type { FoldedBatch } from '../platform/projections/fold-batch.ts'
+import type { FoldedBatch, FoldWatch } from '../platform/projections/fold-batch.ts'
 import { deriveKey, type MasterKey } from '../platform/vault/keys.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import { type ViolationRow, violationsTable } from './invariants/violation.ts'
-import { isAcknowledged, signatureRule, type Violation } from './violations.ts'
+import { accountOf, type ViolationRow, violationsTable } from './invariants/violation.ts'
+import { isAcknowledged, type Violation } from './violations.ts'
 
 /** Positions after one and up to another. */
 export type Range = { readonly after: number; readonly through: number }
 
 /** A violation that a process found. */
-export type FoundViolation = Omit<Violation, 'decision'>
+export type Found = Pick<Violation, 'position' | 'rule'>
 
 /**
  * What this process itself checked and found is in its memory: no statement in the database can change it. What all processes
- * checked and found is in a record that they sign: whoever changes or deletes it makes no event count as checked. Both are about a
- * log in Postgres, whose positions have no gaps.
+ * checked against the invariants and found is in a record that they sign: whoever changes or deletes it makes no event count as
+ * checked. Coverage is about a log in Postgres, whose positions have no gaps.
  */
-export type CheckedEvents = {
-  /** The signatures of events of a range were checked. */
-  tookSignatures(range: Range, found: readonly FoundViolation[]): Promise<void>
-  /** A batch of read models was folded. Call it before the batch is written: after a crash its events count as checked. */
-  beforeWrite(batch: FoldedBatch): Promise<void>
-  /** How many events of a range this process checked against both. */
+export type CheckedEvents = FoldWatch & {
+  /** No process signed these events. They are not recorded: a process that starts checks all that is not sealed. */
+  foundUnsigned(found: readonly Found[]): void
+  /** How many events of a range this process checked against the invariants. */
   count(range: Range): number
-  /** Whether processes that sign checked all events of a range against the invariants. */
+  /** Whether processes of this service checked all events of a range against the invariants. */
   covers(range: Range): Promise<boolean>
-  /** What was found in events up to a position, and no operator acknowledged in the log. */
-  open(log: Pick<EventLog, 'readStream'>, through?: number): Promise<readonly FoundViolation[]>
+  /** How many violations this process knows, acknowledged ones among them. */
+  found(): number
+  /** What was found and no operator acknowledged in the log, in its order. */
+  open(
+    log: Pick<EventLog, 'readStream' | 'eventAt'>,
+    isWanted?: (found: Found) => boolean,
+  ): AsyncIterable<Violation>
 }
 
-type CheckRecord = Range & { readonly found: readonly FoundViolation[] }
-
-type CheckRecordStore = {
-  /** Null where there is none, or none that a process of this service signed for this log. */
-  read(): Promise<CheckRecord | null>
-  write(record: CheckRecord): Promise<void>
+type CheckRecord = {
+  /** How often all events were checked from the first one on, and up to which position at the last time. */
+  readonly run: number
+  readonly runThrough: number
+  /** In order; they do not touch. */
+  readonly ranges: readonly Range[]
+  readonly found: readonly Found[]
 }
+
+const nothing: CheckRecord = { run: 0, runThrough: 0, ranges: [], found: [] }
+
+/** All positions of some ranges, as the fewest ranges. */
+export const joinRanges = (ranges: readonly Range[]): readonly Range[] => {
+  const joined: Range[] = []
+  for (const range of ranges.toSorted((one, other) => one.after - other.after)) {
+    const last = joined.at(-1)
+    if (last === undefined || range.after > last.through) joined.push(range)
+    else if (range.through > last.through) joined[joined.length - 1] = { ...last, through: range.through }
+  }
+  return joined
+}
+
+export const keyOf = ({ position, rule }: Found): string => `${position} ${rule}`
+
+const joinFound = (...lists: readonly (readonly Found[])[]): readonly Found[] => [
+  ...new Map(lists.flat().map((found) => [keyOf(found), found])).values(),
+]
+
+/** What both say. Where one of them checked all events again, the other's violations of before count no more. */
+const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
+  const [newer, older] = one.run >= other.run ? [one, other] : [other, one]
+  const still =
+    newer.run === older.run ? older.found : older.found.filter(({ position }) => position > newer.runThrough)
+  return {
+    ...newer,
+    runThrough: newer.run === older.run ? Math.max(newer.runThrough, older.runThrough) : newer.runThrough,
+    ranges: joinRanges([...newer.ranges, ...older.ranges]),
+    found: joinFound(newer.found, still),
+  }
+}
+
+const foundIn = ({ tables }: FoldedBatch): readonly Found[] => {
+  const changed = tables.find(({ table }) => table.name === violationsTable.name)
+  const rows = (changed === undefined
+    ? []
+    : [...changed.inserted, ...changed.put]) as unknown as readonly ViolationRow[]
+  return rows.map(({ position, rule }) => ({ position, rule }))
+}
+
+/** Of writing what nobody else wrote meanwhile. */
+const maxAttempts = 20
+
+type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
 
 const createRecordStore = ({
   pool,
@@ -47,129 +97,151 @@ const createRecordStore = ({
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'logId'>
   readonly master: MasterKey
-}): CheckRecordStore => {
-  const key = deriveKey(master, 'checked events')
-  const signatureOf = (logId: string, record: string): Buffer =>
-    createHmac('sha256', key).update(`${logId}\n${record}`).digest()
+}) => {
+  const key = deriveKey(master, 'record of checked events')
+  const signatureOf = (logId: string, text: string): Buffer =>
+    createHmac('sha256', key).update(`${logId}\n${text}`).digest()
   return {
-    async read() {
+    /** The record is null where there is none, or none that a process of this service signed for this log. */
+    async read(db: Queries = pool): Promise<{ record: CheckRecord | null; signature: Buffer | null }> {
       const logId = await log.logId()
-      const { rows } = await pool.query<{ record: string; signature: Buffer }>(
+      const { rows } = await db.query<{ record: string; signature: Buffer }>(
         'select record, signature from work.checked_events where log_id = $1::text',
         [logId],
       )
       const [row] = rows
-      if (row === undefined) return null
-      const signature = signatureOf(logId, row.record)
-      const isOurs = row.signature.length === signature.length && timingSafeEqual(row.signature, signature)
-      return isOurs ? (JSON.parse(row.record) as CheckRecord) : null
+      if (row === undefined) return { record: null, signature: null }
+      const { signature } = row
+      const right = signatureOf(logId, row.record)
+      const isGenuine = signature.length === right.length && timingSafeEqual(signature, right)
+      return { record: isGenuine ? (JSON.parse(row.record) as CheckRecord) : null, signature }
     },
-    async write(record) {
+    /** Replaces the record of a signature. Null, without effect: there is another one by now. */
+    async write(record: CheckRecord, replaced: Buffer | null, db: Queries): Promise<Buffer | null> {
       const logId = await log.logId()
       const text = JSON.stringify(record)
-      await pool.query(
-        `insert into work.checked_events (log_id, record, signature) values ($1::text, $2::text, $3::bytea)
-         on conflict (log_id) do update set record = excluded.record, signature = excluded.signature`,
-        [logId, text, signatureOf(logId, text)],
+      const signature = signatureOf(logId, text)
+      const { rowCount } = await db.query(
+        `insert into work.checked_events as c (log_id, record, signature) values ($1::text, $2::text, $3::bytea)
+         on conflict (log_id) do update set record = excluded.record, signature = excluded.signature
+           where c.signature = $4::bytea`,
+        [logId, text, signature, replaced],
       )
+      return rowCount === 0 ? null : signature
     },
   }
 }
 
-const keyOf = ({ position, rule }: FoundViolation): string => `${position} ${rule}`
-
-const none: Range = { after: 0, through: 0 }
-
-/** The ranges as one where the later one begins within the earlier one or at its end; else the later one. */
-const joined = (earlier: Range, later: Range): Range =>
-  earlier.after <= later.after && later.after <= earlier.through
-    ? { after: earlier.after, through: later.through }
-    : later
-
-const isWithin = (range: Range, whole: Range): boolean =>
-  whole.after <= range.after && range.through <= whole.through
-
 export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0]): CheckedEvents => {
   const store = createRecordStore(deps)
-  const own = { invariants: none, signatures: none }
-  /** With what other processes had checked before this one began. */
-  let known: Range = none
-  const violations = new Map<string, FoundViolation>()
-  /** This process checks all events from the first one on: what the invariants found before counts no more. */
-  let anew = false
+  /** What this process checked itself. */
+  let own: readonly Range[] = []
+  let known: CheckRecord = nothing
+  /** Of the row as this process last read or wrote it: `known` has all that it says. */
+  let current: Buffer | null = null
+  /** Of the tables that are made anew. */
+  let replay: CheckRecord = nothing
+  let unsigned: readonly Found[] = []
+  const acknowledged = new Set<string>()
   let turn: Promise<unknown> = Promise.resolve()
 
-  const add = (found: readonly FoundViolation[]): void => {
-    for (const violation of found) violations.set(keyOf(violation), violation)
+  const readKnown = async (db?: Queries): Promise<void> => {
+    const { record, signature } = await store.read(db)
+    if (record !== null) known = joinRecords(known, record)
+    current = signature
   }
 
-  const readRecord = async (): Promise<CheckRecord | null> => {
-    const record = await store.read()
-    if (record === null) return null
-    const isStale = ({ rule }: FoundViolation): boolean =>
-      anew && rule !== signatureRule && known.through >= record.through
-    add(record.found.filter((violation) => !isStale(violation)))
-    known = joined(record, known)
-    return record
-  }
-
-  /** One at a time: each reads what the one before has written. */
-  const save = (): Promise<void> => {
-    const saved = turn.then(async () => {
-      const record = await readRecord()
-      // While the tables are made anew, the record that covers more is kept, with all that was found.
-      const range = record !== null && record.through > known.through ? record : known
-      await store.write({ after: range.after, through: range.through, found: [...violations.values()] })
-    })
+  /** One at a time. */
+  const save = (change: (known: CheckRecord) => CheckRecord, db: Queries): Promise<void> => {
+    const write = async (): Promise<void> => {
+      for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+        const { found, ...next } = change(known)
+        const record = { ...next, found: found.filter((violation) => !acknowledged.has(keyOf(violation))) }
+        const signature = await store.write(record, current, db)
+        if (signature !== null) {
+          known = joinRecords(record, known)
+          current = signature
+          return
+        }
+        await readKnown(db)
+      }
+      throw new Error('work.checked_events does not keep what is written: somebody changed it, or many write')
+    }
+    const saved = turn.then(write)
     turn = saved.catch(() => undefined)
     return saved
   }
 
+  const rangeCovered = ({ after, through }: Range): boolean =>
+    after >= through || known.ranges.some((range) => range.after <= after && through <= range.through)
+
   return {
-    async tookSignatures(range, found) {
-      own.signatures = joined(own.signatures, range)
-      add(found)
-      if (found.length > 0) await save()
-    },
-    async beforeWrite({ group, after, through, tables }) {
+    async beforeWrite(batch) {
+      const { group, after, through } = batch
       if (group !== invariantGroup.name) return
-      anew ||= after === 0
-      own.invariants = joined(own.invariants, { after, through })
-      known = joined(known, { after, through })
-      const changed = tables.find(({ table }) => table.name === violationsTable.name)
-      const rows = (changed === undefined
-        ? []
-        : [...changed.inserted, ...changed.put]) as unknown as ViolationRow[]
-      add(
-        rows.map(({ event_id: eventId, event_type: eventType, account_id: accountId, ...row }) => ({
-          ...row,
-          eventId,
-          eventType,
-          accountId: accountId as Violation['accountId'],
-        })),
+      const found = foundIn(batch)
+      await save(
+        (record) => ({
+          ...record,
+          ranges: joinRanges([...record.ranges, { after, through }]),
+          found: joinFound(record.found, found),
+        }),
+        deps.pool,
       )
-      await save()
+      own = joinRanges([...own, { after, through }])
+    },
+    onReplayed(batch) {
+      const { group, after, through } = batch
+      if (group !== invariantGroup.name) return
+      const before = after === 0 ? nothing : replay
+      replay = {
+        run: 0,
+        runThrough: through,
+        ranges: [{ after: 0, through }],
+        found: joinFound(before.found, foundIn(batch)),
+      }
+    },
+    async beforeSwap(group, client) {
+      if (group !== invariantGroup.name) return
+      await save((record) => joinRecords({ ...replay, run: record.run + 1 }, record), client)
+      own = joinRanges([...own, ...replay.ranges])
+    },
+    foundUnsigned(found) {
+      unsigned = joinFound(unsigned, found)
     },
     count({ after, through }) {
-      const { invariants, signatures } = own
-      const from = Math.max(after, invariants.after, signatures.after)
-      return Math.max(0, Math.min(through, invariants.through, signatures.through) - from)
+      const counts = own.map((range) => Math.min(through, range.through) - Math.max(after, range.after))
+      return counts.reduce((sum, count) => sum + Math.max(0, count), 0)
     },
     async covers(range) {
-      const record = await readRecord()
-      return (
-        range.after >= range.through || isWithin(range, known) || (record !== null && isWithin(range, record))
-      )
+      if (!rangeCovered(range)) await readKnown()
+      return rangeCovered(range)
     },
-    async open(log, through = Number.POSITIVE_INFINITY) {
-      await readRecord()
-      const open: FoundViolation[] = []
-      for (const [key, violation] of violations) {
-        if (violation.position > through) continue
-        if (await isAcknowledged(log, violation)) violations.delete(key)
-        else open.push(violation)
+    found: () => known.found.length + unsigned.length,
+    async *open(log, isWanted = () => true) {
+      await readKnown()
+      const found = joinFound(known.found, unsigned).toSorted((one, other) => one.position - other.position)
+      for (const violation of found) {
+        const { position, rule } = violation
+        const key = keyOf(violation)
+        if (acknowledged.has(key) || !isWanted(violation)) continue
+        const event = await log.eventAt(position)
+        if (event === null) continue
+        const { id: eventId, type: eventType, stream, data } = event
+        if (await isAcknowledged(log, { eventId, rule })) acknowledged.add(key)
+        else
+          yield {
+            position,
+            eventId,
+            eventType,
+            stream,
+            accountId: accountOf({ stream, data: parseUntrustedObject(data) }) as Violation['accountId'],
+            rule,
+            problem:
+              'a process found it, and the tables of violations do not say so: somebody changed them; "ledger verify" says more',
+            decision: null,
+          }
       }
-      return open.sort((one, other) => one.position - other.position)
     },
   }
 }

@@ -1,7 +1,7 @@
 import { registerDeliver, registerWitness } from './external-seals/witness-commands.ts'
+import { registerVerify } from './register-verify.ts'
+import { registerViolations } from './register-violations.ts'
 import { registerSeals } from './seals/seal-commands.ts'
-import { registerVerify } from './verify-command.ts'
-import { registerViolations } from './violation-commands.ts'
 
 export const commands = [
   registerSeals,

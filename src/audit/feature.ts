@@ -24,7 +24,9 @@ import { sealPages } from './seal-pages.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
 import { startSealer } from './seals/sealer.ts'
 import type { ViolationEffect } from './settings.ts'
+import { rememberSignatures } from './signatures/check-signatures.ts'
 import { startSignatureWatch } from './signatures/signature-watch.ts'
+import { openUnsealedCheck } from './signatures/unsealed-check.ts'
 import { createVerificationRuns, verificationPages } from './verification-pages.ts'
 import { runVerification } from './verification-runs.ts'
 
@@ -49,7 +51,8 @@ const violationProbe = (core: ServerCore, checked: CheckedEvents): Probe => ({
   check: async () => {
     const { progress } = core.projecting
     if (!(await progress.reached(invariantGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
-    const problem = await readViolationProblem({ ...core, checked })
+    const through = progress.position(invariantGroup.name)
+    const problem = await readViolationProblem({ ...core, checked }, through)
     if (problem !== null) return problem
     if (await progress.reached(invariantGroup.name, await core.log.head(), caughtUpWithinMs)) return null
     const waitsMs = (await waitAfter(core, progress.position(invariantGroup.name))) ?? 0
@@ -159,9 +162,10 @@ export const startAuditing = async (
   const delivery = await startSealDelivery(core, sealTarget, systemClock)
   if (delivery !== null) closing.add(delivery.stop)
   const key = sealKeyOf(core.keys.seal)
-  const signatures =
-    laws && isLogInPostgres ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey, checked }) : null
-  if (signatures !== null) closing.add(signatures.stop)
+  const { publicKey } = key
+  const verifySignature = rememberSignatures()
+  if (laws && isLogInPostgres)
+    closing.add(startSignatureWatch({ ...core, feed, publicKey, verifySignature, checked }).stop)
   const sealer = startSealer({
     ...core,
     onSeal: () => delivery?.wake(),
@@ -171,8 +175,10 @@ export const startAuditing = async (
     ...(isLogInPostgres && laws && { checkedEvents: checked.count }),
     ...(laws &&
       onViolation !== 'alarm' && {
-        cleared: (range, signal) =>
-          requireInvariantsHold({ ...core, progress, signatures, checked }, range, signal),
+        ...(isLogInPostgres && {
+          openSignatures: (sealed) => openUnsealedCheck({ ...core, publicKey, verifySignature }, sealed),
+        }),
+        cleared: (range, signal) => requireInvariantsHold({ ...core, progress, checked }, range, signal),
       }),
   })
   closing.add(sealer.stop)
@@ -182,7 +188,7 @@ export const startAuditing = async (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!laws) return
-  const monitor = startViolationMonitor({ ...core, progress, blocks: onViolation === 'block' })
+  const monitor = startViolationMonitor({ ...core, checked, progress, blocks: onViolation === 'block' })
   closing.add(monitor.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',

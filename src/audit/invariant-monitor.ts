@@ -12,50 +12,43 @@ import type { EventLog } from '../platform/eventstore/port.ts'
 import type { Progress } from '../platform/projections/progress.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import { worker } from '../platform/work/worker.ts'
-import type { CheckedEvents, FoundViolation, Range } from './checked-events.ts'
+import { type CheckedEvents, type Found, keyOf, type Range } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
 import { invariantGroup } from './invariants/invariants.ts'
-import type { SignatureProgress } from './signatures/signature-watch.ts'
 import {
   eachViolation,
   type OpenViolations,
   openViolationsText,
   readOpenViolations,
+  UnresolvedViolation,
   type Violation,
   violationText,
 } from './violations.ts'
-
-/** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
-export class UnresolvedViolation extends Error {
-  override readonly name = 'UnresolvedViolation'
-}
 
 const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const maxWaitAttempts = 60
 
-/** A violation that is found and not acknowledged, although the tables do not say so. */
-export const hiddenText = ({ eventId, rule }: FoundViolation): string =>
-  `event ${eventId} breaks ${rule}, as a process of this service found, and the tables of violations do not say so: somebody changed them; run "ledger verify"; "farebox ledger decide" acknowledges it`
-
-/** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
+/**
+ * What breaks a law and nobody decided about, for an alarm; null while every law holds.
+ * @param through up to here the tables say what was found
+ */
 export const readViolationProblem = async (
   { pool, log, checked }: Pick<ClearedDeps, 'pool' | 'log' | 'checked'>,
-  through?: number,
+  through: number,
 ): Promise<string | null> => {
   const problem = openViolationsText(await readOpenViolations(pool))
   if (problem !== null) return problem
-  const [hidden] = await checked.open(log, through)
-  return hidden === undefined ? null : hiddenText(hidden)
+  for await (const hidden of checked.open(log, ({ position }) => position <= through))
+    return openViolationsText({ count: 1, first: hidden })
+  return null
 }
 
 type ClearedDeps = {
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'readStream'>
+  readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly checked: Pick<CheckedEvents, 'open' | 'covers'>
   readonly progress: Pick<Progress, 'reached'>
-  /** Null where nothing is signed. */
-  readonly signatures: SignatureProgress | null
   readonly isLogInPostgres: boolean
 }
 
@@ -69,8 +62,8 @@ export const readUncheckedProblem = async (
     : `no process of this service is known to have checked all events after position ${range.after} up to ${range.through} against the invariants: somebody changed engine.checkpoints or work.checked_events; "farebox projections rebuild laws" checks all events again`
 
 /**
- * Resolves when every event up to a position was checked, none violates an invariant, and nothing in the database can hide it
- * if one does.
+ * Resolves when every event up to a position was checked against the invariants, none violates one, and nothing in the
+ * database can hide it if one does.
  * @throws UnresolvedViolation; Error when the checks do not follow the log
  */
 export const requireInvariantsHold = async (
@@ -78,7 +71,7 @@ export const requireInvariantsHold = async (
   { sealed, position }: { readonly sealed: number; readonly position: number },
   signal: AbortSignal,
 ): Promise<void> => {
-  const { pool, progress, signatures, checked, isLogInPostgres } = deps
+  const { pool, progress, checked, isLogInPostgres } = deps
   for (let waits = 0; !(await progress.reached(invariantGroup.name, position, waitMs)); waits += 1) {
     signal.throwIfAborted()
     if (waits === maxWaitAttempts)
@@ -86,7 +79,6 @@ export const requireInvariantsHold = async (
         `the laws are not checked up to position ${position}: see what stops the projection "${invariantGroup.name}"`,
       )
   }
-  await signatures?.reached(position, signal)
   const problem = await readViolationProblem(deps, position)
   if (problem !== null) throw new UnresolvedViolation(problem)
   // Only in Postgres the ordinal of the last event that was sealed is its position.
@@ -174,31 +166,38 @@ export const lawGuard = worker({
 export const startViolationMonitor = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'readStream'>
+  readonly log: Pick<EventLog, 'readStream' | 'eventAt'>
   readonly runner: CommandRunner
-  readonly progress: Pick<Progress, 'reached'>
+  readonly checked: Pick<CheckedEvents, 'open' | 'found'>
+  readonly progress: Pick<Progress, 'reached' | 'position'>
   readonly logger: Logger
   readonly blocks: boolean
   readonly intervalMs?: number
 }): ViolationMonitor => {
-  const { scheduler, pool, log, runner, progress, logger, blocks } = deps
+  const { scheduler, pool, log, runner, checked, progress, logger, blocks } = deps
   let open: OpenViolations = { count: 0, first: null, digest: '' }
-  /** The open violations that were all processed. */
+  /** How many others are open that no table says. */
+  let hidden = 0
+  /** The violations that were all processed. */
   let processed = ''
   let logged: ReadonlySet<string> = new Set()
   let enforced: ReadonlySet<string> = new Set()
 
-  /** Rejects with the first failure once all were tried. */
-  const processAll = async (): Promise<void> => {
+  /**
+   * Rejects with the first failure once all were tried.
+   * @returns false when some were found that the tables do not say yet
+   */
+  const processAll = async (): Promise<boolean> => {
     const [nowLogged, nowEnforced] = [new Set<string>(), new Set<string>()]
     const blocked = new Set<AccountId>()
     const failures: unknown[] = []
-    for await (const violation of eachViolation(pool, { open: true })) {
+    const through = progress.position(invariantGroup.name)
+    const processOne = async (violation: Violation): Promise<void> => {
       const { eventId, rule, accountId } = violation
-      const key = `${eventId} ${rule}`
+      const key = keyOf(violation)
       if (!logged.has(key)) logger.fatal({ eventId, rule, accountId }, violationText(violation))
       nowLogged.add(key)
-      if (!blocks || accountId === null) continue
+      if (!blocks || accountId === null) return
       try {
         const isDone = enforced.has(key) || blocked.has(accountId)
         if (!isDone && !(await isUnblockedSince(log, accountId, violation)))
@@ -208,19 +207,32 @@ export const startViolationMonitor = (deps: {
         failures.push(error)
       }
     }
+    for await (const violation of eachViolation(pool, { open: true })) await processOne(violation)
+    let others = 0
+    let isWhole = true
+    const isHidden = (found: Found): boolean => {
+      isWhole &&= found.position <= through
+      return found.position <= through && !nowLogged.has(keyOf(found))
+    }
+    for await (const violation of checked.open(log, isHidden)) {
+      others += 1
+      await processOne(violation)
+    }
+    hidden = others
     logged = nowLogged
     enforced = nowEnforced
     if (failures.length > 0) throw failures[0]
+    return isWhole
   }
 
   const check = async (): Promise<void> => {
     // Before the tables are made there is nothing to check.
     if (!(await progress.reached(invariantGroup.name, 0, 0))) return
     open = await readOpenViolations(pool)
-    if (open.digest === processed) return
-    await processAll()
-    processed = open.digest
+    const now = `${open.digest} ${checked.found()}`
+    if (now === processed && hidden === 0) return
+    processed = (await processAll()) ? now : ''
   }
   const { stop } = scheduler.start(lawGuard, check, { everyMs: deps.intervalMs })
-  return { open: () => open, stop }
+  return { open: () => ({ count: open.count + hidden, first: open.first }), stop }
 }

@@ -1,11 +1,9 @@
-import type { Command } from 'commander'
 import type pg from 'pg'
 import { groups } from '../../projections/groups.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { pluralize } from '../kernel/formats.ts'
 import { positionToken } from '../kernel/log-position.ts'
-import { type Cli, type CliContext, wholeNumber } from '../platform/cli/cli-context.ts'
-import { ledgerCommand } from '../platform/cli/options.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../platform/cli/progress-bar.ts'
 import { isLocked } from '../platform/postgres/locks.ts'
@@ -43,7 +41,8 @@ export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTab
   return { engine: of('engine'), vault: of('vault'), work: of('work') }
 }
 
-type Given = {
+/** The options of `ledger verify`. */
+export type VerifyInput = {
   readonly seals?: string
   readonly witness?: string
   readonly witnessKey?: string
@@ -132,7 +131,7 @@ const refuseOtherLog = async ({ log }: CliContext, kept: ExternalSeals): Promise
 const optionsOf = async (
   context: CliContext,
   systemClock: Clock,
-  given: Given,
+  given: VerifyInput,
 ): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
   const publicKey =
     given.publicKey === undefined
@@ -161,7 +160,12 @@ const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
   return rowCount === 1
 }
 
-const verify = async (context: CliContext, systemClock: Clock, given: Given): Promise<CliOutput> => {
+/** Verifies the whole log. @throws CliRefusal `log_differs`, `log_unsealed` */
+export const verify = async (
+  context: CliContext,
+  systemClock: Clock,
+  given: VerifyInput,
+): Promise<CliOutput> => {
   const { pool, log, clock, actor, config } = context
   const options = await optionsOf(context, systemClock, given)
   const wasRunning = await isServerRunning(pool)
@@ -205,77 +209,34 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
   return { json, text: `${summary}\nnothing is wrong` }
 }
 
-/** `ledger verify [--seals file] [--witness file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
-export const registerVerify = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
-  ledger
-    .command('verify')
-    .description(
-      'read the whole log and hold it against its seals, its own laws and every read table; exit code 1 on any difference',
-    )
-    .option(
-      '--seals <file>',
-      'also hold it against seals exported before, or against those of a place (file:…, https:…, s3:…) that they are brought to: tells a log that was cut off or rewritten',
-    )
-    .option('--witness <file>', 'also hold it against what a witness pinned ("ledger witness")')
-    .option('--witness-key <file>', 'the key that the witness must have signed with, PEM or hex')
-    .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
-    .option(
-      '--max-unsealed <n>',
-      'end with exit code 1 when more events than this are not sealed; 0: every event must be. Default: 0 while no server is running, else any number',
-      wholeNumber(0),
-    )
-    .addHelpText(
-      'after',
-      `
-It runs beside a live server and names the first differences: the event (ordinal and id), or table, key, column and both
-values. It needs about as much disk in Postgres as the read tables while it runs.
-
-Examples:
-  npx farebox ledger verify
-  npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
-    )
-    .action(cli.action((context, given: Given) => verify(context, cli.clock, given)))
-  ledger
-    .command('events')
-    .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')
-    .action(
-      cli.bareAction(async () => {
-        const { eventDictionary, eventsPage } = await import('./event-dictionary-page.ts')
-        return { json: eventDictionary(), text: eventsPage().trimEnd() }
-      }),
-    )
-  ledger
-    .command('verifications')
-    .description('list the verifications that were run, newest first; exit code 1 when their chain is broken')
-    .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
-    .action(
-      cli.action(async ({ pool }, { limit }: { limit: number }) => {
-        const { verifications, total } = await listVerifications(pool, { limit, offset: 0 })
-        const text = table(
-          verifications,
-          [
-            { title: 'started', value: ({ startedAt }) => startedAt },
-            { title: 'outcome', value: ({ outcome }) => outcome },
-            { title: 'events', value: ({ result }) => result?.events ?? '-', align: 'right' },
-            {
-              title: 'sealed up to',
-              value: ({ result }) => result?.seals.sealedThrough ?? '-',
-              align: 'right',
-            },
-            { title: 'differences', value: ({ result }) => result?.findingCount ?? '-', align: 'right' },
-            { title: 'by', value: ({ actor }) => actor },
-            { title: 'run', value: ({ runId }) => runId },
-          ],
-          'none was run yet; "ledger verify" runs one',
-        )
-        const shown = verifications.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
-        const chain = await checkRuns(pool)
-        const json = { verifications: shown, total, chain }
-        if (chain.findings.length > 0)
-          throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
-        const chained = `${pluralize(chain.links, 'run')} chained, digest ${chain.digest}`
-        return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
-      }),
-    )
+/** The verifications that were run, newest first. @throws CliRefusal when their chain is broken */
+export const verifications = async (
+  { pool }: CliContext,
+  { limit }: { readonly limit: number },
+): Promise<CliOutput> => {
+  const { verifications: runs, total } = await listVerifications(pool, { limit, offset: 0 })
+  const text = table(
+    runs,
+    [
+      { title: 'started', value: ({ startedAt }) => startedAt },
+      { title: 'outcome', value: ({ outcome }) => outcome },
+      { title: 'events', value: ({ result }) => result?.events ?? '-', align: 'right' },
+      {
+        title: 'sealed up to',
+        value: ({ result }) => result?.seals.sealedThrough ?? '-',
+        align: 'right',
+      },
+      { title: 'differences', value: ({ result }) => result?.findingCount ?? '-', align: 'right' },
+      { title: 'by', value: ({ actor }) => actor },
+      { title: 'run', value: ({ runId }) => runId },
+    ],
+    'none was run yet; "ledger verify" runs one',
+  )
+  const shown = runs.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
+  const chain = await checkRuns(pool)
+  const json = { verifications: shown, total, chain }
+  if (chain.findings.length > 0)
+    throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
+  const chained = `${pluralize(chain.links, 'run')} chained, digest ${chain.digest}`
+  return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
 }

@@ -1,23 +1,16 @@
-import { type Command, InvalidArgumentError } from 'commander'
-import {
-  createMoments,
-  type Moment,
-  momentAction,
-  momentForms,
-  momentOption,
-} from '../features/finance/index.ts'
+import { createMoments, type Moment } from '../features/finance/index.ts'
 import { pluralize } from '../kernel/formats.ts'
-import type { Cli, CliContext } from '../platform/cli/cli-context.ts'
-import { ledgerCommand } from '../platform/cli/options.ts'
-import { CliMisuse, CliRefusal, table } from '../platform/cli/output.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'
 import { createProgressBar } from '../platform/cli/progress-bar.ts'
 import { catchUp } from '../platform/projections/bring-up.ts'
 import { type CheckedEvents, createCheckedEvents } from './checked-events.ts'
 import { readGuardProblem } from './checks/database-guards-check.ts'
-import { hiddenText, readUncheckedProblem } from './invariant-monitor.ts'
+import { readUncheckedProblem } from './invariant-monitor.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { eachRecordedEarly } from './recorded-early.ts'
 import { sealKeyOf } from './seals/seal-key.ts'
+import { readSeals } from './seals/sealing.ts'
 import { checkSignatures } from './signatures/signature-watch.ts'
 import {
   acknowledgeViolation,
@@ -25,6 +18,7 @@ import {
   isAcknowledged,
   listViolations,
   readOpenViolations,
+  signatureRule,
   type Violation,
   violationText,
 } from './violations.ts'
@@ -40,12 +34,18 @@ const checkWholeLog = async (context: CliContext, checked: CheckedEvents): Promi
   try {
     const { codec } = context
     const head = await catchUp(
-      { ...context, decode: codec.decode, beforeWrite: checked.beforeWrite },
+      { ...context, decode: codec.decode, watch: checked },
       { group: invariantGroup, displayName: 'laws' },
       bar,
     )
     if (context.config.eventStoreUrl === null)
-      await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
+      await checkSignatures({
+        ...context,
+        publicKey: sealKeyOf(context.keys.seal).publicKey,
+        // In Postgres the position of the event.
+        from: (await readSeals(context.runner, context)).last?.throughOrdinal ?? 0,
+        onFound: ({ position }) => checked.foundUnsigned([{ position, rule: signatureRule }]),
+      })
     return head
   } finally {
     bar.end()
@@ -57,13 +57,16 @@ const openRefusal = async (
   checked: CheckedEvents,
   message: string,
   listed: readonly Violation[],
+  through: number,
 ): Promise<CliRefusal | null> => {
   const { count } = await readOpenViolations(pool)
   if (count === 0) {
-    const [hidden] = await checked.open(log)
-    return hidden === undefined
-      ? null
-      : new CliRefusal('law_broken', hiddenText(hidden), { open: 1, breaches: [hidden] })
+    for await (const hidden of checked.open(log, ({ position }) => position <= through))
+      return new CliRefusal('law_broken', `${message}\n${violationTable([hidden])}`, {
+        open: 1,
+        breaches: [hidden],
+      })
+    return null
   }
   return new CliRefusal('law_broken', `${message}\n${violationTable(listed)}`, {
     open: count,
@@ -84,6 +87,7 @@ export const refuseUnresolvedViolations = async (context: CliContext, sealed: nu
     checked,
     'the log is not sealed: "ledger decide" says why an event stands that breaks a law',
     await listViolations(context.pool, { open: true, limit: maxListed }),
+    through,
   )
   if (refusal !== null) throw refusal
   if (context.config.eventStoreUrl === null) {
@@ -108,32 +112,17 @@ const violationTable = (violations: readonly Violation[]): string =>
     'no event breaks a law',
   )
 
-const reasonOption = (text: string): string => {
-  const reason = text.trim()
-  if (!/^[^\p{C}]{1,500}$/u.test(reason))
-    throw new InvalidArgumentError('It must be 1 to 500 characters on one line.')
-  return reason
-}
-
-const registerList = (ledger: Command, cli: Cli): void => {
-  ledger
-    .command('breaches')
-    .description('list the events that break a law; exit code 1 when nobody decided about one of them')
-    .option('--open', 'only those that nobody decided about')
-    .addHelpText(
-      'after',
-      '\nWhile one is open a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
-    )
-    .action(
-      cli.action(async (context, { open = false }: { open?: boolean }) => {
-        const checked = checkedOf(context)
-        await checkWholeLog(context, checked)
-        const violations = await listViolations(context.pool, { open, limit: maxListed })
-        const refusal = await openRefusal(context, checked, 'an event breaks a law', violations)
-        if (refusal !== null) throw refusal
-        return { json: { breaches: violations }, text: violationTable(violations) }
-      }),
-    )
+/** The events that violate an invariant. @throws CliRefusal `law_broken` while one is open */
+export const breaches = async (
+  context: CliContext,
+  { open = false }: { readonly open?: boolean },
+): Promise<CliOutput> => {
+  const checked = checkedOf(context)
+  const through = await checkWholeLog(context, checked)
+  const violations = await listViolations(context.pool, { open, limit: maxListed })
+  const refusal = await openRefusal(context, checked, 'an event breaks a law', violations, through)
+  if (refusal !== null) throw refusal
+  return { json: { breaches: violations }, text: violationTable(violations) }
 }
 
 type Choice = {
@@ -155,7 +144,7 @@ const choose = async function* (
       if (violation.eventId === eventId) yield violation
     for await (const violation of eachRecordedEarly(context, { after: 0 }))
       if (violation.eventId === eventId) yield violation
-    for (const violation of await checked.open(log)) if (violation.eventId === eventId) yield violation
+    for await (const violation of checked.open(log)) if (violation.eventId === eventId) yield violation
     return
   }
   if (!all || since === undefined) throw new CliMisuse('name an event, or use --all with --since')
@@ -165,7 +154,7 @@ const choose = async function* (
   for await (const violation of eachRecordedEarly(context, { after: before }))
     if (!(await isAcknowledged(log, violation))) yield violation
   // Last: those of the tables are acknowledged by now.
-  for (const violation of await checked.open(log)) if (violation.position > before) yield violation
+  for await (const violation of checked.open(log)) if (violation.position > before) yield violation
 }
 
 const maxShown = 20
@@ -183,62 +172,37 @@ const decidedText = (
   return [`${pluralize(decided.length, 'violation')} acknowledged:`, ...lines, ...more].join('\n')
 }
 
-const registerDecide = (ledger: Command, cli: Cli): void => {
-  ledger
-    .command('decide')
-    .description('acknowledge violations with a reason; sealing then resumes')
-    .argument('[eventId]', 'the event, as "ledger breaches" lists it')
-    .option('--all', 'every open violation of events at or after --since')
-    .option('--since <moment>', momentForms, momentOption)
-    .requiredOption(
-      '--reason <text>',
-      'why it stands: it stays in the log for ever, name no person',
-      reasonOption,
-    )
-    .addHelpText(
-      'after',
-      '\nAn account that was blocked stays blocked until "accounts unblock". "ledger verify" still finds the events, with the reason. Only of events that were recorded while the clocks were ahead it says so without a finding.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
-    )
-    .action(
-      momentAction(
-        cli,
-        async (
-          context,
-          eventId: string | undefined,
-          { all = false, since, reason }: { all?: boolean; since?: Moment; reason: string },
-        ) => {
-          const checked = checkedOf(context)
-          await checkWholeLog(context, checked)
-          const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-          for await (const violation of choose(context, checked, { eventId, all, since })) {
-            await acknowledgeViolation(context.runner, violation, reason, context)
-            decided.push(violation)
-          }
-          if (eventId !== undefined && decided.length === 0)
-            throw new CliMisuse(
-              `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
-              {},
-              'not_found',
-            )
-          const text = decidedText(decided, all)
-          if (eventId === undefined)
-            return {
-              json: {
-                count: decided.length,
-                violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
-                reason,
-              },
-              text,
-            }
-          return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
-        },
-      ),
-    )
-}
+/** The options of `ledger decide`. */
+export type DecideInput = { readonly all?: boolean; readonly since?: Moment; readonly reason: string }
 
-/** `ledger breaches`, `ledger decide` */
-export const registerViolations = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
-  registerList(ledger, cli)
-  registerDecide(ledger, cli)
+/** Acknowledges violations. @throws CliMisuse when the arguments name none */
+export const decide = async (
+  context: CliContext,
+  eventId: string | undefined,
+  { all = false, since, reason }: DecideInput,
+): Promise<CliOutput> => {
+  const checked = checkedOf(context)
+  await checkWholeLog(context, checked)
+  const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+  for await (const violation of choose(context, checked, { eventId, all, since })) {
+    await acknowledgeViolation(context.runner, violation, reason, context)
+    decided.push(violation)
+  }
+  if (eventId !== undefined && decided.length === 0)
+    throw new CliMisuse(
+      `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
+      {},
+      'not_found',
+    )
+  const text = decidedText(decided, all)
+  if (eventId === undefined)
+    return {
+      json: {
+        count: decided.length,
+        violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
+        reason,
+      },
+      text,
+    }
+  return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
 }

@@ -23,6 +23,11 @@ export type Violation = {
   readonly decision: { readonly reason: string; readonly by: string; readonly at: string } | null
 }
 
+/** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
+export class UnresolvedViolation extends Error {
+  override readonly name = 'UnresolvedViolation'
+}
+
 /** The law that an event breaks which no process signed as it stands. */
 export const signatureRule = 'signed-by-its-process'
 

@@ -1,7 +1,13 @@
 export type CsvValue = string | number | null
 
-/** What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"), the wide forms among it. */
-const formula = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/
+/** Spreadsheets read a file without the byte order mark of UTF-8 in the character set of their system. */
+const mark = '\ufeff'
+
+/**
+ * What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"), the wide forms among it. Some leave out
+ * spaces before it.
+ */
+const formula = /^(?:[\t\r\n]|\s*[=+\-@\uff0b\uff0d\uff1d\uff20])/
 /**
  * What begins a cell inside a field. Where the semicolon separates (most of Europe), a spreadsheet that opens these files
  * splits at it, at tabs and at line ends, also within quotes: they do not stand at the start of a cell there.
@@ -22,8 +28,13 @@ export const csvField = (value: CsvValue): string => {
   return `"${text.replace(cellInside, "$1'").replaceAll('"', '""')}"`
 }
 
-export const csvRow = (values: readonly CsvValue[]): string => values.map(csvField).join(',')
+const csvLine = (values: readonly CsvValue[]): string => `${values.map(csvField).join(',')}\r\n`
 
-/** Comma-separated values (RFC 4180) with a heading, lines ended by LF. */
+/** The beginning of every CSV file (RFC 4180): the mark of UTF-8 and the heading. Lines of `csvLines` follow. */
+export const csvHead = (heading: readonly string[]): string => mark + csvLine(heading)
+
+export const csvLines = (rows: Iterable<readonly CsvValue[]>): string => Array.from(rows, csvLine).join('')
+
+/** A whole CSV file. */
 export const csv = (heading: readonly string[], rows: Iterable<readonly CsvValue[]>): string =>
-  [heading, ...rows].map(csvRow).join('\n')
+  csvHead(heading) + csvLines(rows)

@@ -33,7 +33,12 @@ export type DecideContext = {
 export type CommandDecision<Answer> = { readonly appends: Appends; readonly answer: Answer }
 
 /** Facts for streams, in the order in which they are written; none of them is empty. */
-export type Appends = readonly { readonly stream: StreamName; readonly events: readonly DomainEvent[] }[]
+export type Appends = readonly {
+  readonly stream: StreamName
+  readonly events: readonly DomainEvent[]
+  /** It may land before or after those beside it that say the same. */
+  readonly anyOrder?: true
+}[]
 
 /** What happens on a stream, oldest first; no events: what was asked for is so already. `Made` goes to the caller. */
 export type Decided<Event extends DomainEvent, Made = object> = {

@@ -10,6 +10,12 @@ export type AccountScope = {
 /** All that an account has. */
 export const wholeAccount = (accountId: AccountId): AccountScope => ({ accountId, customerId: null })
 
+/** All accounts, for operators. */
+export const allAccounts = { accountId: null, customerId: null } as const
+
+/** Whose things an operator lists. */
+export type ListScope = AccountScope | typeof allAccounts
+
 /** What an API key may do: `buy` orders and reads what was bought, `scrape` runs scrapers. Neither includes the other. */
 export const scopes = ['buy', 'scrape'] as const
 export type KeyScope = (typeof scopes)[number]

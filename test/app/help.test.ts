@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { runCli } from '../../src/app/cli-program.ts'
-import { commandRegistrations } from '../../src/app/commands.ts'
+import { allRegistrations, registrationsFor } from '../../src/app/commands.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-const run = async (args: readonly string[]) => {
+const run = async (args: readonly string[], registrations = allRegistrations()) => {
   const out: string[] = []
   const err: string[] = []
-  const code = await runCli(args, commandRegistrations, {
+  const code = await runCli(args, await registrations, {
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     open: () => Promise.reject(new Error('opened')),
@@ -36,6 +36,17 @@ const helpsFrom = async (path: readonly string[]): Promise<{ path: readonly stri
 /** Lines to paste under `Example:` or `Examples:`, up to an empty line. */
 const examplesOf = (help: string): string =>
   (/^Examples?:\n((?: {2}.*\n?)+)/m.exec(help)?.[1] ?? '').replaceAll(/^ {2}/gm, '')
+
+test('a command line loads the commands that it asks for, and says the same as with all of them', async () => {
+  for (const { path, help } of await helpsFrom([])) {
+    const args = [...path, '--help']
+    assert.equal((await run(args, registrationsFor(args))).out, help, path.join(' '))
+  }
+  const args = ['help', 'orders']
+  assert.deepEqual(await run(args, registrationsFor(args)), await run(args))
+  const wrong = ['order', 'list']
+  assert.match((await run(wrong, registrationsFor(wrong))).err, /Did you mean orders\?/)
+})
 
 test('every example of the help works when it is pasted: it is written with npx, and the program takes it', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-help-'))

@@ -82,3 +82,34 @@ for (const [what, fail] of [
     await proxy.accept()
     await until(async () => (await scrape()).isSupersetOf(new Set(asked)))
   })
+
+test('requests to a process whose read table a newer version exchanges are answered 503 with Retry-After, never 500', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const { baseUrl, demo } = await startService(t, { DATABASE_URL: url })
+  const get = () => fetch(`${baseUrl}/api/v1/orders`, { headers: { 'x-api-key': demo.buyer.key } })
+  const all = () => Promise.all(Array.from({ length: 10 }, get))
+  const untilServed = () => until(async () => (await all()).every(({ status }) => status === 200))
+  await untilServed()
+  for (const [exchange, back] of [
+    [
+      'alter column refunded_cents type text',
+      'alter column refunded_cents type bigint using refunded_cents::bigint',
+    ],
+    ['rename column refunded_cents to refunded', 'rename column refunded to refunded_cents'],
+    ['rename to former_orders', ''],
+  ] as const) {
+    await pool.query(`alter table read.orders ${exchange}`)
+    const answers = await until(async () => {
+      const some = await all()
+      return some.some(({ status }) => status !== 200) ? some : null
+    })
+    for (const { status, headers } of answers)
+      assert.ok(
+        status === 200 || (status === 503 && Number(headers.get('retry-after')) > 0),
+        `${exchange}: ${status}`,
+      )
+    if (back === '') return
+    await pool.query(`alter table read.orders ${back}`)
+    await untilServed()
+  }
+})

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commandRegistrations } from '../../src/app/commands.ts'
+import { allRegistrations } from '../../src/app/commands.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../features/resellers/desk.ts'
 
@@ -47,7 +47,7 @@ const commands: readonly (readonly string[])[] = [
 test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
   const { farebox } = await openStage(t)
   const { core } = farebox
-  const run = deskOf(farebox, commandRegistrations)
+  const run = deskOf(farebox, await allRegistrations())
   const stage = await core.log.head()
   for (const args of commands) {
     const { code, err, json } = await run(...args)

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { files, imports, importsOf, textOf } from './sources.ts'
+
+/** All that is loaded with a file: files, and packages by their names. */
+const startReads = (from: string): ReadonlySet<string> => {
+  const read = new Set([from])
+  for (const file of read)
+    for (const { to, typeOnly } of imports.filter((each) => each.from === file)) if (!typeOnly) read.add(to)
+  return read
+}
 
 /** biome.json and .dependency-cruiser.mjs say which folder may import which; these are the rules that no linter has. */
 describe('the structure of the source', () => {
@@ -20,31 +29,33 @@ describe('the structure of the source', () => {
   })
 
   test('reads at a start only the packages that every start needs, and for a command none of the server', () => {
-    const startReads = (from: string): ReadonlySet<string> => {
-      const read = new Set([from])
-      for (const file of read)
-        for (const { to, typeOnly } of imports.filter((each) => each.from === file))
-          if (!typeOnly) read.add(to)
-      return read
-    }
-    const entries = [
-      'src/app/start.ts',
-      'src/app/open-context.ts',
-      'src/app/cli-program.ts',
-      'src/app/commands.ts',
-    ]
-    const rare = ['@eventstore/db-client', 'stripe']
+    // Each is loaded when a command line asks for a command of it.
+    const commands = [...textOf('src/app/commands.ts').matchAll(/import\('\.([^']+)'\)/g)]
+      .map(([, file = '']) => join('src/app', file.startsWith('.') ? `.${file}` : file))
+      .filter((file) => /command/.test(file))
+    assert.ok(commands.length > 20, commands.join(' '))
+    const entries = ['src/app/start.ts', 'src/app/open-context.ts', ...commands]
+    assert.ok(startReads('src/app/start.ts').has('pg'), 'files are followed to packages')
+    const rare = ['@eventstore/db-client', 'stripe', 'kysely']
     const ofTheServer = ['fastify', 'undici', 'prom-client']
     for (const entry of entries) {
       const unwanted = entry === 'src/app/start.ts' ? rare : [...rare, ...ofTheServer]
       const read = startReads(entry)
-      assert.ok(read.has('pg') || read.has('commander'), `${entry} was followed to packages`)
       assert.deepEqual(
         unwanted.filter((name) => read.has(name)),
         [],
         entry,
       )
     }
+  })
+
+  test('reads for the list of commands, and for a command line that is wrong, no package but commander', () => {
+    for (const entry of ['src/app/cli-program.ts', 'src/app/commands.ts'])
+      assert.deepEqual(
+        [...startReads(entry)].filter((name) => !/^(node:|src\/)/.test(name)),
+        ['commander'],
+        entry,
+      )
   })
 
   for (const reader of ['second-reader', 'dictionary-reader'])

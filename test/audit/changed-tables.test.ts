@@ -67,6 +67,16 @@ const changes: readonly (readonly [change: string, undo: string, ...findings: Re
     /^vault: the check could not run: /,
   ],
   [
+    'alter table work.checked_events rename to moved',
+    'alter table work.moved rename to checked_events',
+    /^guards: table work\.checked_events: expected .*, found none/,
+  ],
+  [
+    'alter table work.checked_events alter column record type varchar',
+    'alter table work.checked_events alter column record type text',
+    /^guards: table work\.checked_events, column record: /,
+  ],
+  [
     'alter table engine.checkpoints add column more text, drop column definitions cascade',
     `alter table engine.checkpoints drop column more, add column definitions jsonb not null default '{}'`,
     /^projections: group hot: the check could not run: /,
@@ -108,12 +118,13 @@ test('a table that the service may not read is a finding, and every other check 
   const clean = await verify()
   assert.equal(clean.outcome, 'clean', JSON.stringify(clean))
   await pool.query(
-    `alter table read.balances owner to pg_monitor; revoke all on vault.api_keys from ${service}`,
+    `alter table read.balances owner to pg_monitor; alter table work.checked_events owner to pg_monitor; revoke all on vault.api_keys from ${service}`,
   )
   const { code, error: message, result } = await verify()
   assert.equal(code, 'log_differs', message)
   assert.equal(result.events, clean.result.events)
   assert.match(message, /guards: table read\.balances: expected none, found "owner pg_monitor"/)
+  assert.match(message, /guards: table work\.checked_events, owner: .*pg_monitor/)
   assert.match(message, /projections: group hot: its table read\.balances is missing, or/)
   assert.match(message, /vault: the check could not run: permission denied for table api_keys/)
   assert.deepEqual(

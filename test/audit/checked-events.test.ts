@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { type CheckedEvents, createCheckedEvents } from '../../src/audit/checked-events.ts'
+import { type TestContext, test } from 'node:test'
+import type pg from 'pg'
+import { type CheckedEvents, createCheckedEvents, joinRanges } from '../../src/audit/checked-events.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
+import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
+import { isSelfSigned } from '../../src/kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { inTransaction } from '../../src/platform/postgres/transaction.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { freshAccount } from '../support/console.ts'
 import { asOperator } from '../support/demo-env.ts'
@@ -12,9 +18,20 @@ import { operate } from '../support/operator.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { allEvents } from './world.ts'
+import { allEvents, tamper } from './world.ts'
 
-const log = { logId: async () => 'log_1', readStream: async function* () {} }
+const log = {
+  logId: async () => 'log_1',
+  readStream: async function* () {},
+  eventAt: async (position: number) =>
+    ({
+      position,
+      id: `evt_${position}`,
+      type: 'WalletCredited',
+      stream: 'ledger-acc_1',
+      data: '{}',
+    }) as unknown as StoredEvent,
+}
 
 const found = (position: number): ViolationRow => ({
   position,
@@ -33,41 +50,103 @@ const batch = (after: number, through: number, ...rows: ViolationRow[]) => ({
   tables: [{ table: violationsTable, inserted: rows, put: [], removed: [] }] as never,
 })
 
-const openOf = async (checked: CheckedEvents): Promise<readonly number[]> =>
-  (await checked.open(log)).map(({ position }) => position)
+const openOf = async (checked: CheckedEvents): Promise<readonly number[]> => {
+  const positions: number[] = []
+  for await (const { position } of checked.open(log)) positions.push(position)
+  return positions
+}
 
-test('what one process checked and found counts in another one, unless somebody changed the record', async (t) => {
+const processes = async (t: TestContext) => {
   const { pool } = await testDatabase(t)
   const master = masterKey(Buffer.alloc(32, 1))
-  const start = () => createCheckedEvents({ pool, log, master })
+  return { pool, start: () => createCheckedEvents({ pool, log, master }) }
+}
+
+test('ranges of positions are joined where they touch or overlap', () => {
+  const range = (after: number, through: number) => ({ after, through })
+  assert.deepEqual(joinRanges([range(20, 30), range(0, 10), range(10, 15)]), [range(0, 15), range(20, 30)])
+  assert.deepEqual(joinRanges([range(0, 40), range(10, 20), range(30, 50)]), [range(0, 50)])
+})
+
+test('what one process checked and found counts in another one', async (t) => {
+  const { start } = await processes(t)
   const first = start()
   assert.equal(await first.covers({ after: 5, through: 6 }), false, 'nobody checked anything')
+  assert.equal(await first.covers({ after: 5, through: 5 }), true, 'there is nothing to check')
   await first.beforeWrite(batch(0, 10, found(7)))
   await first.beforeWrite(batch(10, 20))
+  assert.equal(first.count({ after: 5, through: 30 }), 15)
   const second = start()
   assert.equal(await second.covers({ after: 5, through: 20 }), true)
   assert.equal(second.count({ after: 5, through: 20 }), 0, 'it did not check them itself')
   assert.deepEqual(await openOf(second), [7])
 
-  await second.beforeWrite(batch(20, 30, found(25)))
-  assert.equal(await start().covers({ after: 5, through: 30 }), true, 'it goes on where the first one ended')
-  assert.deepEqual(await openOf(first), [7, 25])
+  await Promise.all([
+    second.beforeWrite(batch(20, 30, found(25))),
+    first.beforeWrite(batch(20, 28, found(26))),
+  ])
+  for (const checked of [first, second, start()]) {
+    assert.equal(await checked.covers({ after: 5, through: 30 }), true, 'neither overwrites the other')
+    assert.deepEqual(await openOf(checked), [7, 25, 26])
+  }
   await second.beforeWrite(batch(35, 40))
-  for (const checked of [first, second, start()])
+  for (const checked of [first, second, start()]) {
     assert.equal(await checked.covers({ after: 28, through: 40 }), false, 'nobody checked events 31 to 35')
-  assert.equal(await start().covers({ after: 35, through: 40 }), true)
-  assert.deepEqual(await openOf(start()), [7, 25])
+    assert.equal(await checked.covers({ after: 35, through: 40 }), true)
+    assert.equal(await checked.covers({ after: 0, through: 30 }), true)
+  }
+})
 
-  await pool.query(`update work.checked_events set record = replace(record, '"after":35', '"after":0')`)
-  assert.equal(await start().covers({ after: 28, through: 40 }), false, 'the signature does not fit')
-  await pool.query('delete from work.checked_events')
-  assert.equal(await start().covers({ after: 35, through: 40 }), false)
-  assert.deepEqual(await openOf(second), [7, 25], 'a process keeps what it knows')
+test('a record that somebody changed, deleted or set back makes no event checked, and a process keeps what it knows', async (t) => {
+  const { pool, start } = await processes(t)
+  const first = start()
+  await first.beforeWrite(batch(0, 10))
+  const { rows } = await pool.query('select record, signature from work.checked_events')
+  await first.beforeWrite(batch(10, 20, found(15)))
+  for (const [change, values] of [
+    [`update work.checked_events set record = replace(record, '"after":0', '"after":1')`, []],
+    ['update work.checked_events set record = $1, signature = $2', [rows[0].record, rows[0].signature]],
+    ['delete from work.checked_events', []],
+    [`update work.checked_events set record = 'x', signature = 'y'`, []],
+  ] as const) {
+    await pool.query(change, [...values])
+    const other = start()
+    assert.equal(await other.covers({ after: 8, through: 20 }), false, change)
+    assert.equal(await first.covers({ after: 8, through: 20 }), true)
+    assert.deepEqual(await openOf(first), [15])
+    await first.beforeWrite(batch(20, 20))
+    assert.equal(await other.covers({ after: 8, through: 20 }), true, `signed again after ${change}`)
+    assert.deepEqual(await openOf(other), [15])
+  }
+  await pool.query('update work.checked_events set record = $1, signature = $2', [
+    rows[0].record,
+    rows[0].signature,
+  ])
+  const restarted = start()
+  await restarted.beforeWrite(batch(20, 30))
+  assert.equal(
+    await restarted.covers({ after: 8, through: 30 }),
+    false,
+    'nobody is known to have checked 11 to 20',
+  )
+})
 
-  const third = start()
-  await third.beforeWrite(batch(0, 50, found(25)))
-  assert.equal(await third.covers({ after: 28, through: 50 }), true, 'everything was checked again')
-  assert.deepEqual(await openOf(start()), [25], 'what the check found before counts no more')
+test('after all events were checked again the violations of before count no more, in whatever process', async (t) => {
+  const { pool, start } = await processes(t)
+  const server = start()
+  await server.beforeWrite(batch(10, 20, found(12), found(15)))
+  const command = start()
+  command.onReplayed(batch(0, 11))
+  command.onReplayed(batch(11, 18, found(15)))
+  assert.equal(await server.covers({ after: 0, through: 18 }), false, 'the tables are not exchanged')
+  await server.beforeWrite(batch(20, 30, found(25)))
+  await inTransaction(pool, (client) => command.beforeSwap(invariantGroup.name, client))
+  for (const checked of [server, command, start()]) {
+    assert.equal(await checked.covers({ after: 0, through: 30 }), true)
+    assert.deepEqual(await openOf(checked), [15, 25])
+  }
+  await server.beforeWrite(batch(30, 31))
+  assert.deepEqual(await openOf(start()), [15, 25])
 })
 
 test('a violation whose rows were deleted is reported, survives a restart, and is sealed once it is acknowledged', async (t) => {
@@ -115,4 +194,123 @@ test('a violation whose rows were deleted is reported, survives a restart, and i
     return listed.seals[0]?.throughOrdinal ?? 0
   }
   await until(async () => (await sealed()) >= ordinal, { timeoutMs: 60_000, what: 'a seal' })
+})
+
+const sealedThrough = async (log: EventLog): Promise<number> =>
+  (await listSeals(log, { limit: 1, offset: 0 })).seals[0]?.throughOrdinal ?? 0
+
+/** What the last seal covers, while no server of this process runs. */
+const lastSeal = async (pool: pg.Pool): Promise<number> => {
+  const { rows } = await pool.query(
+    `select data from log.events where stream = 'seal' order by revision desc limit 1`,
+  )
+  return JSON.parse(rows[0].data).throughOrdinal
+}
+
+const metricsOf = async (baseUrl: string | null): Promise<string> =>
+  (await fetch(`${baseUrl}/metrics`, asOperator)).text()
+
+const untilBlocked = (baseUrl: string | null) =>
+  until(async () => (await metricsOf(baseUrl)).includes('\nfarebox_seal_problem 1'), {
+    timeoutMs: 30_000,
+    what: 'an alarm of the sealer',
+  })
+
+const untilSealed = async (log: EventLog): Promise<void> => {
+  const ordinal = (await allEvents(log)).findLastIndex(({ stream }) => !isSelfSigned(stream)) + 1
+  await until(async () => (await sealedThrough(log)) >= ordinal, { timeoutMs: 90_000, what: 'a seal' })
+}
+
+test('an unsigned event is not sealed after a restart, whatever tables and locks say that signatures were checked', async (t) => {
+  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const { farebox, env } = service
+  const { accountId } = await freshAccount(service, 'unsigned@example.com', { cents: 2_000 })
+  await untilSealed(farebox.core.log)
+  await farebox.close()
+
+  const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
+  t.after(() => insider.end())
+  const account = `account-${accountId}`
+  const eventId = newEventId()
+  await tamper(
+    insider,
+    ['delete from log.signatures where first_position <= $1', [await lastSeal(insider)]],
+    [
+      `insert into log.events (position, stream, revision, id, type, data, metadata)
+       select h.last_position + 1, e.stream, e.revision + 1, $2, 'AccountUnblocked', '{}', e.metadata
+         from log.head h, log.events e where e.stream = $1 order by e.revision desc limit 1`,
+      [account, eventId],
+    ],
+    ['update log.head set last_position = last_position + 1'],
+    [
+      `update work.signatures_checked set signing = false, event_id = $1,
+         position = (select last_position from log.head)`,
+      [eventId],
+    ],
+  )
+  const holder = await insider.connect()
+  await holder.query(`select pg_advisory_lock(hashtextextended('farebox signatures', 0))`)
+  const restarted = await startFarebox(t, env)
+  await untilBlocked(restarted.baseUrl)
+  holder.release(true)
+  await untilBlocked(restarted.baseUrl)
+  const { rows } = await insider.query('select position from log.events where id = $1', [eventId])
+  assert.ok((await lastSeal(insider)) < rows[0].position)
+  assert.match((await operate(['ledger', 'verify', '--json'], env)).out, /no process signed it/)
+  const decided = await operate(['ledger', 'decide', eventId, '--reason', 'a test', '--json'], env)
+  assert.equal(decided.code, 0, decided.err)
+  await until(async () => (await lastSeal(insider)) >= rows[0].position, {
+    timeoutMs: 90_000,
+    what: 'a seal',
+  })
+})
+
+test('events that the checks passed by are not sealed until all events were checked again', async (t) => {
+  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const { farebox, env } = service
+  const { log } = farebox.core
+  const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
+  t.after(() => insider.end())
+  const { accountId } = await freshAccount(service, 'passed@example.com', { cents: 2_000 })
+  await untilSealed(log)
+  const credit = (await allEvents(log)).findLast(
+    ({ type, stream }) => type === 'WalletCredited' && stream === `ledger-${accountId}`,
+  )
+  assert.ok(credit)
+  const { rows } = await insider.query('select record, signature from work.checked_events')
+  // The checks of invariants stop here.
+  const holder = await insider.connect()
+  await holder.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'farebox projection laws' and datname = current_database()`,
+  )
+  await holder.query(`select pg_advisory_lock(hashtextextended('farebox projection laws', 0))`)
+  const id = newEventId()
+  const { stream, type, metadata, revision } = credit
+  const data = JSON.stringify({ ...JSON.parse(credit.data), reference: 'pay_none' })
+  await log.append(stream, revision, [{ id, type, data, metadata }])
+  const { position } = (await allEvents(log)).find((event) => event.id === id)!
+  await farebox.close()
+  holder.release(true)
+
+  await insider.query(`update engine.checkpoints set position = $1, last_event = $2 where name = 'laws'`, [
+    position,
+    id,
+  ])
+  await insider.query('update work.checked_events set record = $1, signature = $2', [
+    rows[0].record,
+    rows[0].signature,
+  ])
+  const restarted = await startFarebox(t, env)
+  await untilBlocked(restarted.baseUrl)
+  assert.ok((await lastSeal(insider)) < position)
+  const byHand = await operate(['ledger', 'seal', '--json'], env)
+  assert.equal(JSON.parse(byHand.out).code, 'not_checked', byHand.out)
+
+  assert.equal((await operate(['projections', 'rebuild', 'laws'], env)).code, 0)
+  const listed = await operate(['ledger', 'breaches', '--json'], env)
+  assert.match(listed.out, new RegExp(id))
+  assert.ok((await lastSeal(insider)) < position)
+  assert.equal((await operate(['ledger', 'decide', id, '--reason', 'a test'], env)).code, 0)
+  await until(async () => (await lastSeal(insider)) >= position, { timeoutMs: 90_000, what: 'a seal' })
 })

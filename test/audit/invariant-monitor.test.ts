@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { createCheckedEvents } from '../../src/audit/checked-events.ts'
 import { sealProbe } from '../../src/audit/feature.ts'
 import { lawGuard, startViolationMonitor } from '../../src/audit/invariant-monitor.ts'
 import { invariants, rulesDigest } from '../../src/audit/invariants/invariants.ts'
@@ -59,6 +61,7 @@ const restartMonitor = async (t: TestContext, { farebox }: Service): Promise<voi
         return scheduler.start(worker, round)
       },
     },
+    checked: createCheckedEvents({ ...core, master: core.keys.master }),
     progress: core.projecting.progress,
     blocks: config.onViolation === 'block',
   })
@@ -306,6 +309,32 @@ describe('the laws that a running server holds events against', () => {
       what: 'an alarm',
     })
     assert.equal(await sealedThrough(service), sealed, 'what this process found is not sealed')
+  })
+
+  test('a violation whose rows are deleted as they come blocks its account all the same', async (t) => {
+    const service = await startService(t, blocking)
+    const { pool } = service.farebox.core
+    const account = await freshAccount(service, 'erased@example.com', { cents: 2_000 })
+    let erases = true
+    const erase = async (): Promise<void> => {
+      while (erases) {
+        await pool.query('delete from read.violations; delete from work.unsigned_events')
+        await setImmediate()
+      }
+    }
+    const erasing = erase()
+    t.after(() => {
+      erases = false
+      return erasing
+    })
+    await giveMoney(service, account.accountId)
+    await until(async () => (await buy(service, account.key)) === 403, { timeoutMs: 30_000, what: 'a block' })
+    await until(async () => /^farebox_open_violations [1-9]/m.test(await metrics(service)), {
+      timeoutMs: 20_000,
+      what: 'a count',
+    })
+    erases = false
+    await erasing
   })
 
   test('rules whose versions have the same sum are not the same rules', () => {

@@ -54,7 +54,6 @@ const decidedAlone = [
   'cancelSubscription',
   'scrape',
   'scrapeBatch',
-  'listScrapeBatches',
 ]
 
 /** Operations that need nothing but their key. */
@@ -64,6 +63,7 @@ const fromMemory = [
   'listGeoCities',
   'listGeoIsps',
   'listGeoAsns',
+  'listScrapeBatches',
   'getScrapeBatch',
   'cancelScrapeBatch',
   'getScrapeBatchResult',

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { chmod, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { commandRegistrations } from '../../src/app/commands.ts'
+import { allRegistrations } from '../../src/app/commands.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../features/resellers/desk.ts'
 import { dataDirectory } from '../support/farebox.ts'
@@ -43,7 +43,7 @@ test('files that commands write under the names of the docs and of --help are ig
 
 test('what commands write is readable by its owner alone, also in the place of a file that all could read', async (t) => {
   const { farebox } = await openStage(t)
-  const run = deskOf(farebox, commandRegistrations)
+  const run = deskOf(farebox, await allRegistrations())
   const directory = await dataDirectory(t)
   const former = process.umask(0)
   t.after(() => process.umask(former))

@@ -63,6 +63,6 @@ export const makeScrapes = ({ fact, write, state, now }: History, accountId: Acc
   const taken = decideAccept(batch(), asked)
   if (taken.outcome === 'decided') write([{ stream, events: taken.events }])
   const tally = { found: 1, empty: 0, notFound: 1, restricted: 0, failed: 0, chargedMicros: 6_000 }
-  write([{ stream, events: decideFinish(batch(), asked, tally).events }])
+  write([{ stream, events: decideFinish(batch(), asked, tally, false).events }])
   scrape('absent', { ...none, outcome: 'provider_failed' }, { ...none, outcome: 'empty', body })
 }

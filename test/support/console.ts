@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { type AccountId, newId } from '../../src/kernel/ids.ts'
 import type { Service } from './service.ts'
 import { until } from './until.ts'
@@ -73,7 +73,8 @@ export const consoleBrowser = (service: Pick<Service, 'baseUrl'>): Browser => {
     })
     outgoing.end(body ?? undefined)
     const [answer] = await once(outgoing, 'response')
-    const html = await text(answer)
+    // As it came: a decoder would leave out the byte order mark of a file.
+    const html = (await buffer(answer)).toString('utf8')
     keep(answer.headers['set-cookie'])
     const { location } = answer.headers
     return {

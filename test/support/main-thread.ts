@@ -9,8 +9,12 @@ type Owner = { readonly request: string; turn: number; stretch: Stretch | null }
 /** A callback that runs; `owner` is the request that it works for, and null inside another of the same. */
 type Frame = { readonly owner: Owner | null; readonly wallMs: number; readonly cpuMs: number }
 
-/** No request may hold the main thread for longer. */
-export const mostHeldMs = 50
+/**
+ * Ten times what a request takes on a machine of its own, so that other work on it fails no test. An expression or a loop that
+ * grows faster than its input takes seconds. How long requests really take is measured by
+ * `farebox_http_main_thread_longest_seconds`.
+ */
+export const mostHeldMs = 500
 
 /** Shorter ones are not looked at. */
 const worthMs = 10

@@ -1,5 +1,5 @@
 import { runCli } from '../../src/app/cli-program.ts'
-import { commandRegistrations } from '../../src/app/commands.ts'
+import { allRegistrations } from '../../src/app/commands.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { openCliContext } from '../../src/app/open-context.ts'
 
@@ -12,7 +12,7 @@ export type Printed = { readonly code: number; readonly out: string; readonly er
 export const operate = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Printed> => {
   let out = ''
   let err = ''
-  const code = await runCli(args, commandRegistrations, {
+  const code = await runCli(args, await allRegistrations(), {
     out: (text) => {
       out += `${text}\n`
     },

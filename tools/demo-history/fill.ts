@@ -27,11 +27,18 @@ export type HistoryAsked = {
   readonly seed: string
 }
 
+/** How far the history has come. */
 export type HistoryStep = {
-  readonly day: number
-  readonly days: number
+  /** Of `total`, in units of work: about as much as one habit of one account takes in a day. */
+  readonly done: number
+  readonly total: number
+  /** In the log. */
   readonly events: number
 }
+
+/** What a day takes that nobody acts on, and what follows the last day, in units of work. */
+const emptyDay = 3
+const ending = 60
 
 /** The hour of a day in which things of the operator are done, and others that have one. */
 const hours = { operator: 10, monthEnd: 4, notices: 9 } as const
@@ -155,6 +162,14 @@ export const fillHistory = async (
 
   const inhabitants: Inhabitant[] = [...(await ofDemo())]
   const coming = newcomers({ seed, customers, days })
+  const habitsOfDemo = inhabitants.reduce((sum, { habits }) => sum + habits.length, 0)
+
+  /** Ever more accounts come, so late days take longer than early ones. */
+  const workOf = (index: number): number => {
+    const acting = coming.filter(({ since, until }) => since <= index && index < until)
+    const habits = acting.reduce((sum, { kinds }) => sum + kinds.length, habitsOfDemo)
+    return (emptyDay + habits) * Math.min(1, (clock.endMs - clock.firstMs - index * dayMs) / dayMs)
+  }
 
   const schedule = (day: Day): Map<number, (() => Promise<void>)[][]> => {
     const byHour = new Map<number, (() => Promise<void>)[][]>()
@@ -203,7 +218,12 @@ export const fillHistory = async (
     if (hour % roundHours === roundHours - 1) await upkeep.round()
   }
 
+  let done = 0
+  const total = Array.from({ length: days + 1 }, (_, index) => workOf(index)).reduce((a, b) => a + b, ending)
+  const step = async (): Promise<void> => onStep({ done, total, events: await core.log.head() })
+
   try {
+    await step()
     for (let index = 0; index <= days && clock.firstMs + index * dayMs < clock.endMs; index += 1) {
       today = index
       const day = dayOf(index, clock.firstMs)
@@ -215,13 +235,16 @@ export const fillHistory = async (
         laterOn(afterDays + 2, hours.operator, () => upkeep.unblock(accountId))
       }
       await seal()
-      onStep({ day: index + 1, days: days + 1, events: await core.log.head() })
+      done += workOf(index)
+      await step()
     }
     await traffic.report()
     await upkeep.round()
     await registerWebhooks(core, inhabitants, operator)
     await upkeep.settled()
     await seal()
+    done = total
+    await step()
     return { accounts: inhabitants.length, orders }
   } finally {
     await shop.close()

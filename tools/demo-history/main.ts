@@ -83,10 +83,13 @@ export const registerDemo = (program: Command, cli: Cli<Config>): void => {
         }
         const { tellHistory } = await import('./run.ts')
         const bar = createProgressBar(process.stderr)
-        const step = stepsOf(bar, 'history', asked.days + 1)
+        let show: ReturnType<typeof stepsOf> | null = null
         try {
           const told = await tellHistory(config, context.clock, asked, {
-            onStep: ({ day, events }) => step(day, events),
+            onStep: ({ done, total, events }) => {
+              show ??= stepsOf(bar, 'history', total)
+              show(done, events)
+            },
           })
           return { json: told, text: `${fields(told)}\n\nnpm start with the same settings goes on from here` }
         } finally {

@@ -2,9 +2,8 @@ import { access, constants } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCheckedEvents } from '../../audit/checked-events.ts'
-import { readGuardProblem } from '../../audit/checks/database-guards-check.ts'
+import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
 import { assertKeepsFiles, lagText, readDeliveryLag } from '../../audit/external-seals/deliver-seals.ts'
-import { hiddenText } from '../../audit/invariant-monitor.ts'
 import { lateMs, unsealedWait } from '../../audit/overdue-checks.ts'
 import { sealKeyOf } from '../../audit/seals/seal-key.ts'
 import { readSeals } from '../../audit/seals/sealing.ts'
@@ -169,8 +168,9 @@ export const checkViolations = async ({ pool, log, keys, config }: DoctorContext
   const todo = 'look into them: "ledger breaches" lists them, "ledger decide" acknowledges them'
   if (open.first !== null)
     return wrong(check, `${open.count} open, the first: ${violationText(open.first)}`, todo)
-  const [hidden] = await createCheckedEvents({ pool, log, master: keys.master }).open(log)
-  return hidden === undefined ? ok(check, 'none is open') : wrong(check, hiddenText(hidden), todo)
+  for await (const hidden of createCheckedEvents({ pool, log, master: keys.master }).open(log))
+    return wrong(check, violationText(hidden), todo)
+  return ok(check, 'none is open')
 }
 
 /** What could hide a violation. */
@@ -180,6 +180,19 @@ export const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Find
   return problem === null
     ? ok(check, 'the database is as the migrations made it')
     : wrong(check, problem, 'find out who changed it, undo it, and run "ledger verify"')
+}
+
+/** Whether what was answered as written outlives a crash of the machine. */
+export const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
+  const check = 'durability'
+  const off = await readUnsafeSettings(pool)
+  return off.length === 0
+    ? ok(check, 'what is answered as written is on disk')
+    : wrong(
+        check,
+        `${off.join(' and ')} off: a crash of the machine loses or damages orders that were answered`,
+        `set ${off.map((name) => `${name} = on`).join(' and ')} in postgresql.conf, and reload it with "select pg_reload_conf()"`,
+      )
 }
 
 /** Queues whose items are late. */
@@ -275,9 +288,14 @@ export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUs
 }
 
 /** What `/readyz` at this address says; null when nothing answers. */
-const readiness = async (url: string): Promise<{ readonly status: number; readonly body: string } | null> => {
+const readiness = async (
+  url: string,
+  token: string | null,
+): Promise<{ readonly status: number; readonly body: string } | null> => {
+  // Only who has the token is told what is missing.
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` }
   try {
-    const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(5_000) })
+    const answer = await fetch(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
     return { status: answer.status, body: await answer.text() }
   } catch {
     return null
@@ -306,7 +324,7 @@ export const checkServer = async (config: Config): Promise<Finding> => {
       ? note(check, 'none uses the data; with PORT=0 it could listen anywhere')
       : ok(check, `process ${user.pid} runs, on a port that the system chose (PORT=0)`)
   const url = urlOf(config)
-  const answer = await readiness(url)
+  const answer = await readiness(url, config.metricsToken)
   if (answer === null)
     return user === null
       ? note(check, `none answers on ${url}`, 'start one with npm start')

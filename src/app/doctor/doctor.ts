@@ -1,11 +1,11 @@
-import type { Command } from 'commander'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
 import {
   checkClock,
   checkData,
   checkDatabaseGuards,
+  checkDurability,
   checkHead,
   checkQueues,
   checkReadModels,
@@ -20,6 +20,7 @@ import {
   type Finding,
   wrong,
 } from './checks.ts'
+import { checkSessions } from './sessions.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -55,17 +56,21 @@ const inside = async (context: DoctorContext, serverRuns: boolean): Promise<read
   ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
   ...(await guarded('violations', () => checkViolations(context))),
   ...(await guarded('guards', () => checkDatabaseGuards(context))),
+  ...(await guarded('durability', () => checkDurability(context))),
   ...(await guarded('queues', () => checkQueues(context, serverRuns))),
   ...(await guarded('last verification', () => checkVerification(context))),
 ]
 
 type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
-const examine = async (config: Config, open: Open): Promise<CliOutput> => {
+/** Makes all checks; it fails when one of them finds something wrong. */
+export const examine = async (config: Config, open: Open): Promise<CliOutput> => {
   const data = await checkData(config)
   const server = await checkServer(config)
-  const findings = [data, server, checkScrapers(config)]
-  if (data.state !== 'wrong')
+  const sessions = config.databaseUrl === null ? [] : await checkSessions(config.databaseUrl)
+  const findings = [data, server, checkScrapers(config), ...sessions]
+  // Without sessions of its own a command neither locks nor reads as it must.
+  if ([data, ...sessions].every(({ state }) => state !== 'wrong'))
     findings.push(
       ...(await guarded('database', async () => {
         const { context, close } = await open()
@@ -78,14 +83,4 @@ const examine = async (config: Config, open: Open): Promise<CliOutput> => {
     )
   const healthy = findings.every(({ state }) => state !== 'wrong')
   return { json: { healthy, findings }, text: textOf(findings), failed: !healthy }
-}
-
-/** `doctor` */
-export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
-  program
-    .command('doctor')
-    .description(
-      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, violations, guards of the database, queues, verification; exit code 1 when something is wrong',
-    )
-    .action(cli.openingAction(examine))
 }

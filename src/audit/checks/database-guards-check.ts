@@ -367,9 +367,33 @@ const guardFindings = async (pool: pg.Pool): Promise<readonly Finding[]> => {
   }))
 }
 
-/** The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made. */
+/** Settings of the server without which a crash of the machine loses or damages what was answered as written. */
+const durableSettings = ['fsync', 'full_page_writes']
+
+/** Which of them are off. Nothing is wrong with the log yet, so they stop no seal. */
+export const readUnsafeSettings = async (pool: pg.Pool): Promise<readonly string[]> => {
+  const { rows } = await pool.query<{ name: string }>(
+    `select name from pg_settings where name = any ($1::text[]) and setting = 'off' order by name`,
+    [durableSettings],
+  )
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * The functions, keys, indexes, triggers, owners and rights that keep the log as it is are those that the migrations made, and
+ * what is written stays.
+ */
 export const checkGuards = async (pool: pg.Pool, findings: Findings): Promise<void> => {
   for (const finding of await guardFindings(pool)) findings.add(finding)
+  for (const name of await readUnsafeSettings(pool))
+    findings.add({
+      where: 'guard',
+      check: 'guards',
+      object: 'sessions',
+      fact: `server setting ${name}`,
+      expected: 'on',
+      found: 'off',
+    })
 }
 
 /** What differs from what the migrations made, for an alarm; null when nothing does. */

@@ -16,7 +16,7 @@ import type { Scratch } from './scratch.ts'
 /** Models folded into a scratch schema. */
 export type Derivation = {
   /** Folds the next events. */
-  take(events: readonly RecordedEvent[]): Promise<void>
+  take(events: readonly RecordedEvent[]): Promise<unknown>
   /** Resolves when all rows are written. */
   written(): Promise<void>
 }

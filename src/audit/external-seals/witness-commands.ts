@@ -4,8 +4,13 @@ import { text as textOf } from 'node:stream/consumers'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
-import { type Cli, type CliContext, type CliSettings, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { groupCommand, ledgerCommand } from '../../platform/cli/options.ts'
+import {
+  type Cli,
+  type CliContext,
+  type CliSettings,
+  groupCommand,
+  wholeNumber,
+} from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { UnwritableFile, writeFileAtomically } from '../../platform/outgoing/file-sink.ts'
 import {
@@ -59,7 +64,7 @@ const deliver = async (
 
 /** `ledger seals deliver [--again]` */
 export const registerDeliver = (program: Command, cli: Cli): void => {
-  groupCommand(ledgerCommand(program), 'seals', 'the signed digests of the log (docs/seals.md)')
+  groupCommand(groupCommand(program, 'ledger'), 'seals')
     .command('deliver')
     .description(
       'bring the seals that it has not to FAREBOX_SEAL_TARGET now; a running server does so by itself',
@@ -233,7 +238,7 @@ const witness = async (settings: CliSettings, clock: Clock, given: Given): Promi
 
 /** `ledger witness --state … --key … [--from …]`: on another machine; it needs no database. */
 export const registerWitness = (program: Command, cli: Cli): void => {
-  ledgerCommand(program)
+  groupCommand(program, 'ledger')
     .command('witness')
     .description(
       'on another machine: look at the seals where they are brought to, pin and co-sign the newest; exit code 1 when they are not what was pinned',

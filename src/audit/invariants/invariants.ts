@@ -27,7 +27,7 @@ import { walletRules } from './wallet-invariants.ts'
 /** Only the table that all rules write what they find to. */
 const found: ReadModel = {
   name: 'audit-found',
-  version: 2,
+  version: 3,
   tables: [violationsTable],
   takes: { types: new Set() },
   reads: () => [],

@@ -1,17 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { pluralize } from '../../kernel/formats.ts'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { ledgerCommand } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { replaceSealKey } from '../../platform/vault/keys.ts'
-import { refuseUnresolvedViolations } from '../violation-commands.ts'
-import { createDigestStore } from './digests.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
-import { listSeals, sealsFileOf } from './seal-queries.ts'
-import { chainToHead, openSealing, readSeals, rotateSealKey, SealRefused } from './sealing.ts'
-import { readSealKey, type SealsFile } from './seals-file.ts'
+import type { SealsFile } from './seals-file.ts'
+
+/** What the commands work with is loaded when one runs: their help needs none of it. */
+const sealing = () => import('./sealing.ts')
 
 /**
  * Seals everything that is new, by the same rule as a server. Null: nothing was.
@@ -21,19 +18,32 @@ const sealNow = async (
   context: CliContext,
   { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
 ): Promise<number | null> => {
-  const { pool, log, runner, keys, clock } = context
+  const { pool, log, runner, keys, clock, config } = context
+  const { createDigestStore } = await import('./digests.ts')
+  const { chainToHead, openSealing, SealRefused } = await sealing()
+  const { UnresolvedViolation } = await import('../violations.ts')
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
   const bar = createProgressBar(process.stderr)
   try {
-    const sealing = await openSealing({ log, runner, store, key: sealKeyOf(keys.seal), clock }, context)
-    await chainToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
+    const key = sealKeyOf(keys.seal)
+    const checks = laws && config.laws && config.onViolation !== 'alarm'
+    const { openUnsealedCheck } = await import('../signatures/unsealed-check.ts')
+    const openSignatures =
+      checks && config.eventStoreUrl === null
+        ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
+        : undefined
+    const opened = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
+    await chainToHead(log, opened.chain, stepsOf(bar, 'digests', await log.head()))
     bar.end()
-    if (laws && context.config.laws && context.config.onViolation !== 'alarm')
-      await refuseUnresolvedViolations(context, sealing.chain.sealedThrough())
-    return (await sealing.seal(context))?.throughOrdinal ?? null
+    if (checks) {
+      const { refuseUnresolvedViolations } = await import('../violation-commands.ts')
+      await refuseUnresolvedViolations(context, opened.chain.sealedThrough())
+    }
+    return (await opened.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+    if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
     throw error
   } finally {
     bar.end()
@@ -71,6 +81,7 @@ const registerList = (seals: Command, cli: Cli): void => {
     .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
     .action(
       cli.action(async ({ log }, { limit }: { limit: number }) => {
+        const { listSeals } = await import('./seal-queries.ts')
         const listed = await listSeals(log, { limit, offset: 0 })
         const text = table(
           listed.seals,
@@ -89,6 +100,7 @@ const registerList = (seals: Command, cli: Cli): void => {
 }
 
 const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
+  const { sealsFileOf } = await import('./seal-queries.ts')
   const file = await sealsFileOf(context, last)
   if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
   return file
@@ -141,6 +153,9 @@ const registerKeyCommands = (seals: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, { newKeyFile }: { newKeyFile: string }) => {
         const { pool, config, keys, runner, clock } = context
+        const { readSeals, rotateSealKey, SealRefused } = await sealing()
+        const { readSealKey } = await import('./seals-file.ts')
+        const { replaceSealKey } = await import('../../platform/vault/keys.ts')
         const seed = await readSealKey(newKeyFile)
         const [key, next] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
         if (key.publicKey === next.publicKey)
@@ -165,7 +180,7 @@ const registerKeyCommands = (seals: Command, cli: Cli): void => {
 
 /** `ledger seal`, `ledger seals list|export|public-key|rotate-key` */
 export const registerSeals = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
+  const ledger = groupCommand(program, 'ledger')
   registerSeal(ledger, cli)
   const seals = ledger.command('seals').description('the signed digests of the log (docs/seals.md)')
   registerList(seals, cli)

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
@@ -6,10 +7,11 @@ import type { Cause } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { BackgroundScheduler } from '../../platform/commands/background-scheduler.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { LogFeed, LogReader } from '../../platform/projections/feed.ts'
 import type { Leadership, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
+import { UnresolvedViolation } from '../violations.ts'
 import { createDigestStore } from './digests.ts'
 import type { SealKey } from './seal-key.ts'
 import {
@@ -35,6 +37,8 @@ export type SealerDeps = {
   readonly every: { readonly events: number; readonly seconds: number }
   /** Told of each seal that this process made. */
   readonly onSeal?: () => void
+  /** Left out: seals need no signatures of processes. */
+  readonly openSignatures?: SealingDeps['openSignatures']
   /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
   readonly checkedEvents?: SealingDeps['checkedEvents']
   /**
@@ -100,31 +104,48 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   } = deps
   let problem: string | null = null
   let backoffMs = firstBackoffMs
+  /** When the oldest event that is not sealed is to be, of the monotonic clock: a session that ends does not put it off. */
+  let dueAtMs: number | null = null
+
+  const onError = (error: unknown): number => {
+    problem = (error as Error).message
+    if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
+    else logger.warn({ err: error }, 'sealing failed and is tried again')
+    backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
+    return backoffMs
+  }
 
   /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
   const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     let due: AbortSignal | null = null
     while (chain.unsealed() < every.events) {
-      if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
+      if (due === null && chain.unsealed() > 0) {
+        dueAtMs ??= performance.now() + every.seconds * 1000
+        due = AbortSignal.timeout(Math.max(0, dueAtMs - performance.now()))
+      }
       const until = due === null ? signal : AbortSignal.any([signal, due])
+      let events: readonly StoredEvent[]
       try {
         await reader.waitForEvent(chain.end().position, until)
-        await chain.take(await reader.nextStored(chain.end().position, helping, until))
+        events = await reader.nextStored(chain.end().position, helping, until)
       } catch (error) {
         if (due?.aborted && !signal.aborted) return
         throw error
       }
+      await chain.take(events)
     }
   }
 
   const sealTaken = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
+    await sealing.takeWholeBatch()
     await deps.cleared?.({ sealed: chain.sealedThrough(), position: chain.end().position }, signal)
     signal.throwIfAborted()
     const seal = await sealing.seal(cause())
     problem = null
     backoffMs = firstBackoffMs
+    dueAtMs = null
     if (seal === null) return
     logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
     onSeal()
@@ -142,10 +163,23 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const sealOn = async (
-    reader: LogReader,
-    { session: { ended }, signal, round }: Leadership,
-  ): Promise<void> => {
+  /** What was taken waits for a decision of an operator: it need not be read and checked again. */
+  const sealOnceCleared = async (sealing: Sealing, { signal, round }: Leadership): Promise<void> => {
+    for (;;) {
+      try {
+        return await round(() => sealTaken(sealing, signal))
+      } catch (error) {
+        if (!(error instanceof UnresolvedViolation)) throw error
+        await sleep(onError(error), undefined, { signal })
+      }
+    }
+  }
+
+  const sealOn = async (reader: LogReader, leadership: Leadership): Promise<void> => {
+    const {
+      session: { ended },
+      signal,
+    } = leadership
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing(
       {
@@ -155,6 +189,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
         key,
         clock,
         yieldToCommands: backgroundScheduler.yieldToCommands,
+        openSignatures: deps.openSignatures,
         ...(deps.checkedEvents && { checkedEvents: deps.checkedEvents }),
       },
       cause(),
@@ -162,7 +197,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     try {
       while (!signal.aborted) {
         await gather(sealing, reader, signal)
-        await round(() => sealTaken(sealing, signal))
+        await sealOnceCleared(sealing, leadership)
       }
     } finally {
       // The process stops.
@@ -170,13 +205,6 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const onError = (error: unknown): number => {
-    problem = (error as Error).message
-    if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
-    else logger.warn({ err: error }, 'sealing failed and is tried again')
-    backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
-    return backoffMs
-  }
   const work = async (leadership: Leadership): Promise<void> => {
     const reader = feed.reader({ batchWindowMs })
     try {

@@ -13,6 +13,8 @@ import {
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { UnsealedCheck } from '../signatures/unsealed-check.ts'
+import { UnresolvedViolation } from '../violations.ts'
 import {
   createEventDigest,
   type DigestPlace,
@@ -121,6 +123,8 @@ export const openChain = async (
   }
 }
 
+const pageSize = 5_000
+
 /** The advisory lock of the process that seals: held while a server is running. */
 export const sealerLock = 'sealer'
 
@@ -135,6 +139,8 @@ export type SealingDeps = {
   readonly store: DigestStore
   readonly key: SealKey
   readonly clock: Clock
+  /** Opens the check of signatures behind the ordinal that the last seal covers; left out: none is checked. */
+  readonly openSignatures?: ((sealed: number) => Promise<UnsealedCheck>) | undefined
   /** How many events after one ordinal and up to another this process checked itself; left out: no seal says so. */
   readonly checkedEvents?: (range: { readonly after: number; readonly through: number }) => number
   /** Called before each step of taking events. */
@@ -143,9 +149,12 @@ export type SealingDeps = {
 
 export type Sealing = {
   readonly chain: LogChain
+  /** Takes the rest of the last batch, which is signed as a whole. */
+  takeWholeBatch(): Promise<void>
   /**
    * Seals what the chain has taken; null when that is nothing but seals, or is sealed already.
-   * @throws SealRefused, CommandOverload (the log cannot be reached; try again)
+   * @throws UnresolvedViolation when no process signed one of the events; SealRefused; CommandOverload (the log cannot be
+   * reached; try again)
    */
   seal(cause: Cause): Promise<LogSealed['data'] | null>
 }
@@ -164,9 +173,20 @@ const differs = (ordinal: number): SealRefused =>
  * @throws SealRefused when the kept digests are not those of the log's seals
  */
 export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
-  const { log, runner, store, key, clock, checkedEvents, yieldToCommands } = deps
+  const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = deps
   let { last } = await readSeals(runner, cause)
-  const chain = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
+  const digests = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
+  const signatures = (await openSignatures?.(last?.throughOrdinal ?? 0)) ?? null
+  /** What is sealed is what was checked: the events are read once. */
+  const chain: LogChain = {
+    ...digests,
+    async take(events) {
+      // Digests of sealed events may be made anew.
+      const next = signatures?.next() ?? 0
+      await signatures?.take(events.filter(({ position }) => position > next))
+      await digests.take(events)
+    },
+  }
   const { ordinal, position, eventId } = chain.end()
   if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
     throw new SealRefused(
@@ -193,15 +213,33 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
     return answer
   }
 
+  // Digests may be kept of events that are not sealed.
+  while (signatures !== null && signatures.next() < position) {
+    const page = await log.readAll(signatures.next(), pageSize)
+    await signatures.take(page.filter((event) => event.position <= position))
+  }
+
   return {
     chain,
+    async takeWholeBatch() {
+      while (signatures !== null && !signatures.isWhole()) {
+        const events = await log.readAll(chain.end().position, pageSize)
+        if (events.length === 0)
+          throw new UnresolvedViolation(
+            'a row of log.signatures says that the last batch of the log has more events: somebody changed it; run "ledger verify"',
+          )
+        await chain.take(events)
+      }
+    },
     async seal(cause) {
       if (chain.unsealed() === 0) return null
+      const unsigned = await signatures?.problem()
+      if (unsigned) throw new UnresolvedViolation(unsigned)
       // Kept first: a seal in the log always finds its digests, and a log that cannot be written to is not sealed.
       await chain.save()
       if (last !== null) await assertHolds(last)
       const { ordinal, eventId, digest } = chain.end()
-      const unsigned = {
+      const statement = {
         throughOrdinal: ordinal,
         throughEventId: eventId,
         digest: digest.toString('hex'),
@@ -211,7 +249,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
           checkedEvents: checkedEvents({ after: last?.throughOrdinal ?? 0, through: ordinal }),
         }),
       }
-      const seal = { ...unsigned, signature: key.sign(sealStatement(unsigned)) }
+      const seal = { ...statement, signature: key.sign(sealStatement(statement)) }
       const answer = await append(seal, cause)
       switch (answer.outcome) {
         case 'sealed':
@@ -233,8 +271,6 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
     },
   }
 }
-
-const pageSize = 5_000
 
 /** Takes the log up to where it ends now. */
 export const chainToHead = async (

@@ -1,4 +1,4 @@
-import { verify } from 'node:crypto'
+import { type KeyObject, verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import type pg from 'pg'
 import type { EventMetadata } from '../../kernel/event.ts'
@@ -104,6 +104,7 @@ export type SignatureCheckOptions = {
   readonly signing?: boolean
   /** A key that was introduced before that; null for none. Left out: all events pass by here. */
   readonly findKey?: (publicKey: string) => Promise<IntroducedKey | null>
+  readonly verifySignature?: VerifySignature | undefined
 }
 
 /** What a key did so far. */
@@ -113,7 +114,27 @@ type KeyState = IntroducedKey & {
   lastPosition: number | null
 }
 
+/** Whether a key signed a statement. */
+export type VerifySignature = (statement: Buffer, key: KeyObject, signature: Buffer) => Promise<boolean>
+
 const inThreadPool = promisify(verify)
+
+const verifySignature: VerifySignature = (statement, key, signature) =>
+  inThreadPool(null, statement, key, signature)
+
+/** For two checks of one process that follow the log: each signature is verified once. A statement names its key. */
+export const rememberSignatures = (maxSignatures = 10_000): VerifySignature => {
+  const verified = new Map<string, Promise<boolean>>()
+  return (statement, key, signature) => {
+    const id = Buffer.concat([statement, signature]).toString('latin1')
+    const known = verified.get(id)
+    if (known !== undefined) return known
+    const answer = verifySignature(statement, key, signature)
+    verified.set(id, answer)
+    if (verified.size > maxSignatures) verified.delete(verified.keys().next().value!)
+    return answer
+  }
+}
 
 /** A batch whose signature is being looked at. */
 type Signed = {
@@ -141,6 +162,7 @@ const digested = function* (placed: readonly OrdinalEvent[]): Generator<StoredEv
  */
 export const createSignatureCheck = (options: SignatureCheckOptions): SignatureCheck => {
   const { pool, logId, sealingKey, onUnsigned, findKey = async () => null } = options
+  const isGenuine = options.verifySignature ?? verifySignature
   const statementOf = createBatchStatement(logId)
   const keys = new Map<string, KeyState>()
   /** Why the introduction of a key was none. */
@@ -205,7 +227,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   const isSigned = (key: KeyState, batch: SignedBatch, events: readonly OrdinalEvent[]): Promise<boolean> => {
     const place = { number: batch.number, previousPosition: batch.previousPosition, count: batch.events }
     const statement = statementOf(Buffer.from(batch.publicKey, 'hex'), place, digested(events))
-    return inThreadPool(null, statement, key.verifier, batch.signature)
+    return isGenuine(statement, key.verifier, batch.signature)
   }
 
   /** Of a batch that its key signed as it stands. */

@@ -1,34 +1,27 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { newId } from '../../kernel/ids.ts'
 import { parseUntrustedObject } from '../../kernel/json-text.ts'
-import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { LogFeed } from '../../platform/projections/feed.ts'
-import type { Scheduler } from '../../platform/work/scheduler.ts'
+import type { RunningWorker, Scheduler } from '../../platform/work/scheduler.ts'
 import { worker } from '../../platform/work/worker.ts'
-import type { CheckedEvents, FoundViolation } from '../checked-events.ts'
+import type { CheckedEvents, Found } from '../checked-events.ts'
 import { accountOf } from '../invariants/violation.ts'
 import { readSeals } from '../seals/sealing.ts'
 import { signatureRule } from '../violations.ts'
-import { createSignatureCheck } from './check-signatures.ts'
-import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
-
-/** How far a log was checked, and whether its processes signed there. */
-type SignatureCheckpoint = { readonly position: number; readonly signing: boolean }
+import type { VerifySignature } from './check-signatures.ts'
+import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck } from './unsealed-check.ts'
 
 /** With the event that stood there: a log that was set back has another one. */
-type Mark = SignatureCheckpoint & { readonly eventId: string }
+type Mark = SignaturePlace & { readonly eventId: string }
 
 /** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
 export type ResumableSignatureCheck = {
   /** Where the events begin that `take` wants next. */
   next(): number
-  /** Up to which position the events were checked: what waits for the rest of its batch comes after it. */
-  reached(): number
   take(events: readonly StoredEvent[]): Promise<void>
 }
 
@@ -46,26 +39,19 @@ const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
   return [position, id, type, stream, accountOf({ stream, data: parseUntrustedObject(data) }), problem]
 }
 
-const foundOf = (event: StoredEvent, problem: string): FoundViolation => {
-  const { position, id: eventId, type: eventType, stream, data } = event
-  const accountId = accountOf({ stream, data: parseUntrustedObject(data) }) as FoundViolation['accountId']
-  return { position, eventId, eventType, stream, accountId, rule: signatureRule, problem }
-}
-
-/** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
-export const readSignatureCheckpoint = async (
-  pool: Pick<pg.Pool, 'query'>,
-  logId: string,
-): Promise<SignatureCheckpoint> => {
-  const { rows } = await pool.query<SignatureCheckpoint>(
-    `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
-            coalesce(c.signing, false) as signing
+/**
+ * Up to which position a log was checked, as the table says. Nothing before the first signature is checked, so a log that was
+ * long before there were any begins there.
+ */
+const readCheckedThrough = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<number> => {
+  const { rows } = await pool.query<{ position: number }>(
+    `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position
        from log.head h left join (
          select c.* from work.signatures_checked c join log.events e on e.position = c.position and e.id = c.event_id
          ) c on c.log_id = $1::text`,
     [logId],
   )
-  return rows[0]!
+  return rows[0]!.position
 }
 
 const keep = (
@@ -93,91 +79,38 @@ const keep = (
     )
   })
 
-/** The key that the last event of the `seal` stream before a position leaves in force; null without one. */
-const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Promise<string | null> => {
-  const { rows } = await pool.query<{ data: string }>(
-    `select data from log.events where stream = $1::text and position <= $2::bigint order by revision desc limit 1`,
-    [sealStream, position],
-  )
-  return rows[0] === undefined ? null : keyAfter(rows[0])
-}
-
 /** What was found of events that the log has no more: it was set back. */
 const forgetGone = `
   delete from work.unsigned_events u
    where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
 
-/** The last end of a batch at or before a position, and whether processes signed there, by what the log says. */
-const readSignaturesBefore = async (
-  pool: Pick<pg.Pool, 'query'>,
-  position: number,
-): Promise<SignatureCheckpoint> => {
-  const { rows } = await pool.query<SignatureCheckpoint>(
-    `with at as (
-       select coalesce((select s.first_position - 1 from (
-           select first_position, events from log.signatures where first_position <= $1::bigint
-            order by first_position desc limit 1) s
-           where s.first_position + s.events > $1::bigint + 1), $1::bigint) as position)
-     select at.position,
-            coalesce((select max(s.first_position) from log.signatures s where s.first_position <= at.position), 0) >
-            coalesce((select max(e.position) from log.events e
-                where e.stream = $2::text and e.position <= at.position), 0) as signing
-       from at`,
-    [position, signingStream],
-  )
-  return rows[0]!
-}
-
 /**
- * @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet
  * @param from it begins here when the stored checkpoint is further on: what nobody sealed is checked again, whatever a table says
  * @param onFound told of the events that are not signed
  */
-export const openSignatureCheck = async ({
-  pool,
-  log,
-  publicKey,
-  from = Number.POSITIVE_INFINITY,
-  onFound = () => undefined,
-}: {
-  readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'logId' | 'readStream'>
-  readonly publicKey: string
-  readonly from?: number
-  readonly onFound?: (event: StoredEvent, problem: string) => void
-}): Promise<ResumableSignatureCheck> => {
+export const openSignatureCheck = async (
+  options: CheckedLog & {
+    readonly from?: number
+    readonly onFound?: (event: StoredEvent) => void
+  },
+): Promise<ResumableSignatureCheck> => {
+  const { pool, log, from = Number.POSITIVE_INFINITY, onFound = () => undefined } = options
   const logId = await log.logId()
   await pool.query(forgetGone)
-  const stored = await readSignatureCheckpoint(pool, logId)
-  const checked = stored.position <= from ? stored : await readSignaturesBefore(pool, from)
-  let reached = checked.position
-  let next = checked.position
-  const unsigned: UnsignedRow[] = []
-
-  const findKey = async (of: string): Promise<IntroducedKey | null> => {
-    for await (const event of log.readStream(processKeyStream(of))) {
-      const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
-      return typeof key === 'string' || key.logId !== logId ? null : key
-    }
-    return null
-  }
-
-  const check = createSignatureCheck({
+  const checked = await readSignaturesBefore(
     pool,
     logId,
-    sealingKey: followSealingKey((await sealingKeyAt(pool, checked.position)) ?? publicKey),
-    after: checked.position,
-    signing: checked.signing,
-    findKey,
-    onUnsigned: ({ event }, problem) => {
-      unsigned.push(rowOf(event, problem))
-      onFound(event, problem)
-    },
+    Math.min(await readCheckedThrough(pool, logId), from),
+  )
+  let next = checked.position
+  const unsigned: UnsignedRow[] = []
+  const check = await startCheck(options, checked, (event, problem) => {
+    unsigned.push(rowOf(event, problem))
+    onFound(event)
   })
 
   return {
     next: () => next,
-    reached: () => reached,
     async take(events) {
       const last = events.at(-1)
       if (last === undefined) return
@@ -188,7 +121,6 @@ export const openSignatureCheck = async ({
       const mark = { position: looked.position, eventId: looked.id, signing: check.signing() }
       await keep(pool, logId, mark, unsigned)
       unsigned.length = 0
-      reached = looked.position
     },
   }
 }
@@ -207,14 +139,6 @@ export const checkSignatures = async (
   }
 }
 
-/** How far the log was held against its signatures, by whatever process. */
-export type SignatureProgress = {
-  /** @throws Error when it is not after a minute */
-  reached(position: number, signal: AbortSignal): Promise<void>
-}
-
-export type SignatureWatch = SignatureProgress & { stop(): Promise<void> }
-
 export type SignatureWatchDeps = {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
@@ -224,14 +148,13 @@ export type SignatureWatchDeps = {
   /** Of the key that seals. */
   readonly publicKey: string
   readonly logger: Logger
-  readonly checked: Pick<CheckedEvents, 'tookSignatures'>
+  readonly verifySignature: VerifySignature
+  readonly checked: Pick<CheckedEvents, 'foundUnsigned'>
 }
 
 /** As for the laws: a check need not be fresher, and large batches cost least. */
 const batchWindowMs = 500
 const maxEvents = 4_000
-const lookMs = 100
-const maxWaitMs = 60_000
 const retryMs = 1_000
 
 export const signatureWatch = worker({
@@ -248,10 +171,8 @@ export const signatureWatch = worker({
  * Follows the log and holds it against what the processes signed. What nobody signed becomes a breach (violations.ts), so
  * that its account is stopped and no seal covers it. Of several processes one does it at a time.
  */
-export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch => {
-  const { scheduler, pool, log, feed, runner, logger, checked } = deps
-  /** While this process checks, how far it came; null while another one does. */
-  let own: (() => number) | null = null
+export const startSignatureWatch = (deps: SignatureWatchDeps): Pick<RunningWorker, 'stop'> => {
+  const { scheduler, feed, runner, logger, checked } = deps
 
   const sealedThrough = async (): Promise<number> => {
     const { last } = await readSeals(runner, {
@@ -262,27 +183,24 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
     return last?.throughOrdinal ?? 0
   }
 
-  const { stop } = scheduler.lead(
+  return scheduler.lead(
     signatureWatch,
     async ({ signal, round }) => {
       const reader = feed.reader({ batchWindowMs })
       try {
-        let found: FoundViolation[] = []
-        const onFound = (event: StoredEvent, problem: string): void => {
-          found.push(foundOf(event, problem))
+        let found: Found[] = []
+        const onFound = ({ position }: StoredEvent): void => {
+          found.push({ position, rule: signatureRule })
         }
         const check = await openSignatureCheck({ ...deps, from: await sealedThrough(), onFound })
-        own = check.reached
         while (!signal.aborted) {
           await reader.waitForEvent(check.next(), signal)
           const events = await reader.nextStored(check.next(), maxEvents, signal)
-          const after = check.reached()
           await round(() => check.take(events))
-          await checked.tookSignatures({ after, through: check.reached() }, found)
+          checked.foundUnsigned(found)
           found = []
         }
       } finally {
-        own = null
         reader.close()
       }
     },
@@ -293,17 +211,4 @@ export const startSignatureWatch = (deps: SignatureWatchDeps): SignatureWatch =>
       },
     },
   )
-
-  return {
-    async reached(position, signal) {
-      const untilMs = performance.now() + maxWaitMs
-      const logId = await log.logId()
-      while ((own?.() ?? (await readSignatureCheckpoint(pool, logId)).position) < position) {
-        if (performance.now() > untilMs)
-          throw new Error(`the signatures of the log are not checked up to position ${position}`)
-        await sleep(lookMs, undefined, { signal })
-      }
-    },
-    stop,
-  }
 }

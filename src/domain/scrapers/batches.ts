@@ -1,6 +1,6 @@
 import type { Fold } from '../../kernel/decider.ts'
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
-import { id, integer, micros, type ShapeValue, text } from '../../kernel/event-fields.ts'
+import { flag, id, integer, micros, orAbsent, type ShapeValue, text } from '../../kernel/event-fields.ts'
 import type { AccountId, KeyId, ScrapeBatchId } from '../../kernel/ids.ts'
 import { scrapeBatchStream } from '../../kernel/streams.ts'
 
@@ -25,12 +25,16 @@ export const decideFinish = (
   state: ScrapeBatchState,
   asked: ScrapeBatchAccepted['data'],
   { chargedMicros, ...tally }: BatchTally & { readonly chargedMicros: number },
+  isCanceled: boolean,
 ): { readonly outcome: 'decided'; readonly events: readonly ScrapeBatchEvent[] } => {
   if (state?.finished) return { outcome: 'decided', events: [] }
   const { batchId, accountId, platform, operation, inputs } = state?.accepted ?? asked
   const sum = Object.values(tally).reduce((all, one) => all + one, 0)
   if (sum !== inputs) throw new Error(`batch ${batchId} has ${inputs} calls, and ${sum} of them are over`)
-  const data = { batchId, accountId, platform, operation, inputs, ...tally, chargedMicros }
+  const data = {
+    ...{ batchId, accountId, platform, operation, inputs, ...tally, chargedMicros },
+    ...(isCanceled && { canceled: true }),
+  }
   const finished: ScrapeBatchEvent = { type: 'ScrapeBatchFinished', data }
   return {
     outcome: 'decided',
@@ -74,7 +78,12 @@ export type BatchTally = ShapeValue<typeof tallyFields>
 export const scrapeBatchFinished = defineEvent('ScrapeBatchFinished', {
   stream,
   means: 'Every call is over. What each cost stands in its own stream and in the ledger.',
-  fields: { ...batch, ...tallyFields, chargedMicros: micros('0 or more', 'what all of them cost') },
+  fields: {
+    ...batch,
+    ...tallyFields,
+    chargedMicros: micros('0 or more', 'what all of them cost'),
+    canceled: orAbsent(flag('true: it was canceled before its end; absent otherwise')),
+  },
 })
 export type ScrapeBatchFinished = EventOf<typeof scrapeBatchFinished>
 

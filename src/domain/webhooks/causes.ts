@@ -77,14 +77,19 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
 })
 
 const batchCause: CauseOf<ScrapeBatchFinished> = ({
-  data: { accountId, batchId, chargedMicros, ...data },
+  data: { accountId, batchId, chargedMicros, canceled, ...data },
 }) => ({
   event: 'scrape.batch.finished',
   resource: batchId,
   to: { accountId },
   data: {
     kind: 'ready',
-    data: { batchId, status: 'finished', ...data, chargedUsd: dollarsOfMicros(chargedMicros) },
+    data: {
+      batchId,
+      status: canceled ? 'canceled' : 'finished',
+      ...data,
+      chargedUsd: dollarsOfMicros(chargedMicros),
+    },
   },
 })
 

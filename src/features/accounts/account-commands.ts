@@ -200,7 +200,7 @@ const listPage = async (
 
 /** `accounts create|list|show|block|unblock` */
 export const registerAccounts = (program: Command, cli: Cli): void => {
-  const accounts = program.command('accounts').description('create, list, show and block accounts')
+  const accounts = program.command('accounts')
   accounts
     .command('create')
     .description('create an account without keys and money')

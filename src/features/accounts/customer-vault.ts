@@ -76,10 +76,13 @@ export const resellerOfCustomer = async (pool: pg.Pool, customerId: string): Pro
   return rows[0]?.account_id ?? null
 }
 
-/** The reseller's own ids of customers by ours; those that were erased are left out. No query for none. */
+/**
+ * The reseller's own ids of customers by ours; those that were erased are left out. No query for none.
+ * @param reseller null: customers of any
+ */
 export const customerRefs = async (
   pool: pg.Pool,
-  reseller: AccountId,
+  reseller: AccountId | null,
   customerIds: Iterable<string | null>,
 ): Promise<ReadonlyMap<string | null, string>> => {
   const asked = [...new Set(customerIds)].filter((id) => id !== null)
@@ -87,28 +90,28 @@ export const customerRefs = async (
   const { rows } = await pool.query<{ customer_id: string; ref: string }>({
     name: 'customer-refs',
     text: `select customer_id, ref from vault.customers
-            where customer_id = any ($1::text[]) and account_id = $2::text and ref is not null`,
+            where customer_id = any ($1::text[]) and ($2::text is null or account_id = $2::text) and ref is not null`,
     values: [asked, reseller],
   })
   return new Map(rows.map(({ customer_id, ref }) => [customer_id, ref]))
 }
 
-/** A page of a reseller's customers, newest first, and how many there are in all. */
+/** A page of a reseller's customers, newest first, and how many there are in all; null: of all resellers. */
 export const listCustomers = async (
   pool: pg.Pool,
-  reseller: AccountId,
+  reseller: AccountId | null,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly customers: readonly CustomerRecord[]; readonly total: number }> => {
   const [found, counted] = await Promise.all([
     pool.query<Row>({
       name: 'list-customers',
-      text: `select ${columns} from vault.customers where account_id = $1::text
+      text: `select ${columns} from vault.customers where $1::text is null or account_id = $1::text
        order by created_at desc, customer_id desc limit $2::bigint offset $3::bigint`,
       values: [reseller, page.limit, page.offset],
     }),
     pool.query<{ total: number }>({
       name: 'count-customers',
-      text: 'select count(*) as total from vault.customers where account_id = $1::text',
+      text: 'select count(*) as total from vault.customers where $1::text is null or account_id = $1::text',
       values: [reseller],
     }),
   ])

@@ -21,4 +21,10 @@ export {
   listCustomers,
   resellerOfCustomer,
 } from './customer-vault.ts'
-export { type ListedResource, registerListCommands } from './list-command.ts'
+export {
+  type ListedResource,
+  type Listing,
+  type Owned,
+  registerList,
+  registerListCommands,
+} from './list-command.ts'

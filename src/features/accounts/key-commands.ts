@@ -147,7 +147,7 @@ Examples:
 
 /** `keys create|cap|roll|revoke|list` */
 export const registerKeys = (program: Command, cli: Cli): void => {
-  const keys = program.command('keys').description('issue, cap, roll, revoke and list API keys')
+  const keys = program.command('keys')
   keys
     .command('create')
     .description('issue a key; it is shown this once')

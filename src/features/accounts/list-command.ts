@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { AccountId } from '../../kernel/ids.ts'
+import { allAccounts, type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { requireReadTable } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, type Column, fields, table } from '../../platform/cli/output.ts'
@@ -12,11 +13,31 @@ export type Page = {
   readonly status: string | undefined
 }
 
-/** How things of accounts are read for the command line. `Row` is what `--json` prints of one: never a secret. */
-export type ListedReads<Row> = {
-  /** A page of an account's, newest first, and how many there are in all. */
-  list(account: AccountId, page: Page): Promise<{ readonly rows: readonly Row[]; readonly total: number }>
-  find(account: AccountId, id: string): Promise<Row | null>
+/** A thing with the account that has it. */
+export type Owned<Row> = Row & { readonly accountId: AccountId }
+
+/** How things of accounts are listed for the command line. `Row` is what `--json` prints of one: never a secret. */
+export type ListReads<Row> = {
+  /** A page of an account's, or of everybody's, newest first, and how many there are in all. */
+  list(
+    scope: ListScope,
+    page: Page,
+  ): Promise<{ readonly rows: readonly Owned<Row>[]; readonly total: number }>
+}
+
+/** How they are listed and found. */
+export type ListedReads<Row> = ListReads<Row> & { find(account: AccountId, id: string): Promise<Row | null> }
+
+/** Things of accounts that a command lists. */
+export type Listing<Row extends object> = {
+  /** As the command and the list in `--json` are called, e.g. `deposits`. */
+  readonly name: string
+  /** What `--status` takes; left out: there is no such option. */
+  readonly statuses?: readonly string[]
+  /** The table that is listed; it may not be made yet. */
+  readonly owner: { readonly table: `read.${string}` | `vault.${string}` }
+  reads(context: CliContext): ListReads<Row>
+  readonly columns: readonly Column<Row>[]
 }
 
 /**
@@ -24,7 +45,7 @@ export type ListedReads<Row> = {
  *
  * @example
  * ```ts
- * registerListCommands(program.command('deposits').description('list and show deposits'), cli, {
+ * registerListCommands(program.command('deposits'), cli, {
  *   name: 'deposits', one: 'deposit', exampleId: 'dep_…', statuses: depositStatuses,
  *   owner: { table: 'read.deposits', id: 'deposit_id' },
  *   reads: ({ pool }) => ({ list: …, find: … }),
@@ -33,24 +54,19 @@ export type ListedReads<Row> = {
  * })
  * ```
  */
-export type ListedResource<Row extends object> = {
-  /** As the command and the list in `--json` are called, e.g. `deposits`. */
-  readonly name: string
+export type ListedResource<Row extends object> = Omit<Listing<Row>, 'owner' | 'reads'> & {
   /** One of them, e.g. `deposit`. */
   readonly one: string
   /** For help, e.g. `dep_…`. */
   readonly exampleId: string
-  /** What `--status` takes; left out: there is no such option. */
-  readonly statuses?: readonly string[]
   /** The table that says whose a thing is, and its column of ids. */
   readonly owner: { readonly table: `read.${string}` | `vault.${string}`; readonly id: string }
   reads(context: CliContext): ListedReads<Row>
-  readonly columns: readonly Column<Row>[]
   /** Names and values of one, for people. */
   show(row: Row): Readonly<Record<string, string | number | boolean | null>>
 }
 
-type ListOptions = Page & { readonly account: AccountId }
+type ListOptions = Page & { readonly account?: AccountId }
 
 /** @throws CliMisuse not_found */
 const requireAccount = async (context: CliContext, account: AccountId): Promise<void> => {
@@ -60,22 +76,26 @@ const requireAccount = async (context: CliContext, account: AccountId): Promise<
 
 const requireMade = async (
   { pool }: CliContext,
-  { owner }: Pick<ListedResource<object>, 'owner'>,
+  { owner }: Pick<Listing<object>, 'owner'>,
 ): Promise<void> => {
   if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
 }
 
 const list = async <Row extends object>(
   context: CliContext,
-  things: ListedResource<Row>,
+  things: Listing<Row>,
   { account, limit, offset, status }: ListOptions,
 ): Promise<CliOutput> => {
-  await requireAccount(context, account)
+  if (account !== undefined) await requireAccount(context, account)
   await requireMade(context, things)
-  const { rows, total } = await things.reads(context).list(account, { limit, offset, status })
-  const text = table(rows, things.columns, total === 0 ? `no ${things.name}` : 'none on this page')
+  const scope = account === undefined ? allAccounts : wholeAccount(account)
+  const { rows, total } = await things.reads(context).list(scope, { limit, offset, status })
+  const columns: readonly Column<Owned<Row>>[] = things.columns
+  const withAccount = columns.toSpliced(1, 0, { title: 'account', value: (row) => row.accountId })
+  const shown = account === undefined ? withAccount : columns
+  const text = table(rows, shown, total === 0 ? `no ${things.name}` : 'none on this page')
   return {
-    json: { accountId: account, [things.name]: rows, total, limit, offset },
+    json: { accountId: account ?? null, [things.name]: rows, total, limit, offset },
     text: `${text}\n\n${rows.length} of ${total}`,
   }
 }
@@ -95,34 +115,43 @@ const show = async <Row extends object>(
   const row = accountId === undefined ? null : await things.reads(context).find(accountId, id)
   if (accountId === undefined || row === null)
     throw new CliMisuse(
-      `no ${things.one} has the id ${id}; "${things.name} list --account acc_…" shows those of an account`,
+      `no ${things.one} has the id ${id}; "${things.name} list" shows them`,
       {},
       'not_found',
     )
   return { json: { accountId, ...row }, text: fields({ account: accountId, ...things.show(row) }) }
 }
 
-/** Adds `list --account ID [--status STATUS] [--limit N] [--offset N]` and `show ID` to a command. */
+/** Adds `list [--account ID] [--status STATUS] [--limit N] [--offset N]` to a command. */
+export const registerList = <Row extends object>(command: Command, cli: Cli, things: Listing<Row>): void => {
+  const { name, statuses } = things
+  const listing = command
+    .command('list')
+    .description(`list ${name}, newest first`)
+    .option('--account <id>', "only this account's; left out: of all accounts")
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
+    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npx farebox ${name} list --limit 20
+  npx farebox ${name} list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json`,
+    )
+    .action(cli.action((context, options: ListOptions) => list(context, things, options)))
+  if (statuses)
+    listing.addOption(new Option('--status <status>', 'only those in this status').choices(statuses))
+}
+
+/** Adds `list` as `registerList` does, and `show ID`. */
 export const registerListCommands = <Row extends object>(
   command: Command,
   cli: Cli,
   things: ListedResource<Row>,
 ): void => {
-  const { name, one, exampleId, statuses } = things
+  const { one, name, exampleId } = things
   const exampleThing = exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')
-  const listing = command
-    .command('list')
-    .description(`list an account's ${name}, newest first`)
-    .requiredOption('--account <id>', 'whose')
-    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
-    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
-    .addHelpText(
-      'after',
-      `\nExample:\n  npx farebox ${name} list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b`,
-    )
-    .action(cli.action((context, options: ListOptions) => list(context, things, options)))
-  if (statuses)
-    listing.addOption(new Option('--status <status>', 'only those in this status').choices(statuses))
+  registerList(command, cli, things)
   command
     .command('show')
     .description(`show one ${one}, by its id`)

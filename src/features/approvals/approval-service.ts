@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { type ProposalQueries, type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
 import {
   type ApprovalLimits,
@@ -28,6 +27,7 @@ import type { CommandRunner } from '../../platform/commands/command.ts'
 import { readState } from '../../platform/commands/handle.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { sql } from '../../platform/postgres/kysely.ts'
 import { refundOrder, refundRequestOf } from '../orders/index.ts'
 import { createWallets } from '../wallet/index.ts'
 

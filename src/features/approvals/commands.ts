@@ -159,9 +159,7 @@ const noteOption = [
 
 /** `four-eyes show|set` and `proposals list|show|approve|decline|withdraw` */
 export const registerProposals = (program: Command, cli: Cli): void => {
-  const fourEyes = program
-    .command('four-eyes')
-    .description('above which amount credits, adjustments and refunds by hand take two operators')
+  const fourEyes = program.command('four-eyes')
   fourEyes.command('show').description('show the limit as the log has it').action(cli.action(setting))
   fourEyes
     .command('set')
@@ -178,9 +176,7 @@ Examples:
     )
     .action(cli.action(set))
 
-  const proposals = program
-    .command('proposals')
-    .description('what one operator proposed and another approves, by the name of the system user')
+  const proposals = program.command('proposals')
   proposals
     .command('list')
     .description('list what waits for approval, newest first, as the read tables have it')

@@ -131,7 +131,7 @@ const restore = async (migrations: Migrations, config: CliSettings, path: string
 export const backupCommands =
   (migrations: Migrations) =>
   (program: Command, cli: Cli): void => {
-    const backup = program.command('backup').description('save all that Postgres holds, and bring it back')
+    const backup = program.command('backup')
     const creating = backup
       .command('create')
       .description('write the log, the vault and the work tables as of one instant, beside a running server')

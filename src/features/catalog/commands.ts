@@ -30,7 +30,7 @@ const orderedIn =
 
 /** `catalog import FILE`, `catalog check FILE` and `catalog set-state PRODUCT STATE`. */
 export const registerCatalog = (program: Command, cli: Cli): void => {
-  const catalog = program.command('catalog').description('what is sold, at which prices, from one JSON file')
+  const catalog = program.command('catalog')
 
   catalog
     .command('import')

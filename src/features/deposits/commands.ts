@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
 import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
 import { type DepositStatus, depositStatuses } from '../../domain/deposits/fold.ts'
-import type { DepositId } from '../../kernel/ids.ts'
+import type { AccountId, DepositId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { requireReadTable } from '../../platform/cli/options.ts'
@@ -26,10 +26,14 @@ const deposits: ListedResource<Shown> = {
     const { pool, clock } = context
     const pages = createDepositPages(context)
     return {
-      list: async (account, page) => {
+      list: async (scope, page) => {
         const status = page.status as DepositStatus | undefined
-        const found = await listDeposits(pool, wholeAccount(account), { ...page, status })
-        return { rows: found.deposits.map((row) => depositRecord(row, clock(), pages)), total: found.total }
+        const found = await listDeposits(pool, scope, { ...page, status })
+        const rows = found.deposits.map((row) => ({
+          ...depositRecord(row, clock(), pages),
+          accountId: row.account_id as AccountId,
+        }))
+        return { rows, total: found.total }
       },
       find: async (account, id) => {
         const found = await findDeposit(pool, wholeAccount(account), id)
@@ -114,7 +118,7 @@ const review = async (
 
 /** `deposits list|show|changes|review` */
 export const registerDeposits = (program: Command, cli: Cli): void => {
-  const command = program.command('deposits').description('list deposits and look at them')
+  const command = program.command('deposits')
   registerListCommands(command, cli, deposits)
   command
     .command('changes')

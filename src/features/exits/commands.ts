@@ -58,7 +58,7 @@ const change = (to: ExitState, done: string) => async (context: CliContext, ids:
 
 /** `exits import|list|check|drain|remove`. */
 export const registerExits = (program: Command, cli: Cli): void => {
-  const exits = program.command('exits').description('the ways out of the proxy gateway')
+  const exits = program.command('exits')
 
   exits
     .command('import')

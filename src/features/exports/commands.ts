@@ -4,8 +4,7 @@ import { serviceBook } from '../../domain/ledger/postings.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { accountStream } from '../../kernel/streams.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { ledgerCommand } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { fileSink, type Sink, streamSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
@@ -137,7 +136,7 @@ Example:
 
 /** `ledger export|import` */
 export const registerExports = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
+  const ledger = groupCommand(program, 'ledger')
   ledger
     .command('export')
     .description('write the ledger for hledger, beancount or a spreadsheet, or the whole log as JSON lines')

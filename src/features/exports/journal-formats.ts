@@ -1,5 +1,5 @@
 import type { Entry } from '../../domain/finance/entries.ts'
-import { csvField, csvRow } from '../../kernel/csv.ts'
+import { csvHead, csvLines } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import { plainDollars } from '../../kernel/money.ts'
 import type { GatewayName } from '../finance/index.ts'
@@ -200,23 +200,22 @@ const columns = [
 ] as const
 
 /**
- * One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. `jsonl` has texts as
- * they are.
+ * One line a posting; exact dollars with six decimals, in the column of its side. `jsonl` has texts as they are.
  */
 export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
-  head: () => `${columns.join(',')}\n`,
+  head: () => csvHead(columns),
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
-    const before = `${positionToken(position)},${at},${eventId},${csvField(type)}`
-    const after = `USD,${csvRow([accountId, orderId, customerId, depositId, reference])}`
-    let text = ''
-    for (const legs of legsByBook(entry, only).values())
-      for (const { book, account, amountMicros } of legs) {
-        const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
-        const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
-        text += `${before},${csvField(book)},${csvField(account)},${debit},${credit},${after},${csvField(gatewayOf(account))}\n`
-      }
-    return text
+    const before = [positionToken(position), at, eventId, type]
+    const after = ['USD', accountId, orderId, customerId, depositId, reference]
+    const legs = [...legsByBook(entry, only).values()].flat()
+    return csvLines(
+      legs.map(({ book, account, amountMicros }) => {
+        const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : null
+        const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : null
+        return [...before, book, account, debit, credit, ...after, gatewayOf(account)]
+      }),
+    )
   },
   end: () => '',
 })

@@ -4,8 +4,8 @@ import { actorText, type RecordedEvent } from '../../kernel/event.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { parsePosition, positionToken } from '../../kernel/log-position.ts'
 import { amountWriter } from '../../kernel/money.ts'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { ledgerCommand, withExamples } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { bookForms } from './book-accounts.ts'
 import { momentAction, momentOption, namedOrOther, openReader } from './command-input.ts'
@@ -128,7 +128,7 @@ const explainAccount = async (
 
 /** `ledger explain <account|id|position>` */
 export const registerExplain = (program: Command, cli: Cli): void => {
-  const command = ledgerCommand(program)
+  const command = groupCommand(program, 'ledger')
     .command('explain <account|id|position>')
     .description(
       'the events behind a balance, a thing or an entry: who caused each, through which request, on which terms',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { inFormat, ledgerCommand, withExamples } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { inFormat, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { momentAction, names, openReader, type ReportOptions, withReportOptions } from './command-input.ts'
 import { isRange, isReversedRange, type ReportRange } from './reader.ts'
@@ -50,6 +50,6 @@ const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
 
 /** `ledger trial-balance|account|statement`: a command for each report. */
 export const registerLedger = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
+  const ledger = groupCommand(program, 'ledger')
   for (const report of reports) registerReport(ledger, cli, report)
 }

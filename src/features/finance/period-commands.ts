@@ -3,14 +3,8 @@ import { isoTime } from '../../kernel/clock.ts'
 import { pluralize } from '../../kernel/formats.ts'
 import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { type Period, parsePeriod } from '../../kernel/months.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import {
-  type Format,
-  formatOption,
-  inFormat,
-  ledgerCommand,
-  withExamples,
-} from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand } from '../../platform/cli/cli-context.ts'
+import { type Format, formatOption, inFormat, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { type PeriodReport, reportCsv } from './period-report.ts'
@@ -154,15 +148,14 @@ const runPeriods = async (
   )
   return inFormat(format, {
     json: () => reportJson(report, standing),
-    // What prints it ends the last line.
-    csv: () => reportCsv(report).slice(0, -1),
+    csv: () => reportCsv(report),
     table: () => `${heading(report, standing)}${reportText(report)}`,
   })
 }
 
 /** `ledger close|periods` */
 export const registerPeriods = (program: Command, cli: Cli): void => {
-  const ledger = ledgerCommand(program)
+  const ledger = groupCommand(program, 'ledger')
   const close = ledger
     .command('close')
     .description('close the books of a month, and of every month before it, for ever; again it does nothing')
@@ -182,6 +175,6 @@ export const registerPeriods = (program: Command, cli: Cli): void => {
   withExamples(periods, [
     'npx farebox ledger periods',
     'npx farebox ledger periods 2026-11',
-    'npx farebox ledger periods 2026-11 --format csv | sha256sum  # the digest in the log',
+    `npx farebox ledger periods 2026-11 --format csv | tail -c +4 | tr -d '\\r' | sha256sum  # the digest in the log`,
   ])
 }

@@ -181,15 +181,19 @@ export const createPeriodFold = (): PeriodFold => {
 
 const heading = ['book', 'account', 'opening', 'debits', 'credits', 'closing']
 
-/** The report as CSV: exact dollars, LF at the end of each line. Its bytes are what the digest is over. */
+/** The report as CSV: exact dollars. */
 export const reportCsv = ({ lines }: Pick<PeriodReport, 'lines'>): string => {
   const rows = lines.map(({ book, account, ...sums }) => [
     book,
     account,
     ...[sums.openingMicros, sums.debitMicros, sums.creditMicros, sums.closingMicros].map(plainDollars),
   ])
-  return `${csv(heading, rows)}\n`
+  return csv(heading, rows)
 }
+
+/** What the digest of a closed month is over: its CSV without the mark at the start, and with LF at the end of each line. */
+export const digestedText = (report: Pick<PeriodReport, 'lines'>): string =>
+  reportCsv(report).slice(1).replaceAll('\r\n', '\n')
 
 /** The report in the chart of accounts that a month was closed in. */
 export const inChartOf = (
@@ -206,7 +210,7 @@ export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
   throughEventId: report.throughEventId,
   entries: report.entries,
   accounts: report.lines.length,
-  digest: hash('sha256', reportCsv(report)),
+  digest: hash('sha256', digestedText(report)),
 })
 
 /** What closing a month records of its report, in the first chart of accounts and in today's. */

@@ -1,13 +1,7 @@
 import type { Command } from 'commander'
 import { positionToken } from '../../kernel/log-position.ts'
-import type { Cli } from '../../platform/cli/cli-context.ts'
-import {
-  type Format,
-  formatOption,
-  inFormat,
-  ledgerCommand,
-  withExamples,
-} from '../../platform/cli/options.ts'
+import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
+import { type Format, formatOption, inFormat, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
@@ -34,7 +28,7 @@ const wantedBy = ({ account, book }: Given): ((book: string, account: string) =>
 
 /** `ledger replay [--until …] [--account …]` */
 export const registerReplay = (program: Command, cli: Cli): void => {
-  const command = ledgerCommand(program)
+  const command = groupCommand(program, 'ledger')
     .command('replay')
     .description('balances as they were, folded from the log alone: no table is read or written')
     .option('--until <moment>', `up to the last position at or before it: ${momentForms}`, momentOption)

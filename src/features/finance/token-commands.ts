@@ -1,15 +1,8 @@
 import { type Command, Option } from 'commander'
 import { type FinanceTokenRefusal, isTokenActive } from '../../domain/finance/tokens.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
-import {
-  expiryOf,
-  financeCommand,
-  groupCommand,
-  instantOption,
-  nameOption,
-  withExamples,
-} from '../../platform/cli/options.ts'
+import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { expiryOf, instantOption, nameOption, withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { createFinanceTokenService } from './token-service.ts'
 
@@ -84,8 +77,8 @@ const registerIssue = (token: Command, cli: Cli): void => {
 
 /** `finance token create|revoke|list` */
 export const registerFinanceTokens = (program: Command, cli: Cli): void => {
-  const finance = financeCommand(program)
-  const token = groupCommand(finance, 'token', 'issue, revoke and list finance tokens')
+  const finance = groupCommand(program, 'finance')
+  const token = groupCommand(finance, 'token').description('issue, revoke and list finance tokens')
   registerIssue(token, cli)
   const revoke = token
     .command('revoke <tokenId>')

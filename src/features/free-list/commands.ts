@@ -40,7 +40,7 @@ export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareA
   cli: Cli<Config>,
   settings: FreelistSettings<Config>,
 ): void => {
-  const freelist = program.command('freelist').description('free proxies: feeds, the record, checks')
+  const freelist = program.command('freelist')
 
   freelist
     .command('sources')

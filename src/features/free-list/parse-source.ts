@@ -45,7 +45,7 @@ const parseAddressLine = (line: string): SocketAddress | null => {
 
 const linesOf = (text: string): readonly string[] =>
   text
-    .split('\n')
+    .split(/[\r\n]+/)
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'))
 
@@ -84,7 +84,7 @@ const valuesOf = (text: string): readonly unknown[] => {
   try {
     return [JSON.parse(text)]
   } catch (error) {
-    const lines = text.split('\n').filter((line) => line.trim() !== '')
+    const lines = text.split(/[\r\n]+/).filter((line) => line.trim() !== '')
     if (lines.length < 2) throw error
     return lines.map((line) => JSON.parse(line))
   }

@@ -120,9 +120,7 @@ const list = async ({ pool, clock }: CliContext, options: { readonly all?: boole
 
 /** `notices publish|expire|list` */
 export const registerNotices = (program: Command, cli: Cli): void => {
-  const notices = program
-    .command('notices')
-    .description('tell accounts something: the feed, and webhooks for announcement.published')
+  const notices = program.command('notices')
   notices
     .command('publish')
     .description('publish a notice to an audience')

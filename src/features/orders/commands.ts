@@ -1,90 +1,58 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
 import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
 import { type Order, type OrderStatus, orderStatuses, type Refund } from '../../domain/orders/fold.ts'
 import type { RefundRequest } from '../../domain/orders/refunds.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type AccountId, type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
-import { wholeAccount } from '../../kernel/scopes.ts'
+import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
+import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { createAccounts, customerRefs } from '../accounts/index.ts'
+import { customerRefs, type Listing, registerList } from '../accounts/index.ts'
 import { createDepositPages, readDeposit } from '../deposits/index.ts'
 import { approvalNeeded, approvalRefusal, parseReference } from '../wallet/index.ts'
 import { invoiceOf } from './customer-invoices.ts'
 import { orderRecord } from './order-record.ts'
 import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
 
-type Options = {
-  readonly account: AccountId
-  readonly status?: OrderStatus
-  readonly limit: number
-  readonly offset: number
+const listing: Listing<ReturnType<typeof orderRecord>> = {
+  name: 'orders',
+  statuses: orderStatuses,
+  owner: { table: 'read.orders' },
+  reads: (context) => {
+    const { pool, clock } = context
+    const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+    return {
+      list: async (scope, page) => {
+        const filter = { ...page, status: page.status as OrderStatus | undefined, orderIds: undefined }
+        const { payUrlOf } = createDepositPages(context)
+        const { orders, total } = await listOrders(db, scope, filter, clock(), payUrlOf)
+        const customerIds = orders.map(({ details }) => details.customerId)
+        const refs = await customerRefs(pool, scope.accountId, customerIds)
+        const rows = orders.map((order) => {
+          const { customerId, accountId } = order.details
+          const customer = refs.get(customerId) ?? null
+          return { ...orderRecord({ ...order, customer }, customerId !== null), accountId }
+        })
+        return { rows, total }
+      },
+    }
+  },
+  columns: [
+    { title: 'order', value: (row) => row.orderId },
+    { title: 'created', value: (row) => row.createdAt },
+    { title: 'status', value: (row) => row.status },
+    { title: 'product', value: (row) => row.productId },
+    { title: 'quantity', value: (row) => `${row.quantity} ${row.unit}`, align: 'right' },
+    { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
+    { title: 'refunded', value: (row) => dollars(row.refundedCents), align: 'right' },
+    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+  ],
 }
 
-const list = async (context: CliContext, options: Options): Promise<CliOutput> => {
-  const { pool, clock } = context
-  const { account, status, limit, offset } = options
-  if (!(await createAccounts(context).read(account, context)))
-    throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
-  await requireReadTable(pool, 'read.orders')
-  const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
-  const { orders, total } = await listOrders(
-    db,
-    wholeAccount(account),
-    { status, orderIds: undefined, limit, offset },
-    clock(),
-    createDepositPages(context).payUrlOf,
-  )
-  const refs = await customerRefs(
-    pool,
-    account,
-    orders.map(({ details }) => details.customerId),
-  )
-  const rows = orders.map((order) => {
-    const { customerId } = order.details
-    return orderRecord({ ...order, customer: refs.get(customerId) ?? null }, customerId !== null)
-  })
-  const text = table(
-    rows,
-    [
-      { title: 'order', value: (row) => row.orderId },
-      { title: 'created', value: (row) => row.createdAt },
-      { title: 'status', value: (row) => row.status },
-      { title: 'product', value: (row) => row.productId },
-      { title: 'quantity', value: (row) => `${row.quantity} ${row.unit}`, align: 'right' },
-      { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
-      { title: 'refunded', value: (row) => dollars(row.refundedCents), align: 'right' },
-      { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
-    ],
-    total === 0 ? 'no orders' : 'none on this page',
-  )
-  return {
-    json: { accountId: account, orders: rows, total, limit, offset },
-    text: `${text}\n\n${rows.length} of ${total}`,
-  }
-}
-
-const help = `
-Examples:
-  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b
-  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --status failed --limit 20 --json`
-
-/** `orders list --account ID [--status STATUS]`. */
-export const registerOrderList = (orders: Command, cli: Cli): void => {
-  orders
-    .command('list')
-    .description("list an account's orders, newest first, as the read tables have them")
-    .requiredOption('--account <id>', 'whose; those for its customers are among them')
-    .addOption(new Option('--status <status>', 'only those in this status').choices(orderStatuses))
-    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
-    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
-    .addHelpText('after', help)
-    .action(cli.action(list))
-}
+/** `orders list [--account ID] [--status STATUS]`. */
+export const registerOrderList = (orders: Command, cli: Cli): void => registerList(orders, cli, listing)
 
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
@@ -189,13 +157,13 @@ Examples:
   npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82`
 
 /**
- * `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`.
+ * `orders list`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`.
  * @param settleTraffic writes what a plan used to the log, before its order is refunded
  */
 export const ordersCommands =
   (settleTraffic: (context: CliContext) => RefundDependencies['settleTraffic']) =>
   (program: Command, cli: Cli): void => {
-    const orders = program.command('orders').description('list orders, look at them and refund them')
+    const orders = program.command('orders')
     registerOrderList(orders, cli)
 
     orders

@@ -9,27 +9,28 @@ import {
   planStatuses,
 } from '../../../projections/plans.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
-import { wholeAccount } from '../../kernel/scopes.ts'
+import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, CliRefusal, fields } from '../../platform/cli/output.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { customerRefs, type ListedResource, registerListCommands } from '../accounts/index.ts'
+import { customerRefs, type ListedResource, type Owned, registerListCommands } from '../accounts/index.ts'
 import { createMeter, type Meter } from './meter-traffic.ts'
 import { type PlanFacts, planFacts } from './plan-record.ts'
 
 const factsOf = async (
   { pool, clock }: CliContext,
-  account: AccountId,
+  { accountId }: ListScope,
   rows: readonly FoundPlan[],
-): Promise<readonly PlanFacts[]> => {
+): Promise<readonly Owned<PlanFacts>[]> => {
   const refs = await customerRefs(
     pool,
-    account,
+    accountId,
     rows.map((row) => row.customer_id),
   )
-  return rows.map((row) =>
-    planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customer_id) ?? null }),
-  )
+  return rows.map((row) => ({
+    ...planFacts(row, { product: undefined, nowMs: clock(), customer: refs.get(row.customer_id) ?? null }),
+    accountId: row.account_id as AccountId,
+  }))
 }
 
 const gigabytes = (gb: number | null): string => (gb === null ? '-' : `${gb} GB`)
@@ -43,14 +44,15 @@ const plans: ListedResource<PlanFacts> = {
   reads: (context) => {
     const db = createKysely<ReadDatabase & LabelDatabase & TrafficDatabase>(context.pool)
     return {
-      list: async (account, page) => {
+      list: async (scope, page) => {
         const filter = { ...page, productId: undefined, status: page.status as PlanStatus | undefined }
-        const found = await listPlans(db, wholeAccount(account), filter, context.clock())
-        return { rows: await factsOf(context, account, found.plans), total: found.total }
+        const found = await listPlans(db, scope, filter, context.clock())
+        return { rows: await factsOf(context, scope, found.plans), total: found.total }
       },
       find: async (account, id) => {
-        const found = await findPlan(db, wholeAccount(account), id)
-        return found ? ((await factsOf(context, account, [found]))[0] ?? null) : null
+        const scope = wholeAccount(account)
+        const found = await findPlan(db, scope, id)
+        return found ? ((await factsOf(context, scope, [found]))[0] ?? null) : null
       },
     }
   },
@@ -91,7 +93,7 @@ type MeterOptions = { readonly plan: string; readonly bytes: number; readonly re
 
 /** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
 export const registerPlans = (program: Command, cli: Cli): void => {
-  const plans = program.command('plans').description('list plans, look at them and count traffic on them')
+  const plans = program.command('plans')
   registerPlanList(plans, cli)
 
   plans

@@ -10,10 +10,10 @@ import {
 } from '../../../projections/proxies.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { wholeAccount } from '../../kernel/scopes.ts'
+import { type ListScope, wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import { customerRefs, type ListedResource, registerListCommands } from '../accounts/index.ts'
+import { customerRefs, type ListedResource, type Owned, registerListCommands } from '../accounts/index.ts'
 import { type ProxyFacts, proxyFacts } from './proxy-record.ts'
 import { type Replacement, readReplacements } from './replace-address.ts'
 
@@ -34,13 +34,13 @@ const replacementFields = (replacements: readonly Replacement[]): Record<string,
 
 const factsOf = async (
   { pool, clock, config }: CliContext,
-  account: AccountId,
+  { accountId }: ListScope,
   rows: readonly FoundProxy[],
-): Promise<readonly ListedProxy[]> => {
+): Promise<readonly Owned<ListedProxy>[]> => {
   const [refs, replaced] = await Promise.all([
     customerRefs(
       pool,
-      account,
+      accountId,
       rows.map((row) => row.customer_id),
     ),
     readReplacements(
@@ -52,6 +52,7 @@ const factsOf = async (
     ...proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway),
     endpoint: row.endpoint && endpointText(row.endpoint),
     replacements: replaced.get(row.proxy_id) ?? [],
+    accountId: row.account_id as AccountId,
   }))
 }
 
@@ -64,14 +65,15 @@ const proxies: ListedResource<ListedProxy> = {
   reads: (context) => {
     const db = createKysely<ReadDatabase & LabelDatabase>(context.pool)
     return {
-      list: async (account, { limit, offset, status }) => {
+      list: async (scope, { limit, offset, status }) => {
         const filter = { status: status as ProxyStatus | undefined }
-        const found = await listProxies(db, wholeAccount(account), filter, { limit, offset }, context.clock())
-        return { rows: await factsOf(context, account, found.proxies), total: found.total }
+        const found = await listProxies(db, scope, filter, { limit, offset }, context.clock())
+        return { rows: await factsOf(context, scope, found.proxies), total: found.total }
       },
       find: async (account, id) => {
-        const found = await findProxies(db, wholeAccount(account), { proxyIds: [id] }, context.clock(), 1)
-        return (await factsOf(context, account, found))[0] ?? null
+        const scope = wholeAccount(account)
+        const found = await findProxies(db, scope, { proxyIds: [id] }, context.clock(), 1)
+        return (await factsOf(context, scope, found))[0] ?? null
       },
     }
   },
@@ -112,10 +114,6 @@ const proxies: ListedResource<ListedProxy> = {
 
 /** `proxies list|show`; passwords are not shown. */
 export const registerProxies = (program: Command, cli: Cli): void =>
-  registerListCommands(
-    program.command('proxies').description('list rented addresses and look at them, without passwords'),
-    cli,
-    proxies,
-  )
+  registerListCommands(program.command('proxies'), cli, proxies)
 
 export const commands = [registerProxies] as const

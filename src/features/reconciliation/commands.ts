@@ -2,8 +2,8 @@ import { createReadStream } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
 import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { financeCommand, withExamples } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { withExamples } from '../../platform/cli/options.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
@@ -178,7 +178,7 @@ const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
 
 /** `finance reconcile` */
 export const registerReconcile = (program: Command, cli: Cli): void => {
-  const command = financeCommand(program)
+  const command = groupCommand(program, 'finance')
     .command('reconcile')
     .description(
       'hold the statements of a payment provider against the books; ends with 1 when something does not agree',

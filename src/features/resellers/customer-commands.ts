@@ -12,6 +12,7 @@ import {
   findCustomer,
   type ListedResource,
   listCustomers,
+  type Owned,
   registerListCommands,
 } from '../accounts/index.ts'
 import {
@@ -45,15 +46,20 @@ type Shown = {
 
 const withMoney = async (
   context: CliContext,
-  accountId: AccountId,
   records: readonly CustomerRecord[],
-): Promise<readonly Shown[]> => {
-  const credit = await createWallets(context).customerCredit(accountId, context)
-  return records.map(({ customerId, ref, label, createdAt }) => {
-    const { availableMicros, receivableMicros } = credit(customerId)
+): Promise<readonly Owned<Shown>[]> => {
+  const wallets = createWallets(context)
+  const resellers = [...new Set(records.map(({ accountId }) => accountId))]
+  const credits = new Map(
+    await Promise.all(
+      resellers.map(async (reseller) => [reseller, await wallets.customerCredit(reseller, context)] as const),
+    ),
+  )
+  return records.map(({ customerId, accountId, ref, label, createdAt }) => {
+    const { availableMicros, receivableMicros } = credits.get(accountId)!(customerId)
     const creditCents = microsToCentsFloor(availableMicros)
     const owedCents = microsToCentsFloor(receivableMicros)
-    return { customerId, customer: ref, label, creditCents, owedCents, createdAt }
+    return { customerId, customer: ref, label, creditCents, owedCents, createdAt, accountId }
   })
 }
 
@@ -63,14 +69,14 @@ const customers: ListedResource<Shown> = {
   exampleId: 'cus_…',
   owner: { table: 'vault.customers', id: 'customer_id' },
   reads: (context) => ({
-    list: async (account, page) => {
-      await resellerOf(context, account)
-      const found = await listCustomers(context.pool, account, page)
-      return { rows: await withMoney(context, account, found.customers), total: found.total }
+    list: async ({ accountId }, page) => {
+      if (accountId !== null) await resellerOf(context, accountId)
+      const found = await listCustomers(context.pool, accountId, page)
+      return { rows: await withMoney(context, found.customers), total: found.total }
     },
     find: async (account, id) => {
       const found = await findCustomer(context.pool, account, id)
-      return found ? ((await withMoney(context, account, [found]))[0] ?? null) : null
+      return found ? ((await withMoney(context, [found]))[0] ?? null) : null
     },
   }),
   columns: [
@@ -192,10 +198,7 @@ Examples:
 
 /** `customers list|show|credit|adjust` */
 export const registerCustomers = (program: Command, cli: Cli): void => {
-  const customers = program
-    .command('customers')
-    .description("list resellers' customers and move their credit by hand")
-    .addHelpText('after', examples)
+  const customers = program.command('customers').addHelpText('after', examples)
   registerCustomerList(customers, cli)
 
   const movement = (name: string, description: string): Command =>

@@ -257,9 +257,7 @@ const registerRetail = (reseller: Command, cli: Cli): void => {
 
 /** `reseller set|retail|gateway|show` */
 export const registerReseller = (program: Command, cli: Cli): void => {
-  const reseller = program
-    .command('reseller')
-    .description('what resellers pay, ask and show, and the gateways that take their money')
+  const reseller = program.command('reseller')
   registerSet(reseller, cli)
   registerRetail(reseller, cli)
   registerGateway(reseller, cli, resellersOf)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { type Margin, type MarginLineRow, type Period, totalMargin } from '../../../projections/margins.ts'
-import { csvRow } from '../../kernel/csv.ts'
+import { csvHead, csvLines } from '../../kernel/csv.ts'
 import { positionToken } from '../../kernel/log-position.ts'
 import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
@@ -155,8 +155,10 @@ const columns = {
 
 const fieldNames = Object.keys(columns) as (keyof StatementLine)[]
 
-/** Lines as RFC 4180 text with a heading. */
+export const statementCsvHead = csvHead(Object.values(columns))
+
+export const statementCsvLines = (lines: readonly StatementLine[]): string =>
+  csvLines(lines.map((line) => fieldNames.map((name) => line[name])))
+
 export const statementCsv = (lines: readonly StatementLine[]): string =>
-  [Object.values(columns), ...lines.map((line) => fieldNames.map((name) => line[name]))]
-    .map((row) => `${csvRow(row)}\r\n`)
-    .join('')
+  statementCsvHead + statementCsvLines(lines)

@@ -17,7 +17,14 @@ import { pageRows, pagerOf, tableOf } from '../../platform/ui/table.ts'
 import { amountText, timeText } from '../../platform/ui/text.ts'
 import { customerIn } from './customer-pages.ts'
 import { cardsOf, monthIn, monthLinks, spanOfMonth } from './margin-pages.ts'
-import { maxStatementLines, readStatement, type StatementLine, statementCsv } from './reseller-statement.ts'
+import {
+  maxStatementLines,
+  readStatement,
+  type StatementLine,
+  type StatementPage,
+  statementCsvHead,
+  statementCsvLines,
+} from './reseller-statement.ts'
 
 const path = '/console/reseller/statement'
 const dayMs = 86_400_000
@@ -101,12 +108,13 @@ ${pagerOf(path, kept, { before, next: nextAfter }, { first: 'Oldest', next: 'New
 
 /** The whole statement, read in pieces as the file goes out. */
 async function* csvOf(pool: pg.Pool, scope: Scope, period: Period): AsyncGenerator<string> {
-  for (let after: string | null = null, first = true; first || after !== null; first = false) {
-    const page = await read(pool, scope, { ...period, after, limit: maxStatementLines })
-    const text = statementCsv(page.lines)
-    yield first ? text : text.slice(text.indexOf('\n') + 1)
+  yield statementCsvHead
+  let after: string | null = null
+  do {
+    const page: StatementPage = await read(pool, scope, { ...period, after, limit: maxStatementLines })
+    yield statementCsvLines(page.lines)
     after = page.nextAfter
-  }
+  } while (after !== null)
 }
 
 const file = async ({ pool, bookReads }: StatementReads, visit: AccountVisit): Promise<PageOutcome> => {

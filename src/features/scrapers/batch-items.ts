@@ -54,6 +54,10 @@ export type BatchRow = {
   readonly canceled_at: string | null
 }
 
+/** Named one by one: a later version may add others while this one runs. */
+const batchColumns =
+  'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at'
+
 export type ShownItem = {
   readonly n: number
   readonly outcome: ItemOutcome | null
@@ -113,7 +117,7 @@ export const createBatchItems = ({
   const batch: BatchItems['batch'] = async (batchId) => {
     const { rows } = await pool.query<BatchRow>({
       name: 'scrape-batch',
-      text: `select * from work.scrape_batches
+      text: `select ${batchColumns} from work.scrape_batches
               where batch_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)`,
       values: [batchId, isoTime(clock() - resultTtlMs)],
     })
@@ -177,7 +181,7 @@ export const createBatchItems = ({
       const { rows } = await pool.query<CountedBatch>({
         name: 'scrape-batches-of-account',
         text: `select b.*, i.done, i.charged_micros from (
-                 select * from work.scrape_batches
+                 select ${batchColumns} from work.scrape_batches
                   where account_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)
                     and ($3::timestamptz is null or (created_at, batch_id) < ($3::timestamptz, $4::text))
                   order by created_at desc, batch_id desc limit $5::bigint) b
@@ -195,7 +199,7 @@ export const createBatchItems = ({
       const { rows } = await pool.query<CountedBatch & { total: number }>({
         name: 'scrape-batches-page',
         text: `with readable as (
-                 select * from work.scrape_batches
+                 select ${batchColumns} from work.scrape_batches
                   where account_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)),
                page as (
                  select * from readable order by created_at desc, batch_id desc
@@ -255,14 +259,14 @@ export const createBatchItems = ({
         }
       >({
         name: 'scrape-batches-ended',
-        text: `select b.*, ${(['found', 'empty', 'not_found', 'restricted'] as const)
+        text: `select ${batchColumns}, ${(['found', 'empty', 'not_found', 'restricted'] as const)
           .map((outcome) => `count(*) filter (where i.outcome = '${outcome}') as ${outcome}`)
           .join(', ')},
                       count(*) filter (where coalesce(i.outcome, 'failed') = 'failed') as failed,
                       sum(i.charged_micros)::bigint as charged
-                 from work.scrape_batches b join work.scrape_batch_items i using (batch_id)
-                where b.finished_at is null
-                group by b.batch_id
+                 from (select ${batchColumns} from work.scrape_batches where finished_at is null) b
+                 join (select batch_id, status, outcome, charged_micros from work.scrape_batch_items) i using (batch_id)
+                group by ${batchColumns}
                having bool_and(i.status <> 'pending')
                 limit $1::integer`,
         values: [limit],

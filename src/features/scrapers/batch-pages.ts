@@ -16,7 +16,7 @@ import {
   timeText,
 } from '../../platform/ui/text.ts'
 import type { BatchItems, ShownItem } from './batch-items.ts'
-import { itemRequestId, type ScrapeBatches, type ShownBatch } from './batch-service.ts'
+import { itemRequestId, type ScrapeBatches, type ShownBatch, statusOf } from './batch-service.ts'
 
 type BatchServices = {
   readonly batches: Pick<ScrapeBatches, 'find' | 'result'>
@@ -34,8 +34,14 @@ const words: Readonly<Record<NonNullable<ShownItem['outcome']>, readonly [string
   failed: ['failed', 'bad'],
 }
 
-const stateOf = (finishedAt: string | null) =>
-  finishedAt === null ? stateText('runs', 'warn') : stateText('finished', 'good')
+const states: Readonly<Record<ReturnType<typeof statusOf>, readonly [string, BadgeTone]>> = {
+  running: ['runs', 'warn'],
+  canceling: ['is being canceled', 'warn'],
+  finished: ['finished', 'good'],
+  canceled: ['canceled', 'off'],
+}
+
+const stateOf = (batch: Parameters<typeof statusOf>[0]) => stateText(...states[statusOf(batch)])
 
 const batchCall = (inputs: string): string =>
   `curl $SITE/v1/scrape/batch -H "X-API-Key: $KEY" -H "X-Request-Id: $(uuidgen)" --json '{"platform": "reddit", "operation": "subreddit", "inputs": ${inputs}}'`
@@ -66,7 +72,7 @@ ${tableOf({
       cell: ({ platform, operation }) =>
         html`<a href="/console/scrapers/${platform}/${operation}">${platform}/${operation}</a>`,
     },
-    { title: 'State', cell: ({ finished_at: at }) => stateOf(at) },
+    { title: 'State', cell: stateOf },
     { title: 'Over', number: true, cell: ({ done, inputs }) => `${done} of ${inputs}` },
     { title: 'Charged, USD', number: true, cell: ({ charged_micros: micros }) => dollarsOfMicros(micros) },
     { title: 'Sent', cell: ({ created_at: at }) => timeText(at) },
@@ -100,7 +106,7 @@ const one = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit
     title: `A batch of ${platform}/${operation}`,
     body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
 <dl class="facts">
-<dt>State</dt><dd>${stateOf(finishedAt)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} over`)} <a href="${here}">Look again</a>` : null}</dd>
+<dt>State</dt><dd>${stateOf(batch)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} over`)} <a href="${here}">Look again</a>` : null}</dd>
 <dt>Batch</dt><dd>${idText(id)}</dd>
 <dt>Its X-Request-Id</dt><dd>${idText(batch.request_id)}</dd>
 <dt>API key</dt><dd><a href="/console/keys/${batch.key_id}">${idText(batch.key_id)}</a></dd>
@@ -133,6 +139,7 @@ ${tableOf({
     same: [
       `curl $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"`,
       `curl $SITE/v1/scrape/batch/${id}/results/1 -H "X-API-Key: $KEY"`,
+      `curl -X DELETE $SITE/v1/scrape/batch/${id} -H "X-API-Key: $KEY"   # cancels it`,
     ],
   })
 }

@@ -4,8 +4,14 @@ import { refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { accountOnly, type Route, route } from '../../platform/http/route.ts'
-import type { BatchRow, CountedBatch } from './batch-items.ts'
-import { itemRequestId, type ScrapeBatches, type ShownBatch } from './batch-service.ts'
+import type { CountedBatch } from './batch-items.ts'
+import {
+  batchStatuses,
+  itemRequestId,
+  type ScrapeBatches,
+  type ShownBatch,
+  statusOf,
+} from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
 import { ScrapeAnswer, scrapeExample } from './call-routes.ts'
 import { requireScraper } from './scrape.ts'
@@ -19,7 +25,10 @@ const outcomes = ['found', 'empty', 'not_found', 'restricted', 'failed'] as cons
 const summaryShape = {
   batchId: z.string(),
   requestId: z.string(),
-  status: z.enum(['running', 'canceling', 'finished', 'canceled']),
+  status: z.enum(batchStatuses).meta({
+    description:
+      '`canceling`: no more calls are made, and those under way end. `canceled`: it was canceled, and all of its calls are over.',
+  }),
   platform: z.string(),
   operation: z.string(),
   inputs: count,
@@ -51,11 +60,6 @@ const Batch = z
       .meta({ description: 'The calls, in the order of the inputs.' }),
   })
   .meta({ id: 'ScrapeBatch' })
-
-const statusOf = ({ finished_at: finished, canceled_at: canceled }: BatchRow) => {
-  if (canceled === null) return finished === null ? 'running' : 'finished'
-  return finished === null ? 'canceling' : 'canceled'
-}
 
 const summaryOf = (batch: CountedBatch): z.infer<typeof BatchSummary> => ({
   batchId: batch.batch_id,
@@ -120,7 +124,7 @@ export const scrapeBatchRoutes = (deps: {
     path: '/v1/scrape/batch',
     operationId: 'scrapeBatch',
     summary: 'Call a scraper many times',
-    description: `Takes on up to ${maxInputs} calls of one scraper and answers at once. Each is made and billed as a call of its own; those that fail for a while are tried again, six times in all. Ask for the batch until it is finished, or name \`scrape.batch.finished\` at a webhook endpoint. All inputs are checked first: one that the scraper does not take refuses the batch, and nothing is charged. The same \`X-Request-Id\` with the same body gives the batch that stands.`,
+    description: `Takes on up to ${maxInputs} calls of one scraper and answers at once. Each is made and billed as a call of its own; those that fail for a while are tried again, six times in all. Ask for the batch until it is \`finished\` or \`canceled\`, or name \`scrape.batch.finished\` at a webhook endpoint. All inputs are checked first: one that the scraper does not take refuses the batch, and nothing is charged. The same \`X-Request-Id\` with the same body gives the batch that stands.`,
     writes: true,
     requestIdIsKey: true,
     body: z.strictObject({

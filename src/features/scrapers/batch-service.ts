@@ -58,6 +58,17 @@ export type ScrapeBatches = {
   result(accountId: AccountId, batchId: string, n: number): Promise<Buffer | null>
 }
 
+/** `canceling`: calls that were under way when it was canceled still run. */
+export const batchStatuses = ['running', 'canceling', 'finished', 'canceled'] as const
+
+export const statusOf = ({
+  finished_at: finished,
+  canceled_at: canceled,
+}: Pick<BatchRow, 'finished_at' | 'canceled_at'>): (typeof batchStatuses)[number] => {
+  if (canceled === null) return finished === null ? 'running' : 'finished'
+  return finished === null ? 'canceling' : 'canceled'
+}
+
 /** The `X-Request-Id` of a call of a batch: its own, so that it is made and billed once however often it is tried. */
 export const itemRequestId = (batchId: ScrapeBatchId, n: number): string => `${batchId}.${n}`
 

@@ -14,7 +14,14 @@ import type { RunningQueue } from '../../platform/work/queue.ts'
 import type { Workers } from '../../platform/work/queue-workers.ts'
 import { exponentialBackoff, type Outcome } from '../../platform/work/standard-queue.ts'
 import { worker } from '../../platform/work/worker.ts'
-import { acceptedOf, type BatchItem, type BatchItems, batchQueue, type ItemOutcome } from './batch-items.ts'
+import {
+  acceptedOf,
+  type BatchItem,
+  type BatchItems,
+  type BatchRow,
+  batchQueue,
+  type ItemOutcome,
+} from './batch-items.ts'
 import { itemRequestId } from './batch-service.ts'
 import type { TakeScrape } from './call-rate.ts'
 import type { Scrapes } from './scrape.ts'
@@ -89,13 +96,16 @@ const makeCall = async (deps: Deps, item: BatchItem): Promise<Outcome> => {
   const row = scraperOf(platform, operation)
   if (row === null) return over('failed', 0, 'unknown_scraper')
   const requestId = itemRequestId(item.batch_id, Number(item.n))
-  if (batch.canceled_at !== null && !(await isMade(deps.runner, accountId, requestId)))
-    return over('failed', 0, 'canceled')
+  const isCanceled = async ({ canceled_at }: BatchRow) =>
+    canceled_at !== null && !(await isMade(deps.runner, accountId, requestId))
+  if (await isCanceled(batch)) return over('failed', 0, 'canceled')
   const refused = await refusedNow(deps, accountId, keyId)
   if (refused !== null) return over('failed', 0, refused)
   if (rate)
-    for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId))
+    for (let waitS = await rate(accountId); waitS > 0; waitS = await rate(accountId)) {
       await sleep(waitS * 1_000)
+      if (await isCanceled((await items.batch(item.batch_id)) ?? batch)) return over('failed', 0, 'canceled')
+    }
   try {
     const { headers } = await scrapes.call({
       accountId,
@@ -132,7 +142,7 @@ const finishBatches = async ({ runner, items }: Deps): Promise<void> => {
         runner,
         { ...system(), name: 'finish-scrape-batch', account },
         scrapeBatchRef(batchId),
-        (state) => decideFinish(state, acceptedOf(batch), tally),
+        (state) => decideFinish(state, acceptedOf(batch), tally, batch.canceled_at !== null),
       )
       said.push(batchId)
     }

@@ -11,18 +11,18 @@ const importScraperRunner = () => import('./run-scraper.ts')
  * @param accessOf which providers a server with these settings has
  */
 export const scrapersCommands =
-  <Settings extends CliSettings>(accessOf: (settings: Settings) => Promise<ScraperAccess>) =>
+  <Settings extends CliSettings>(
+    accessOf: (settings: Settings, context: CliContext) => Promise<ScraperAccess>,
+  ) =>
   (program: Command, cli: Cli<Settings>): void => {
-    const group = program
-      .command('scrapers')
-      .description('the scrapers: prices, health, and a call to try one')
+    const group = program.command('scrapers')
     const opened = <Arguments extends readonly unknown[]>(
       work: (access: ScraperAccess, context: CliContext, ...given: Arguments) => Promise<CliOutput>,
     ) =>
       cli.openingAction(async (config, open, ...given: Arguments) => {
         const { context, close } = await open()
         try {
-          return await work(await accessOf(config), context, ...given)
+          return await work(await accessOf(config, context), context, ...given)
         } finally {
           await close()
         }

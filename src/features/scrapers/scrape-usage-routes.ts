@@ -74,10 +74,10 @@ const usageCsv = (
   groupBy: string,
   rows: readonly ({ readonly key: string } & z.infer<typeof Usage>)[],
 ): string =>
-  `${csv(
+  csv(
     [groupBy, ...Object.values(columns)],
     rows.map((row) => [row.key, ...fields.map((name) => row[name])]),
-  )}\n`
+  )
 
 /** @throws invalid_parameter when it ends before it begins */
 export const daysOf = ({ from, to }: { from?: string | undefined; to?: string | undefined }): Days => {

@@ -2,8 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type StaffRole, staffRoles } from '../../domain/staff/events.ts'
 import { isEmail } from '../../kernel/formats.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { groupCommand } from '../../platform/cli/options.ts'
+import { type Cli, type CliContext, groupCommand } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createAccounts } from '../accounts/index.ts'
 import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from './people.ts'
@@ -40,7 +39,7 @@ const signInLink = async (context: CliContext, idOrEmail: string): Promise<CliOu
 
 /** `accounts sign-in-link` */
 export const registerSignInLinks = (program: Command, cli: Cli): void => {
-  groupCommand(program, 'accounts', 'create, list, show and block accounts')
+  groupCommand(program, 'accounts')
     .command('sign-in-link')
     .argument('<idOrEmail>', 'the id or the e-mail of the account')
     .description('print a link that signs a person in to the console once, for whom no mail reaches')
@@ -151,7 +150,7 @@ const list = async (context: CliContext): Promise<CliOutput> => {
 
 /** `staff grant|revoke|list|sign-in-link` */
 export const registerStaff = (program: Command, cli: Cli): void => {
-  const staff = program.command('staff').description('who of the service may use the console, and as what')
+  const staff = program.command('staff')
   staff
     .command('grant')
     .description('give a role; who has no passkey yet gets a link that registers the first one')

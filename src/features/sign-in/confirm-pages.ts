@@ -17,7 +17,7 @@ import { codeIn } from '../../platform/vault/secrets.ts'
 import { passkeyButton } from './passkey-pages.ts'
 import type { Passkeys } from './passkeys.ts'
 import type { People } from './people.ts'
-import { type MailedCodes, type SignInLimits, sessionCookie, signInDelayS } from './sign-in.ts'
+import { codeDelayS, type MailedCodes, type SignInLimits, sessionCookie, signInDelayS } from './sign-in.ts'
 
 type ConfirmationRequest = { readonly act: string; readonly to: string }
 
@@ -101,14 +101,17 @@ ${neither ? html`<p class="said warn">You have no passkey, and no mail can be se
   const confirm = async (visit: PersonVisit, typed: FormInput) => {
     const { subjectId, sessionId } = visit.visitor.session
     const asked = parseConfirmationRequest(visit, typed)
-    const wait = signInDelayS(signInLimits, visit.browser.address)
+    const codes = codesFor(visit)
+    const asksForCode = typed.text('do') === 'mail' && codes !== null
+    const wait =
+      signInDelayS(signInLimits, visit.browser.address) ||
+      (asksForCode ? codeDelayS(signInLimits, sessionId) : 0)
     if (wait > 0)
       return refusedView(
         await view(visit, typed, { form: `That was tried too often. Wait ${Math.ceil(wait)} seconds.` }),
         429,
       )
-    const codes = codesFor(visit)
-    if (typed.text('do') === 'mail' && codes !== null) {
+    if (asksForCode) {
       await codes.send(visit.visitor.name, sessionId, asked.act)
       return show(await view(visit, typed, {}, true))
     }

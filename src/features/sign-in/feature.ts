@@ -1,6 +1,5 @@
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
-import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import { createMailer } from '../../platform/outgoing/mailer.ts'
 import { createSingleUse, type SingleUse } from '../../platform/ui/page-access.ts'
 import type { Sessions } from '../../platform/ui/session.ts'
@@ -17,7 +16,7 @@ import {
   createSendLink,
   createSignIn,
   createSignInByPasskey,
-  signInRates,
+  createSignInLimits,
 } from './sign-in.ts'
 import { createCodes, createLinks } from './sign-in-links.ts'
 import { signInLinkPages, signInPages } from './sign-in-pages.ts'
@@ -68,12 +67,7 @@ export const open = (
   const signInByPasskey = createSignInByPasskey({ passkeys, signIn })
   const sendLink = mailer && createSendLink({ accounts, links, mailer, origin, name })
   const mailedCodes = mailer && createMailedCodes({ codes: createCodes(core), mailer, name })
-  const signInLimits = limited
-    ? {
-        perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),
-        perAddress: createRateLimiter(signInRates.perAddress, monotonicMs),
-      }
-    : null
+  const signInLimits = limited ? createSignInLimits(monotonicMs) : null
   return {
     people,
     sessions,

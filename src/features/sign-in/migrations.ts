@@ -83,4 +83,9 @@ export const migrations: Migrations = {
     alter table vault.console_sessions add column signature bytea;
     alter table vault.console_links add column signature bytea;
   `,
+  // A request for a link or a code ends none that is good.
+  '1811_several_links_and_codes': `
+    alter table vault.console_links drop constraint console_links_recipient_key;
+    alter table vault.console_codes drop constraint console_codes_pkey, add primary key (session_id, code);
+  `,
 }

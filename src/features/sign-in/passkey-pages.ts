@@ -1,5 +1,6 @@
 import { isStaff } from '../../domain/staff/lifetimes.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
+import { dropCookie } from '../../platform/ui/cookies.ts'
 import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } from '../../platform/ui/form.ts'
 import type { View } from '../../platform/ui/frame.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
@@ -106,9 +107,13 @@ ${passkeyButton(options, 'Add a passkey')}
     const done = goTo('/console/passkeys', 'The passkey is added.')
     if (!isStaff(subjectId) || method === 'passkey') return done
     // The passkey was just used to sign, with the person before it: from here on the session is one of a passkey, and the
-    // list that comes next needs no second confirmation.
-    const renewed = await sessions.renew(sessionId, { method: 'passkey', act: '/console/passkeys' })
-    return { ...done, cookies: [sessionCookie(renewed, visit.nowMs)] }
+    // page that comes next needs no second confirmation.
+    const renewed = await sessions.renew(sessionId, { method: 'passkey', act: null })
+    const to = visit.wanted === '/console' ? '/console/passkeys' : visit.wanted
+    return {
+      ...goTo(to, 'The passkey is added.'),
+      cookies: [sessionCookie(renewed, visit.nowMs), dropCookie('wanted')],
+    }
   }
 
   return [

@@ -44,8 +44,8 @@ export type OpenedLink =
 /** Links that sign in, each once. Their secrets are kept as hashes. */
 export type Links = {
   /**
-   * A link for an e-mail, opened by the browser that asked. One is good at a time for an address. For an address that
-   * nobody has, the same is done, and the link opens nothing.
+   * A link for an e-mail, opened by the browser that asked. Others for the same address stay good: anybody may ask. For an
+   * address that nobody has, the same is done, and the link opens nothing.
    */
   mailed(link: {
     readonly subjectId: string | null
@@ -55,9 +55,12 @@ export type Links = {
   }): Promise<string>
   /** A link that opens in any browser, for the operator to hand on. `expiresAtMs` as in its event. */
   printed(subjectId: string, expiresAtMs: number): Promise<string>
-  /** Uses the link up. */
+  /** Uses the link up, and with a session also the other links that the browser asked for. */
   open(link: string, browser: string | null): Promise<OpenedLink>
-  /** Uses up the code that another browser was shown. Null for a wrong one; after five of them it is over. */
+  /**
+   * Uses up the code that another browser was shown, and all links that this one asked for. Null for a wrong code; after
+   * five of them it is over.
+   */
   redeem(code: string, browser: string | null): Promise<{ readonly subjectId: string } | null>
 }
 
@@ -126,6 +129,10 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
     return false
   }
 
+  /** The cookie of a browser that signed in is dropped: what it asked for could open nothing. */
+  const endOthers = (browser: Buffer | null) =>
+    pool.query('delete from vault.console_links where browser = $1::bytea', [browser])
+
   return {
     mailed: async ({ subjectId, email, browser }) => {
       const link = newSecret()
@@ -138,13 +145,9 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
         expires_at: isoTime(nowMs + linkMs),
       }
       await pool.query(
-        `with ended as (
-           delete from vault.console_links where expires_at < $5::timestamptz and recipient is distinct from $3::bytea)
+        `with ended as (delete from vault.console_links where expires_at <= $5::timestamptz)
          insert into vault.console_links (hash, subject_id, recipient, browser, expires_at, signature)
-         values ($1::bytea, $2::text, $3::bytea, $4::bytea, $6::timestamptz, $7::bytea)
-         on conflict (recipient) do update set hash = excluded.hash, subject_id = excluded.subject_id,
-           browser = excluded.browser, expires_at = excluded.expires_at, signature = excluded.signature,
-           code = null, attempts = 0, opened = false`,
+         values ($1::bytea, $2::text, $3::bytea, $4::bytea, $6::timestamptz, $7::bytea)`,
         [row.hash, subjectId, row.recipient, row.browser, isoTime(nowMs), row.expires_at, signer.sign(row)],
       )
       return link
@@ -185,8 +188,10 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
       )
       // As the row was when it was checked.
       const { subject_id: subjectId, recipient } = row
-      if (taken.rowCount === 1)
+      if (taken.rowCount === 1) {
+        if (recipient !== null) await endOthers(row.browser)
         return subjectId === null ? null : { kind: 'session', subjectId, printed: recipient === null }
+      }
       const code = newCode()
       const { rowCount } = await pool.query(
         `update vault.console_links set opened = true, code = $3::bytea
@@ -211,6 +216,7 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
         const isRight = equalSecrets(row.code, codeHash(key, ['link', row.hash.toString('hex'), code]))
         if (isRight && isGenuine(row)) {
           const used = await pool.query('delete from vault.console_links where hash = $1::bytea', [row.hash])
+          await endOthers(asking)
           return used.rowCount === 1 && row.subject_id !== null ? { subjectId: row.subject_id } : null
         }
       }
@@ -221,9 +227,9 @@ export const createLinks = ({ pool, clock, keys, logger }: Deps): Links => {
 
 /** Codes that are e-mailed to whoever has to show again who they are, each for one act of one session. */
 export type Codes = {
-  /** The code; one of the session that is open already ends. */
+  /** The code. Those that the session has already stay good. */
   make(sessionId: string, act: string): Promise<string>
-  /** Uses it up; false for a wrong one, and after five of them it is over. */
+  /** Uses up all codes of the act; false for a wrong one, and after five of them they are over. */
   redeem(sessionId: string, act: string, code: string): Promise<boolean>
 }
 
@@ -238,12 +244,9 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
       const nowMs = clock()
       const expiresAt = isoTime(nowMs + linkMs)
       await pool.query(
-        `with ended as (
-         delete from vault.console_codes where expires_at < $4::timestamptz and session_id <> $1::text)
-       insert into vault.console_codes (session_id, act, code, expires_at)
-       values ($1::text, $2::text, $3::bytea, $5::timestamptz)
-       on conflict (session_id) do update set act = excluded.act, code = excluded.code, attempts = 0,
-         expires_at = excluded.expires_at`,
+        `with ended as (delete from vault.console_codes where expires_at <= $4::timestamptz)
+         insert into vault.console_codes (session_id, act, code, expires_at)
+         values ($1::text, $2::text, $3::bytea, $5::timestamptz)`,
         [sessionId, act, hashOf(sessionId, act, code, expiresAt), isoTime(nowMs), expiresAt],
       )
       return code
@@ -255,14 +258,15 @@ export const createCodes = ({ pool, clock, keys }: Pick<Deps, 'pool' | 'clock' |
         returning code, expires_at`,
         [sessionId, act, isoTime(clock())],
       )
-      const [row] = rows
-      if (!row || !mayTry(row.code)) return false
-      if (!equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at))) return false
-      const used = await pool.query(
-        'delete from vault.console_codes where session_id = $1::text and code = $2::bytea',
-        [sessionId, row.code],
+      // Each code counts the attempt.
+      const tried = rows.filter((row) => mayTry(row.code))
+      const right = tried.find((row) => equalSecrets(row.code, hashOf(sessionId, act, code, row.expires_at)))
+      if (!right) return false
+      const { rows: used } = await pool.query<{ code: Buffer }>(
+        'delete from vault.console_codes where session_id = $1::text and act = $2::text returning code',
+        [sessionId, act],
       )
-      return used.rowCount === 1
+      return used.some((row) => row.code.equals(right.code))
     },
   }
 }

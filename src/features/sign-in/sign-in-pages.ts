@@ -5,7 +5,7 @@ import { emptyFormInput, type FormInput, fieldOf, type Problems, problemsOf } fr
 import type { View } from '../../platform/ui/frame.ts'
 import { html } from '../../platform/ui/html.ts'
 import { type ConsolePage, goTo, openPage, refusedView, show, type Visit } from '../../platform/ui/page.ts'
-import { codeIn, newSecret } from '../../platform/vault/secrets.ts'
+import { codeIn, hashOfSecret, newSecret } from '../../platform/vault/secrets.ts'
 import { codeText, passkeyButton } from './passkey-pages.ts'
 import type { Passkeys } from './passkeys.ts'
 import {
@@ -80,20 +80,19 @@ ${passkeyButton(options, 'Sign in with a passkey', sendLink === null ? 'first' :
       )
     const wait = signInDelayS(signInLimits, visit.browser.address, email)
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
-    const asking = newSecret()
+    // Letters may come late: the link of each that this browser asked for opens in it.
+    const known = visit.signInRequestSecret
+    const asking = hashOfSecret(known) === null ? newSecret() : known!
     await sendLink(email, asking)
-    const maxAgeS = linkMs / 1000
-    const cookies = [
-      setCookie('asking', asking, 'Strict', maxAgeS),
-      wantedCookie(homeOf(visit, typed), maxAgeS),
-    ]
+    const cookies = [setCookie('asking', asking, 'Strict', linkMs / 1000), wantedCookie(homeOf(visit, typed))]
     return { ...goTo('/console/sign-in/sent'), cookies }
   }
 
   const byPasskey = async (visit: Visit, typed: FormInput) => {
     const wait = signInDelayS(signInLimits, visit.browser.address)
     const cookies = wait > 0 ? null : await signInByPasskey(visit, typed.text('answer'))
-    if (cookies !== null) return { ...goTo(homeOf(visit, typed)), cookies }
+    if (cookies !== null)
+      return { ...goTo(homeOf(visit, typed)), cookies: [...cookies, dropCookie('wanted')] }
     const text =
       wait > 0 ? waitText(wait) : 'This passkey opens nothing here, or the page was open for too long.'
     return refusedView(await signInView(visit, emptyFormInput, { form: text }), wait > 0 ? 429 : 400)
@@ -173,7 +172,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
   const deadLink: View = {
     alone: true,
     title: 'This link is over',
-    body: html`<p>It was used, ten minutes have passed, or a newer one was sent. <a href="/console/sign-in">Ask for another one</a>.</p>`,
+    body: html`<p>It was used, or ten minutes have passed. <a href="/console/sign-in">Ask for another one</a>.</p>`,
   }
 
   const openLink = async (visit: Visit, typed: FormInput) => {
@@ -191,9 +190,7 @@ ${fieldOf({ name: 'code', label: 'Code', inputmode: 'numeric', autocomplete: 'on
       })
     const cookies = await signIn(visit, opened.subjectId, opened.printed ? 'cli-link' : 'link')
     if (cookies === null) return refusedView(deadLink, 409)
-    // A link of the command line was asked for by no browser.
-    const to = opened.printed ? '/console' : visit.wanted
-    return { ...goTo(to), cookies: [...cookies, dropCookie('wanted')] }
+    return { ...goTo(visit.wanted), cookies: [...cookies, dropCookie('wanted')] }
   }
 
   return [

@@ -1,8 +1,9 @@
 import { isStaff } from '../../domain/staff/lifetimes.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'
-import type { RateLimiter } from '../../platform/http/rate-limit.ts'
+import { createRateLimiter, type RateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Mailer, MailMessage } from '../../platform/outgoing/mailer.ts'
 import { dropCookie, setCookie } from '../../platform/ui/cookies.ts'
 import type { Visit } from '../../platform/ui/page.ts'
@@ -77,7 +78,6 @@ export const createSendLink =
 
 /** Codes by mail, each for one act of one session. */
 export type MailedCodes = Pick<Codes, 'redeem'> & {
-  /** The code that the session has open already ends. */
   send(to: string, sessionId: string, act: string): Promise<void>
 }
 
@@ -98,22 +98,37 @@ export const createMailedCodes = ({
   },
 })
 
-/** How often somebody may try to sign in: each try costs a minute, or twenty seconds, of a bucket. */
-export type SignInLimits = { readonly perEmail: RateLimiter; readonly perAddress: RateLimiter }
+/**
+ * How often somebody may try to sign in. Anybody may ask for letters to any mailbox, so what one source asks for is limited
+ * by itself: it keeps nobody else from asking. All sources together are limited as well, since they could flood a mailbox.
+ */
+export type SignInLimits = { readonly perSource: RateLimiter; readonly letters: RateLimiter }
 
-export const signInRates = {
-  perEmail: { burst: 300, perSecond: 1 },
-  perAddress: { burst: 600, perSecond: 1 },
-} as const
-const costs = { email: 60, address: 20 } as const
+export const createSignInLimits = (monotonicMs: MonotonicClock): SignInLimits => ({
+  perSource: createRateLimiter({ burst: 600, perSecond: 1 }, monotonicMs),
+  letters: createRateLimiter({ burst: 300, perSecond: 1 }, monotonicMs),
+})
 
-/** Seconds to wait before another try from this address, or for this e-mail; 0: none. */
-export const signInDelayS = (limits: SignInLimits | null, address: string, email?: string): number => {
+/** Tokens: one try of a source; a letter to a mailbox as its source counts it, and as all sources together do. */
+const costs = { try: 20, letterOfSource: 60, letter: 12 } as const
+
+/**
+ * Seconds to wait before another try from this source; 0: none.
+ * @param address of the client
+ * @param mailbox where a letter would go
+ */
+export const signInDelayS = (limits: SignInLimits | null, address: string, mailbox?: string): number => {
   if (limits === null) return 0
-  const ofAddress = limits.perAddress.take(addressSubject(address), costs.address)
-  if (ofAddress > 0 || email === undefined) return ofAddress
-  return limits.perEmail.take(email.toLowerCase(), costs.email)
+  const source = addressSubject(address)
+  const ofSource = limits.perSource.take(source, costs.try)
+  if (ofSource > 0 || mailbox === undefined) return ofSource
+  const to = mailbox.toLowerCase()
+  return limits.letters.take(`${to} ${source}`, costs.letterOfSource) || limits.letters.take(to, costs.letter)
 }
+
+/** Seconds to wait before another code is mailed to a session; strangers cannot use this limit up. 0: none. */
+export const codeDelayS = (limits: SignInLimits | null, sessionId: string): number =>
+  limits?.letters.take(sessionId, costs.letterOfSource) ?? 0
 
 /** The cookie that keeps a person signed in. */
 export const sessionCookie = ({ secret, endsAtMs }: Opened, nowMs: number): string =>

@@ -98,7 +98,7 @@ export const decideStocking = (
     appends: [
       ...claimed.map(({ ip }) => {
         const event: AddressStocked = { type: 'AddressStocked', data: { ip, productId, country } }
-        return { stream: addressStream(ip), events: [event] }
+        return { stream: addressStream(ip), events: [event], anyOrder: true as const }
       }),
       ...(ofStock.length > 0 ? [{ stream: stockStream(productId, country), events: ofStock }] : []),
     ],

@@ -86,7 +86,7 @@ const number = (title: string, value: (row: PoolCount) => number) => ({
 
 /** `stock add` and `stock list`. */
 export const registerStock = (program: Command, cli: Cli): void => {
-  const stock = program.command('stock').description('the addresses that dedicated products are sold from')
+  const stock = program.command('stock')
 
   stock
     .command('add')

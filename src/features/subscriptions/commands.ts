@@ -7,6 +7,7 @@ import {
   type SubscriptionStatus,
   subscriptionStatuses,
 } from '../../../projections/subscriptions.ts'
+import type { AccountId } from '../../kernel/ids.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
 import { dollars } from '../../platform/cli/output.ts'
@@ -23,11 +24,15 @@ const subscriptions: ListedResource<SubscriptionRecord> = {
   reads: ({ pool, clock }) => {
     const db = createKysely<ReadDatabase & RenewalDatabase>(pool)
     return {
-      list: async (account, page) => {
+      list: async (scope, page) => {
         const status = page.status as SubscriptionStatus | undefined
         const nowMs = clock()
-        const found = await listSubscriptions(db, wholeAccount(account), { ...page, status }, nowMs)
-        return { rows: found.subscriptions.map((row) => subscriptionRecord(row, nowMs)), total: found.total }
+        const found = await listSubscriptions(db, scope, { ...page, status }, nowMs)
+        const rows = found.subscriptions.map((row) => ({
+          ...subscriptionRecord(row, nowMs),
+          accountId: row.account_id as AccountId,
+        }))
+        return { rows, total: found.total }
       },
       find: async (account, id) => {
         const found = await findSubscription(db, wholeAccount(account), id)
@@ -67,10 +72,6 @@ const subscriptions: ListedResource<SubscriptionRecord> = {
 
 /** `subscriptions list|show` */
 export const registerSubscriptions = (program: Command, cli: Cli): void =>
-  registerListCommands(
-    program.command('subscriptions').description('list subscriptions and look at them'),
-    cli,
-    subscriptions,
-  )
+  registerListCommands(program.command('subscriptions'), cli, subscriptions)
 
 export const commands = [registerSubscriptions] as const

@@ -124,7 +124,7 @@ type Given = { readonly account: AccountId; readonly cents: number; readonly ref
 
 /** `wallet credit|adjust` */
 export const registerWallet = (program: Command, cli: Cli): void => {
-  const wallet = program.command('wallet').description('credit and adjust wallets by hand')
+  const wallet = program.command('wallet')
   wallet
     .command('credit')
     .description('credit a wallet; the same reference is credited once for ever')

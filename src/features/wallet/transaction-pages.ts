@@ -5,7 +5,7 @@ import {
   transactionsBefore,
 } from '../../../projections/balances.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type CsvValue, csvRow } from '../../kernel/csv.ts'
+import { type CsvValue, csvHead, csvLines } from '../../kernel/csv.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import { html, nothing } from '../../platform/ui/html.ts'
@@ -89,14 +89,13 @@ const rowsAtOnce = 1_000
 
 /** Every movement of the account, oldest last, read as the file goes out: its length takes no memory. */
 async function* csvOf(db: BalanceQueries, { accountId }: ShownAccount): AsyncGenerator<string> {
-  // Spreadsheets take a file for UTF-8 by this mark.
-  yield `\ufeff${csvRow(headings)}\r\n`
+  yield csvHead(headings)
   for (let before: number | null = null; ; ) {
     const rows: readonly TransactionRow[] = await transactionsBefore(db, wholeAccount(accountId), {
       before,
       limit: rowsAtOnce,
     })
-    if (rows.length > 0) yield `${rows.map((row) => csvRow(valuesOf(row))).join('\r\n')}\r\n`
+    yield csvLines(rows.map(valuesOf))
     before = rows.at(-1)?.position ?? null
     if (before === null) return
   }

@@ -11,6 +11,7 @@ import { deliveryStream, noticeStream } from '../../kernel/streams.ts'
 import { isTemporary } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { appendEvents, type DeliveryRef, type EventAppend, recordedOutcomes } from './append-outcomes.ts'
+import { firstRetryMs } from './missed-webhooks.ts'
 import { eraseEndpoint, retentionMs } from './webhook-vault.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -147,10 +148,12 @@ const cancelPending = async (
 
 /**
  * Cancels what was enqueued when its endpoint was disabled or removed already, which whoever enqueued it did not know yet.
- * One that has another outcome by now keeps it.
+ * One that has another outcome by now keeps it, and one that fails is tried again a minute later.
  */
 export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<boolean>) => {
   let after = 0
+  /** When those that could not be canceled are tried again; null: there are none. */
+  let retryAtMs: number | null = null
   const cancel = async (rows: readonly WebhookStaleRow[]): Promise<void> => {
     await appendEvents(
       log,
@@ -158,6 +161,10 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
     )
   }
   return async () => {
+    if (retryAtMs !== null && clock() >= retryAtMs) {
+      retryAtMs = null
+      after = 0
+    }
     const { rows } = await pool.query<WebhookStaleRow>({
       name: 'webhooks-stale',
       text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
@@ -165,7 +172,8 @@ export const openStale = ({ pool, log, clock, logger }: Deps): (() => Promise<bo
     })
     const failed = await isolateFailures(rows, cancel, isTemporary)
     for (const [{ delivery_id: deliveryId }, err] of failed)
-      logger.error({ err, deliveryId }, 'a delivery cannot be canceled and is passed over')
+      logger.error({ err, deliveryId }, 'a delivery cannot be canceled and is tried again later')
+    if (failed.size > 0) retryAtMs ??= clock() + firstRetryMs
     after = rows.at(-1)?.position ?? after
     return rows.length === chunk
   }

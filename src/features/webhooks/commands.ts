@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { findEndpoint, listEndpoints, type WebhookEndpointRow } from '../../../projections/webhooks.ts'
+import type { AccountId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import { type ListedResource, registerListCommands } from '../accounts/index.ts'
+import { type ListedResource, type Owned, registerListCommands } from '../accounts/index.ts'
 import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
 import { createWebhookValues } from './webhook-vault.ts'
 
@@ -12,10 +13,13 @@ import { createWebhookValues } from './webhook-vault.ts'
 const recordsOf = async (
   { pool, keys }: CliContext,
   rows: readonly WebhookEndpointRow[],
-): Promise<readonly WebhookRecord[]> => {
+): Promise<readonly Owned<WebhookRecord>[]> => {
   const values = createWebhookValues({ pool, vault: createVault(keys.master) })
   const urls = await values.read(rows.map((row) => row.url_id))
-  return rows.map((row) => webhookRecord(row, urls.get(row.url_id) ?? ''))
+  return rows.map((row) => ({
+    ...webhookRecord(row, urls.get(row.url_id) ?? ''),
+    accountId: row.account_id as AccountId,
+  }))
 }
 
 const webhooks: ListedResource<WebhookRecord> = {
@@ -26,8 +30,8 @@ const webhooks: ListedResource<WebhookRecord> = {
   reads: (context) => {
     const db = createKysely<ReadDatabase>(context.pool)
     return {
-      list: async (account, page) => {
-        const found = await listEndpoints(db, account, page)
+      list: async ({ accountId }, page) => {
+        const found = await listEndpoints(db, accountId, page)
         return { rows: await recordsOf(context, found.endpoints), total: found.total }
       },
       find: async (account, id) => {
@@ -54,10 +58,6 @@ const webhooks: ListedResource<WebhookRecord> = {
 
 /** `webhooks list|show`; secrets are not shown. */
 export const registerWebhooks = (program: Command, cli: Cli): void =>
-  registerListCommands(
-    program.command('webhooks').description('list webhook endpoints and look at them, without secrets'),
-    cli,
-    webhooks,
-  )
+  registerListCommands(program.command('webhooks'), cli, webhooks)
 
 export const commands = [registerWebhooks] as const

@@ -161,7 +161,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
       'All calls of a batch are over. An endpoint gets it only when it names the event: `events` left out does not include it.',
     data: {
       batchId: z.string(),
-      status: z.literal('finished'),
+      status: z.enum(['finished', 'canceled']),
       platform: z.string(),
       operation: z.string(),
       inputs: z.int(),

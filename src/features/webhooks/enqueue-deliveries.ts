@@ -13,6 +13,7 @@ import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { orderRecord } from '../orders/index.ts'
 import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
+import { keepMissed } from './missed-webhooks.ts'
 
 /** One event that one endpoint is to be told of, as the read tables have it. */
 export type DueEvent = {
@@ -26,6 +27,8 @@ export type DueEvent = {
   readonly cause_id: string
   readonly correlation_id: string
   readonly caused_at: string
+  /** Of its cause. */
+  readonly position: number
   /** Why it goes to nobody any more; null while the endpoint is active. */
   readonly stale: DeliveryCanceled['data']['reason'] | null
 }
@@ -82,7 +85,15 @@ const ordersOf = async (
   return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
 
-const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
+/**
+ * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone.
+ * @throws AppendRejected, LogUnavailable, OutcomeUnknown and what the database throws; part may be written by then
+ */
+export const enqueueTogether = async (
+  log: EventLog,
+  due: readonly DueEvent[],
+  nowMs: number,
+): Promise<void> => {
   const orders = await ordersOf(log, due)
   await appendEvents(
     log,
@@ -115,29 +126,34 @@ const enqueueTogether = async (log: EventLog, due: readonly DueEvent[], nowMs: n
 }
 
 /**
- * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. One that cannot
- * be enqueued holds up no other: it is logged. A row of `read.webhooks_due` stays, so that a process that starts tries it again.
- * An announcement has no such row: its delivery to that endpoint is lost.
+ * Enqueues what is due. One that cannot be enqueued holds up no other: it is kept, and tried again by itself.
  * @throws LogUnavailable, OutcomeUnknown and what the database throws in an outage
  */
 export const enqueue = async (
-  { log, logger }: { readonly log: EventLog; readonly logger: Logger },
+  { log, pool, logger }: { readonly log: EventLog; readonly pool: pg.Pool; readonly logger: Logger },
   due: readonly DueEvent[],
   nowMs: number,
 ): Promise<void> => {
   const failed = await isolateFailures(due, (part) => enqueueTogether(log, part, nowMs), isTemporary)
+  if (failed.size === 0) return
   for (const [{ endpoint_id: endpointId, event, resource }, err] of failed)
-    logger.error({ err, endpointId, event, resource }, 'a webhook cannot be enqueued and is passed over')
+    logger.error(
+      { err, endpointId, event, resource },
+      'a webhook cannot be enqueued and is tried again later',
+    )
+  await keepMissed(pool, [...failed.keys()], nowMs)
 }
 
 /** Events of one append. */
 const page = 200
 
-type DueRow = DueEvent & { readonly position: number }
+/** SQL: what a row `e` of `read.webhooks_due` says, without `stale`. */
+export const dueColumnsSql = `
+  e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id, e.caused_at,
+  e.position`
 
 const dueSql = `
-  select e.endpoint_id, e.account_id, e.event, e.resource, e.data, e.order_revision, e.cause_id, e.correlation_id,
-         e.caused_at, e.position, ${staleSql} as stale
+  select ${dueColumnsSql}, ${staleSql} as stale
     from (select * from read.webhooks_due
            where not enqueued and (position, endpoint_id, resource) > ($1::bigint, $2::text, $3::text)
            order by position, endpoint_id, resource limit ${page}) e
@@ -160,7 +176,7 @@ export const openDueEvents = async (deps: {
   const { dueAfter } = await readEnqueueProgress(pool)
   let after = { position: dueAfter + 1, endpoint_id: '', resource: '' }
   return async () => {
-    const { rows } = await pool.query<DueRow>({
+    const { rows } = await pool.query<DueEvent>({
       name: 'webhooks-due-events',
       text: dueSql,
       values: [after.position, after.endpoint_id, after.resource],

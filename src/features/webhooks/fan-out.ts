@@ -35,9 +35,13 @@ const piece = 10
 const pieceEveryMs = 25
 const restFactor = 4
 
+/** SQL: what an announcement `n` says to a subscription `e`, without `stale`. */
+export const announcedColumnsSql = `
+  e.endpoint_id, e.account_id, n.event, n.resource, n.data, null::bigint as order_revision, n.cause_id, n.correlation_id,
+  n.caused_at, n.position`
+
 const pageSql = `
-  select e.endpoint_id, e.account_id, n.event, n.resource, n.data, null as order_revision, n.cause_id,
-         n.correlation_id, n.caused_at, ${staleSql} as stale
+  select ${announcedColumnsSql}, ${staleSql} as stale
     from read.webhook_announcements n
     join read.webhook_subscriptions e on e.endpoint_id > $2::text and ${isSubscribedSql}
     left join read.webhook_accounts a on a.account_id = e.account_id

@@ -14,6 +14,7 @@ import { createWebhookValues } from './webhook-vault.ts'
 // For the list of workers (src/app/worker-list.ts).
 export { webhookDelivery } from './delivery-worker.ts'
 export { webhookEnqueue } from './enqueue-worker.ts'
+export { webhookEnqueueRetry } from './retry-enqueue.ts'
 export { webhookRetention } from './start-webhooks.ts'
 
 export const open = (

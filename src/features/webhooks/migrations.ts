@@ -267,4 +267,20 @@ export const migrations: Migrations = {
     drop sequence work.webhook_workers;
     select work.tell_queue_of('webhooks', 'work.webhook_deliveries', 'endpoint_id');
   `,
+  // Webhooks that could not be enqueued (missed-webhooks.ts).
+  '1820_webhook_enqueue_retries': `
+    create table work.webhook_enqueue_retries (
+      endpoint_id text not null,
+      event text not null,
+      resource text not null,
+      position bigint not null,
+      status text not null,
+      due_at timestamptz not null,
+      attempts integer not null default 0,
+      finished_at timestamptz,
+      result text,
+      primary key (endpoint_id, event, resource)
+    );
+    select work.add_queue('webhook-enqueue-retries', 'work.webhook_enqueue_retries', 'endpoint_id');
+  `,
 }

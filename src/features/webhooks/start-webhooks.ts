@@ -12,8 +12,10 @@ import { startDeliveryWorker } from './delivery-worker.ts'
 import { createWebhooks } from './endpoint-service.ts'
 import { onWebhooks, startEnqueuer } from './enqueue-worker.ts'
 import { createWebhookMetrics } from './metrics.ts'
+import { deleteOldMissed } from './missed-webhooks.ts'
+import { startEnqueueRetries } from './retry-enqueue.ts'
 import { createSender } from './webhook-sender.ts'
-import { createWebhookValues, deleteOldDeliveries, eraseSuperseded } from './webhook-vault.ts'
+import { createWebhookValues, deleteOldDeliveries, eraseSuperseded, retentionMs } from './webhook-vault.ts'
 
 export const webhookRetention = worker({
   name: 'webhook-retention',
@@ -79,6 +81,7 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
       }),
   })
   const enqueuer = startEnqueuer({ scheduler, pool, log, clock, logger })
+  const retries = startEnqueueRetries({ workers: parts.workers, pool, log, clock })
   const forget = onWebhooks(projecting.progress, {
     due: enqueuer.wake,
     queued: () => {
@@ -90,12 +93,14 @@ const start = (core: ServerCore, parts: Parts): Pick<RunningWorker, 'stop'> => {
     await deleteOldDeliveries(pool, clock())
     await eraseSuperseded(pool, clock())
     await deleteExpiredAllowances(pool, clock())
+    await deleteOldMissed(pool, clock() - retentionMs)
   })
   return {
     stop: async () => {
       await retention.stop()
       forget()
       await enqueuer.stop()
+      await retries.stop()
       await worker.stop()
       await sender.close()
     },

@@ -130,6 +130,7 @@ export class PlanBudget {
   #usedAtMs = Number.NEGATIVE_INFINITY
   #validUntilMs = Number.NEGATIVE_INFINITY
   #free = Number.POSITIVE_INFINITY
+  #lease = 0
   #paused = false
   #denied: Denied | null = null
   #deniedAtMs = 0
@@ -161,6 +162,11 @@ export class PlanBudget {
   /** Why nothing more may pass, and for how long it has been so; null while something may. */
   denial(): { readonly denied: Denied; readonly forMs: number } | null {
     return this.#denied && { denied: this.#denied, forMs: this.#monotonicMs() - this.#deniedAtMs }
+  }
+
+  /** Which lease it is: the next one after each that was lost. */
+  get lease(): number {
+    return this.#lease
   }
 
   enter(): void {
@@ -210,6 +216,7 @@ export class PlanBudget {
     return bytes
   }
 
+  /** @param bytes of what was taken under this lease */
   giveBack(bytes: number): void {
     if (this.#bucket) this.#bucket.giveBack(bytes)
     else this.#slab += bytes
@@ -330,6 +337,7 @@ export class PlanBudget {
 
   /** The lease may be another's by now, with whatever was sold of it and not reported. */
   forget(): void {
+    this.#lease += 1
     this.#slab = 0
     this.#validUntilMs = Number.NEGATIVE_INFINITY
     this.#unreported.forget()

@@ -209,12 +209,31 @@ export const startBudgets = (deps: {
         leave()
         return denied
       }
+      let lease = budget.lease
+      /** Under that lease, bytes. */
+      let taken = 0
+      const countLease = (): void => {
+        if (lease === budget.lease) return
+        lease = budget.lease
+        taken = 0
+      }
       return {
         denied: false,
         leave,
         spending: {
-          take: (wanted) => budget.take(wanted),
-          giveBack: (bytes) => budget.giveBack(bytes),
+          take: (wanted) => {
+            countLease()
+            const bytes = budget.take(wanted)
+            taken += bytes
+            return bytes
+          },
+          // What was taken under a lease that was lost was not counted, and others may sell it.
+          giveBack: (wanted) => {
+            countLease()
+            const bytes = Math.min(wanted, taken)
+            taken -= bytes
+            budget.giveBack(bytes)
+          },
           more: (wanted, least) => budget.more(wanted, least),
           ended: budget.ended,
         },

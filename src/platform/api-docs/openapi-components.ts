@@ -76,14 +76,19 @@ const takingNull = (node: Json): Json => {
   return { ...node, properties: Object.fromEntries(fields) }
 }
 
+const typeOfValue = (value: unknown): string => {
+  if (value === null) return 'null'
+  return Number.isInteger(value) ? 'integer' : typeof value
+}
+
 /** An enumeration or a constant says its type, a list what it holds. */
 const typed = (node: Json): Json => {
-  const values = Array.isArray(node.enum) ? node.enum : typeof node.const === 'string' ? [node.const] : []
-  const ofText = values.length > 0 && values.every((value) => typeof value === 'string')
+  const values = Array.isArray(node.enum) ? node.enum : 'const' in node ? [node.const] : []
+  const types = [...new Set(values.map(typeOfValue))]
   const isList = (typeof node.type === 'string' || Array.isArray(node.type)) && node.type.includes('array')
   return {
     ...node,
-    ...(ofText && node.type === undefined && { type: 'string' }),
+    ...(types.length > 0 && node.type === undefined && { type: types.length === 1 ? types[0] : types }),
     ...(isList && node.items === undefined && { items: {} }),
   }
 }

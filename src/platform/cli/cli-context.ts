@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
@@ -75,7 +75,7 @@ export type OpenOptions = {
  * @example
  * ```ts
  * export const registerWallet = (program: Command, cli: Cli): void => {
- *   const wallet = program.command('wallet').description('credit and adjust wallets')
+ *   const wallet = program.command('wallet')
  *   wallet
  *     .command('credit')
  *     .description('credit a wallet by hand')
@@ -119,6 +119,10 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
     ) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>
 }
+
+/** The command that several features put theirs under, such as `ledger`: made by the first of them. */
+export const groupCommand = (parent: Command, name: string): Command =>
+  parent.commands.find((command) => command.name() === name) ?? parent.command(name)
 
 /** Parses an option that is a whole number from `min` to `max`. */
 export const wholeNumber =

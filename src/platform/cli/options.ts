@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type Command, Help, type HelpConfiguration, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type Clock, isTime } from '../../kernel/clock.ts'
@@ -20,7 +20,9 @@ export const inFormat = (
   make: { readonly json: () => unknown; readonly csv: () => string; readonly table: () => string },
 ): CliOutput => {
   const json = make.json()
-  const text = format === 'table' ? make.table() : format === 'csv' ? make.csv() : JSON.stringify(json)
+  // What prints the text ends its last line.
+  const csv = () => make.csv().replace(/\n$/, '')
+  const text = format === 'table' ? make.table() : format === 'csv' ? csv() : JSON.stringify(json)
   return { json, text }
 }
 
@@ -55,23 +57,6 @@ export const expiryOf = (
   return expiresAt ?? (expiresInDays === undefined ? null : clock() + expiresInDays * dayMs)
 }
 
-/** The command that several features put theirs under, such as `ledger`: made by the first of them. */
-export const groupCommand = (program: Command, name: string, description: string): Command =>
-  program.commands.find((command) => command.name() === name) ??
-  program.command(name).description(description)
-
-/** `ledger …`: what finance asks of the log. */
-export const ledgerCommand = (program: Command): Command =>
-  groupCommand(program, 'ledger', 'audit the log: balances, replay, verify, seals, export, periods')
-
-/** `finance …`: who reads the books over HTTP, and what providers say of the same money. */
-export const financeCommand = (program: Command): Command =>
-  groupCommand(
-    program,
-    'finance',
-    'who reads the books over HTTP, and statements of providers against the books',
-  )
-
 /**
  * For commands that show what a server's projections made. What a server wrote a moment ago may be missing.
  * @throws CliRefusal overloaded: no server has made them yet
@@ -97,46 +82,5 @@ export const readText = async (file: string, code?: string): Promise<string> => 
     return await readFile(file, 'utf8')
   } catch (error) {
     throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, code)
-  }
-}
-
-/** Those of a command that must be given, once `checkRequiredLast` took them. */
-export type RequiredOptions = ReadonlyMap<Command, readonly Option[]>
-
-/**
- * Takes the check of required options from commander, which makes it before it looks for unknown ones: of `--emial` it
- * would say that `--email` is missing. Here it comes last, and names all that are missing.
- */
-export const checkRequiredLast = (program: Command, commands: readonly Command[]): RequiredOptions => {
-  const required = new Map<Command, readonly Option[]>()
-  for (const command of commands) {
-    const options = command.options.filter(({ mandatory }) => mandatory)
-    for (const option of options) option.mandatory = false
-    required.set(command, options)
-  }
-  program.hook('preAction', (_program, command) => {
-    const missing = (required.get(command) ?? []).filter(
-      (option) => command.getOptionValue(option.attributeName()) === undefined,
-    )
-    if (missing.length === 0) return
-    const names = missing.map(({ flags }) => `'${flags}'`).join(', ')
-    command.error(`error: required option${missing.length === 1 ? '' : 's'} ${names} not specified`)
-  })
-  return required
-}
-
-/** Help in which required options look required: in the usage by their names, in the list by a word. */
-export const requiredHelp = (required: RequiredOptions): HelpConfiguration => {
-  const all = new Set([...required.values()].flat())
-  return {
-    commandUsage: (command) => {
-      const names = (required.get(command) ?? []).map(({ flags }) => ` ${flags}`).join('')
-      const usage = Help.prototype.commandUsage.call(new Help(), command)
-      return names === '' ? usage : usage.replace(' [options]', `${names} [options]`)
-    },
-    optionDescription: (option) => {
-      const text = Help.prototype.optionDescription.call(new Help(), option)
-      return all.has(option) ? `${text} (required)` : text
-    },
   }
 }

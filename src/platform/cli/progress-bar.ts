@@ -13,8 +13,13 @@ export type ProgressStep = {
   readonly secondsLeft: number | null
 }
 
-/** Draws steps over one another on a terminal; elsewhere it says nothing. */
-export type ProgressBar = { show(step: ProgressStep): void; end(): void }
+/** Draws steps over one another on a terminal; elsewhere it does not. */
+export type ProgressBar = {
+  show(step: ProgressStep): void
+  /** Prints a line of its own, on a terminal or not. */
+  say(text: string): void
+  end(): void
+}
 
 type Stream = Pick<NodeJS.WriteStream, 'write'> & { readonly isTTY?: boolean }
 
@@ -42,36 +47,46 @@ const everyMs = 100
 export const createProgressBar = (stream: Stream): ProgressBar => {
   let drawnMs = Number.NEGATIVE_INFINITY
   let label: string | null = null
+  const end = (): void => {
+    if (label !== null) stream.write('\r\x1b[K')
+    label = null
+  }
   return {
     show: (step) => {
       if (stream.isTTY !== true) return
       const nowMs = performance.now()
-      if (step.label === label && nowMs - drawnMs < everyMs) return
+      if (step.label === label && step.done < step.total && nowMs - drawnMs < everyMs) return
       drawnMs = nowMs
       label = step.label
       stream.write(`\r\x1b[K${progressLine(step)}`)
     },
-    end: () => {
-      if (label !== null) stream.write('\r\x1b[K')
-      label = null
+    say: (text) => {
+      end()
+      stream.write(`${text}\n`)
     },
+    end,
   }
 }
 
-/** Shows work whose `total` is known step by step, with its rate and the time left as far as what was done tells them. */
+/**
+ * Shows work whose `total` is known step by step. The rate and the time left come from what was done since the first step:
+ * what was done before it took no time here.
+ */
 export const stepsOf = (bar: ProgressBar, label: string, total: number, unit = 'events') => {
-  const startedMs = performance.now()
+  let first: { readonly atMs: number; readonly done: number; readonly count: number } | null = null
   return (done: number, count: number): void => {
-    const seconds = (performance.now() - startedMs) / 1000
-    const left = done > 0 ? Math.max(0, Math.round((seconds * (total - done)) / done)) : null
+    const nowMs = performance.now()
+    first ??= { atMs: nowMs, done, count }
+    const seconds = (nowMs - first.atMs) / 1000
+    const finished = done - first.done
     bar.show({
       label,
       done,
       total,
       count,
       unit,
-      perSecond: Math.round(count / Math.max(seconds, 0.001)),
-      secondsLeft: left,
+      perSecond: seconds > 0 ? Math.round((count - first.count) / seconds) : 0,
+      secondsLeft: finished > 0 ? Math.max(0, Math.round((seconds * (total - done)) / finished)) : null,
     })
   }
 }

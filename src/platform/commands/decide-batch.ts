@@ -114,13 +114,13 @@ export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay
   const appends: Append[] = []
   let bytes = 0
   let count = 0
-  for (const { stream, events } of decision.appends) {
+  for (const { stream, events, anyOrder } of decision.appends) {
     if (events.length === 0) throw new Error(`command ${command.name} appends no events to ${stream}`)
     const slot = slotOf(stream)
     const from = points.get(slot) ?? overlay.get(slot) ?? pointOf(slot)
     const writing = write(deps, slot, from, events, metadata, nowMs)
     points.set(slot, writing.point)
-    appends.push(writing.append)
+    appends.push(anyOrder ? { ...writing.append, anyOrder } : writing.append)
     bytes += writing.bytes
     count += events.length
   }

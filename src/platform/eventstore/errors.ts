@@ -1,5 +1,5 @@
 import type { StreamName } from '../../kernel/streams.ts'
-import { isDatabaseOutage } from '../postgres/errors.ts'
+import { isDatabaseOutage, isOfOtherVersion } from '../postgres/errors.ts'
 import type { Expected } from './port.ts'
 
 /** The stream is not at the expected revision; nothing was written. */
@@ -43,7 +43,8 @@ export const isLogOutage = (error: unknown): boolean =>
   error instanceof LogUnavailable || error instanceof OutcomeUnknown
 
 /** Whether an error is an outage that a retry outlives, not a bug. */
-export const isOutage = (error: unknown): boolean => isLogOutage(error) || isDatabaseOutage(error)
+export const isOutage = (error: unknown): boolean =>
+  isLogOutage(error) || isDatabaseOutage(error) || isOfOtherVersion(error)
 
 /**
  * Settles as the promise does, or rejects with what `late` makes once `limitMs` have passed. What is waited for goes on

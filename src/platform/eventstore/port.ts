@@ -28,6 +28,11 @@ export type Append = {
   readonly stream: StreamName
   readonly expected: Expected
   readonly events: readonly NewEvent[]
+  /**
+   * It may land before or after those beside it in its item that say the same. Where items do not land whole, they are sent
+   * at once: then any of them may have landed beyond the prefix that an outcome names.
+   */
+  readonly anyOrder?: true
 }
 
 /** Where the last event of an append landed. */

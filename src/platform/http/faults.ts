@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { CommandOverload } from '../commands/command.ts'
 import { isLogOutage, isOutage } from '../eventstore/errors.ts'
+import { isOfOtherVersion } from '../postgres/errors.ts'
 import { baseHeaders } from './answer.ts'
 import type { HangUp, PendingResponses } from './close-connection.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from './errors.ts'
@@ -76,7 +77,12 @@ const isAbort = (error: unknown): boolean =>
 /** Told without the request's id: it is one trouble, and the log counts how many requests met it. */
 const outage = (error: unknown, logger: Logger): ApiError => {
   const away = isLogOutage(error) ? 'log' : 'database'
-  logger.warn({ err: error }, `the ${away} does not answer`)
+  if (isOfOtherVersion(error))
+    logger.error(
+      { err: error },
+      'a table is not as this version made it: a newer version may have made it anew',
+    )
+  else logger.warn({ err: error }, `the ${away} does not answer`)
   return refuseWithRetryAfter('overloaded', `the service cannot reach its ${away}; try again`, 1)
 }
 

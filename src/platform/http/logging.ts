@@ -3,6 +3,7 @@ import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import pino from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { isTemporary } from '../commands/command.ts'
+import { StartRefused } from '../postgres/errors.ts'
 
 /** What waits for a disk or a terminal that takes nothing; lines above it are dropped. */
 const maxWaiting = 8 * 1024 * 1024
@@ -137,6 +138,14 @@ const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['ho
   }
 }
 
+/** An outage, and a refusal that says what to do, need no stack: it tells where the code met it, and looks like a bug. */
+const serializedError = (error: Error) => {
+  const written = pino.stdSerializers.err(error)
+  return isTemporary(error) || error instanceof StartRefused
+    ? { ...written, stack: undefined, aggregateErrors: undefined }
+    : written
+}
+
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /**
@@ -155,13 +164,14 @@ export const createLogger = (
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       hooks: onceAMinute(monotonicMs),
+      serializers: { err: serializedError },
       formatters: { log: (line) => redacted(line, 1), bindings: (line) => redacted(line, 1) },
     },
     destination ?? pino.destination({ fd: 1, sync: false }),
   )
 
 const isError = (value: unknown): value is { readonly message?: string; readonly stack?: string } =>
-  typeof value === 'object' && value !== null && 'stack' in value
+  typeof value === 'object' && value !== null && 'type' in value && 'message' in value
 
 const shown = (value: unknown): string => {
   if (isError(value)) return shown(String(value.message))
@@ -169,7 +179,7 @@ const shown = (value: unknown): string => {
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(value)
 }
 
-/** From here on the log tells of bugs and outages, whose stack helps. */
+/** From here on the log tells of bugs, whose stack helps. */
 const stackFrom = pino.levels.values.error!
 
 /** Of a line's time, the part that people at a terminal look at. */
@@ -181,7 +191,7 @@ export const prettyLine = (line: string): string => {
   const name = pino.levels.labels[Number(level)] ?? String(level)
   const values = Object.entries(rest).map(([key, value]) => `  ${key}=${shown(value)}`)
   const { err } = rest
-  const stack = Number(level) >= stackFrom && isError(err) ? `\n${err.stack}` : ''
+  const stack = Number(level) >= stackFrom && isError(err) && err.stack ? `\n${err.stack}` : ''
   return `${timeOf(time)} ${name.padEnd(5)} ${msg ?? ''}${values.join('')}${stack}\n`
 }
 

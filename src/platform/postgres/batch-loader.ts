@@ -1,13 +1,15 @@
 import pg from 'pg'
 import { isolateFailures } from '../../kernel/isolate-failures.ts'
-import { isDatabaseOutage } from './errors.ts'
+import { isDatabaseOutage, isOfOtherVersion } from './errors.ts'
 
 type Waiting<Value> = PromiseWithResolvers<Value | undefined>
 
 /** Keys of one look-up at most. */
 const maxKeys = 500
 
-const isRefusal = (error: unknown): boolean => error instanceof pg.DatabaseError && !isDatabaseOutage(error)
+/** Of the values: it would not meet other keys as well. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && !isDatabaseOutage(error) && !isOfOtherVersion(error)
 
 /**
  * Look-ups by key, gathered: all that are asked for in one turn of the event loop, and while the last look-up is under

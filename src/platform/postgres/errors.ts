@@ -49,11 +49,29 @@ export const isDatabaseOutage = (error: unknown): boolean => {
 }
 
 /**
- * Whether a session may answer so because of what it took over when it was opened, such as a read-only default (25006) or
- * a role (42501): another session may do what it refuses.
+ * SQLSTATEs of a statement that does not fit the tables: one of them, a column or a function is missing (42P01, 42703, 42883),
+ * or a column has another type (42804).
  */
-export const isFaultOfSession = (error: unknown): boolean =>
-  ['25006', '42501'].includes(String((error as { code?: unknown } | null)?.code))
+const misfits: ReadonlySet<unknown> = new Set(['42P01', '42703', '42883', '42804'])
+
+/** A prepared statement whose columns have other types by now. Postgres has one code for all that it does not support. */
+const isOutdatedPlan = (error: Error & { code?: unknown; routine?: unknown }): boolean =>
+  error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
+
+/**
+ * Whether the tables are not those that this program made. During an upgrade the newer version exchanges them while processes
+ * of the older one still serve.
+ */
+export const isOfOtherVersion = (error: unknown): boolean =>
+  error instanceof Error && (misfits.has((error as { code?: unknown }).code) || isOutdatedPlan(error))
+
+/**
+ * Whether a session may answer so because of what it has from before: a read-only default (25006) or a role (42501) of the
+ * time at which it was opened, or a statement that was prepared before its table was exchanged. Another session may do what
+ * it refuses.
+ */
+export const isFaultOfSession = (error: Error & { code?: unknown }): boolean =>
+  error.code === '25006' || error.code === '42501' || isOutdatedPlan(error)
 
 /** The start is to stop with this message, which says what to do; a stack would only hide it. */
 export class StartRefused extends Error {

@@ -1,6 +1,18 @@
-import { Kysely, PostgresDialect, type SelectQueryBuilder } from 'kysely'
+import { createRequire } from 'node:module'
+import type { Kysely, SelectQueryBuilder, Sql } from 'kysely'
 import type pg from 'pg'
 import { statementNamesOf } from './pipeline.ts'
+
+const require = createRequire(import.meta.url)
+
+/** Loaded with the first query: its 255 modules are a third of what a command would load to start. */
+const kysely = (): typeof import('kysely') => require('kysely')
+
+/** `sql` of Kysely. Use it in functions: at the top of a module it would load Kysely with the module. */
+export const sql: Sql = new Proxy((() => undefined) as unknown as Sql, {
+  apply: (_, __, [strings, ...values]) => kysely().sql(strings, ...values),
+  get: (_, name: keyof Sql) => kysely().sql[name],
+})
 
 /**
  * A page of rows and how many there are in all, in one round trip and as of one moment. A page that begins behind the last
@@ -43,7 +55,8 @@ export const createKysely = <Database>(pool: pg.Pool): Kysely<Database> => {
       release: () => client.release(failed),
     } as unknown as pg.PoolClient
   }
-  return new Kysely<Database>({
+  const { Kysely: Connected, PostgresDialect } = kysely()
+  return new Connected<Database>({
     dialect: new PostgresDialect({ pool: { connect, options: pool.options, end: async () => undefined } }),
   })
 }

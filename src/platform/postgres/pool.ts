@@ -79,6 +79,9 @@ const aliveOptions =
  */
 const planOptions = '-c jit=off'
 
+/** An answered write is on disk, whatever the server, the database or the role has as its default. The address may say otherwise. */
+const durableOptions = '-c synchronous_commit=on'
+
 const sessionOptions = (url: string): string => {
   const given = new URL(url).searchParams.get('options')
   return [aliveOptions, planOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
@@ -118,12 +121,15 @@ const replaceEveryMs = 1_000
 /**
  * A pool of connections with the settings of `clientConfig`. End it with `pool.end()`.
  *
- * When one session answers that its database is read-only or that its role may not do something, all sessions that were
- * opened before are replaced: each of them has the settings of the time at which it was opened.
+ * When one session answers that its database is read-only, that its role may not do something, or that the table of a prepared
+ * statement was exchanged, all sessions that were opened before are replaced: each of them has the settings and the statements
+ * of its own past.
  */
 export const createPool = (options: PoolOptions): pg.Pool => {
+  const config = clientConfig(options)
   const pool = new pg.Pool({
-    ...clientConfig(options),
+    ...config,
+    options: `${durableOptions} ${config.options}`,
     Client: DatabaseClient,
     max: options.max ?? 10,
     idleTimeoutMillis: 60_000,

@@ -9,12 +9,16 @@ import { createProjectionRunner } from './projection-runner.ts'
 import type { ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 
-export type CatchUpContext = RebuildContext & { readonly clock: Clock; readonly logger: Logger }
+export type CatchUpContext = RebuildContext & {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** How long another process may not go on before that is said, and before this ends, milliseconds. */
+  readonly silentMs?: { readonly say: number; readonly end: number }
+}
 
 const pollMs = 100
 /** A server folds a large batch within seconds. */
-const saySilentMs = 5_000
-const maxSilentMs = 30_000
+const defaultSilentMs = { say: 5_000, end: 30_000 }
 
 /** A group, and what people call it, e.g. `the journal`. */
 export type NamedGroup = { readonly group: ReadModelGroup; readonly displayName: string }
@@ -48,7 +52,8 @@ const makeTables = async (
 /**
  * Brings a group up to the log's head and gives that position. Beside a running server it only waits for it; alone it folds
  * what is missing, so that a command needs no server.
- * @throws ProjectionsRefused when its tables belong to another log or a newer program
+ * @throws ProjectionsRefused when its tables belong to another log or a newer program; Error when another process has the group
+ * and does not go on
  */
 export const catchUp = async (
   context: CatchUpContext,
@@ -56,7 +61,7 @@ export const catchUp = async (
   bar: ProgressBar,
 ): Promise<number> => {
   const { group, displayName } = named
-  const { log, pool, decode, clock, logger } = context
+  const { log, pool, decode, clock, logger, silentMs = defaultSilentMs } = context
   const head = await log.head()
   const checkpoint = await readCheckpoint(pool, group.name)
   const from = checkpoint?.position ?? 0
@@ -74,7 +79,7 @@ export const catchUp = async (
     groups: [group],
     logger,
     clock,
-    beforeWrite: context.beforeWrite,
+    watch: context.watch,
   })
   try {
     await runner.start()
@@ -87,12 +92,12 @@ export const catchUp = async (
       if (runner.progress.position(group.name) !== at) {
         at = runner.progress.position(group.name)
         movedMs = nowMs
-      } else if (nowMs - movedMs > (said ? maxSilentMs : saySilentMs)) {
+      } else if (nowMs - movedMs > (said ? silentMs.end : silentMs.say)) {
         const holder = await describeHolder(pool, `projection ${group.name}`)
         if (holder !== null) {
           const problem = `${displayName} waits at position ${at} of ${head} for ${holder}, which folds it and does not go on`
           if (said) throw new Error(`${problem}: the log lines of that process say why`)
-          logger.warn(problem)
+          bar.say(problem)
         }
         said = true
       }

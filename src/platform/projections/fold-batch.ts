@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { noYield, type YieldToCommands, yieldEvery } from '../commands/background-scheduler.ts'
 import { keyOf, keyText, type Row } from './definition.ts'
@@ -21,6 +22,16 @@ export type FoldedBatch = {
   readonly after: number
   readonly through: number
   readonly tables: readonly TableChange[]
+}
+
+/** Who learns which events were folded, before the tables say so. */
+export type FoldWatch = {
+  /** A batch is about to be written to the tables that are read; it waits. */
+  beforeWrite(batch: FoldedBatch): Promise<void>
+  /** A batch was folded for tables that are made anew beside these, from the first event of the log on. */
+  onReplayed(batch: FoldedBatch): void
+  /** Tables that were made anew are read in place of the others once the transaction of `client` is committed. */
+  beforeSwap(group: string, client: Pick<pg.ClientBase, 'query'>): Promise<void>
 }
 
 /** What a batch of events changes; `commit` tells the cache once it is written (or is sure to be). */

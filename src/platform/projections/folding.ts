@@ -10,12 +10,10 @@ export type Folding = {
   /**
    * Folds the next events in log order. Their rows are on the way when it resolves: the next call folds while they are
    * written.
+   * @returns what the events change
    * @throws PoisonEvent: the models did not take an event of this batch, and nothing of it is written; not with `onPoison`
    */
-  take(
-    events: readonly RecordedEvent[],
-    beforeWrite?: (tables: readonly TableChange[]) => Promise<void>,
-  ): Promise<void>
+  take(events: readonly RecordedEvent[]): Promise<readonly TableChange[]>
   /** Resolves when all rows are written. */
   written(): Promise<void>
 }
@@ -36,7 +34,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
   const cache = createRowCache({ maxRows, complete: true })
   let written: Promise<unknown> = Promise.resolve()
   return {
-    async take(events, beforeWrite) {
+    async take(events) {
       // Loads wait behind the write that is under way, for both go through one session.
       const changes = await foldBatch({
         models,
@@ -46,11 +44,11 @@ export const createFolding = (options: FoldingOptions): Folding => {
         alone: true,
         ...(onPoison && { onPoison }),
       })
-      await beforeWrite?.(changes.tables)
       await written
       written = writer.write(changes.tables, null)
       written.catch(() => undefined) // the next to wait for it is told
       changes.commit()
+      return changes.tables
     },
     async written() {
       await written

@@ -6,7 +6,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { Session } from '../postgres/postgres-session.ts'
 import { readEpoch, refuseForeignLog, startEpoch } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { type Fold, type FoldedBatch, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
+import { type Fold, type FoldWatch, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import { type Gate, sendHint } from './group-signals.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
@@ -37,8 +37,7 @@ export type LeaderContext = {
   readonly yieldToCommands: YieldToCommands
   readonly clock: Clock
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
-  /** Called before a batch is written, which waits for it. */
-  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
+  readonly watch?: FoldWatch | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
 
@@ -132,7 +131,7 @@ export const foldAsLeader = async (
   session: Session,
   signal: AbortSignal,
 ): Promise<LeadershipEnd> => {
-  const { feed, progress, gate, logId, onBatch, onPoint, beforeWrite } = context
+  const { feed, progress, gate, logId, onBatch, onPoint, watch } = context
   const { maxBatch = context.maxBatch, batchWindowMs = context.batchWindowMs } = group
   const checkpoint = await startEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
@@ -187,7 +186,7 @@ export const foldAsLeader = async (
     await yieldWhileCatchingUp()
     const { position: to, id: lastEvent } = fold.last as RecordedEvent
     const changes = fold.changes()
-    await beforeWrite?.({ group: group.name, after: position, through: to, tables: changes.tables })
+    await watch?.beforeWrite({ group: group.name, after: position, through: to, tables: changes.tables })
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = group.work
       ? writeWork(session.client, group.work, forWork, step)

@@ -13,7 +13,7 @@ import {
   refuseForeignLog,
 } from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
-import type { FoldedBatch } from './fold-batch.ts'
+import type { FoldWatch } from './fold-batch.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
 import { createGate } from './group-signals.ts'
 import type { BatchDone, BatchPoint } from './leadership.ts'
@@ -72,8 +72,7 @@ export type RunnerOptions = {
   /** A session is given up when Postgres owes an answer and is silent for this long, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
   readonly onBatch?: (batch: BatchDone) => void
-  /** Called before a batch is written, in place or to tables that are made anew; the batch waits for it. */
-  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
+  readonly watch?: FoldWatch | undefined
   readonly onState?: (health: GroupHealth) => void
   readonly onPoint?: (point: BatchPoint) => void | Promise<void>
 }
@@ -139,7 +138,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       yieldToCommands: options.yieldToCommands ?? noYield,
       clock,
       onBatch: options.onBatch,
-      beforeWrite: options.beforeWrite,
+      watch: options.watch,
       onPoint: options.onPoint,
     }
     loops = groups.map((group) => runGroup(context, group, stopping.signal))

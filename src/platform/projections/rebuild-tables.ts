@@ -6,7 +6,7 @@ import type { Session } from '../postgres/postgres-session.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { columnNames, definitionsOf, qualified, type Row } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
-import type { FoldedBatch } from './fold-batch.ts'
+import type { FoldWatch } from './fold-batch.ts'
 import { createFolding } from './folding.ts'
 import type { ReadModel, Table } from './read-model.ts'
 
@@ -194,13 +194,12 @@ export type ReplayOptions = {
   readonly batch?: number
   /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
   readonly maxRows?: number
-  /** Called before a batch is written. */
-  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
+  readonly watch?: FoldWatch | undefined
 }
 
 /** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
 export const createReplay = (options: ReplayOptions): Replay => {
-  const { log, signal, batch = 10_000, group, beforeWrite } = options
+  const { log, signal, batch = 10_000, group, watch } = options
   const folding = createFolding(options)
   let position = 0
   let events = 0
@@ -232,9 +231,8 @@ export const createReplay = (options: ReplayOptions): Replay => {
       const more = last.position < bound
       if (more) page = read(last.position)
       const [after, through] = [position, last.position]
-      await folding.take(stored.map(decode), async (tables) =>
-        beforeWrite?.({ group, after, through, tables }),
-      )
+      const tables = await folding.take(stored.map(decode))
+      watch?.onReplayed({ group, after, through, tables })
       position = last.position
       lastEvent = last.id
       events += stored.length

@@ -12,7 +12,7 @@ import {
   tablesExist,
 } from './checkpoint.ts'
 import { createIndexSql, createTableSql, definitionOf } from './definition.ts'
-import type { FoldedBatch } from './fold-batch.ts'
+import type { FoldWatch } from './fold-batch.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import {
   compareTables,
@@ -66,8 +66,7 @@ export type RebuildContext = {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly decode: (event: StoredEvent) => RecordedEvent
-  /** Called before a batch is written. */
-  readonly beforeWrite?: ((batch: FoldedBatch) => Promise<void>) | undefined
+  readonly watch?: FoldWatch | undefined
 }
 
 type Plan = {
@@ -133,14 +132,7 @@ const runRebuild = async (
   const { client } = session
   const startedMs = performance.now()
   const signal = options.signal ? AbortSignal.any([session.ended, options.signal]) : session.ended
-  const replay: Replay = createReplay({
-    ...context,
-    group: group.name,
-    session,
-    schema,
-    models,
-    signal,
-  })
+  const replay: Replay = createReplay({ ...context, group: group.name, session, schema, models, signal })
 
   let target = 0
   const report = (phase: RebuildPhase): void => {
@@ -194,6 +186,7 @@ const runRebuild = async (
     // is made without need.
     if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
     await replay.to(position)
+    await context.watch?.beforeSwap(group.name, client)
     return { position, lastEvent: replay.lastEvent }
   }
   const exchange = async (): Promise<number> => {

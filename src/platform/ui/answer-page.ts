@@ -18,8 +18,13 @@ export const toSentence = (message: string): string =>
  */
 export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
   if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
-  const { status } = error
-  return { text: toSentence(error.message), status: status === 409 || status === 429 ? status : 400 }
+  const { status, code, message } = error
+  // Of a form the key is hidden: it was sent, changed and sent again.
+  const text =
+    code === 'idempotency_conflict'
+      ? 'This form was sent before with other values. Look whether that was done before you send it again.'
+      : toSentence(message)
+  return { text, status: status === 409 || status === 429 ? status : 400 }
 }
 
 /** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */

@@ -8,7 +8,7 @@ export const cookieNames = {
   session: '__Host-farebox_session',
   /** The browser that asked for a sign-in link. */
   asking: '__Host-farebox_asking',
-  /** The page that somebody wanted before they asked for a sign-in link. */
+  /** The page that somebody wanted before they could see it. */
   wanted: '__Host-farebox_wanted',
   flash: '__Host-farebox_flash',
   theme: '__Host-farebox_theme',
@@ -113,9 +113,12 @@ export const consolePath = (to: string | null): string => {
   return !isOurs(path) || path.includes('//') || path.includes('..') ? '/console' : to
 }
 
-/** The page that somebody goes on to once they are signed in, for so many seconds. */
-export const wantedCookie = (to: string, maxAgeS: number): string =>
-  setCookie('wanted', encodeURIComponent(to), 'Strict', maxAgeS)
+/** As long as a sign-in link is good. */
+const wantedS = 600
+
+/** The page that somebody goes on to once they are signed in, or have their first passkey. */
+export const wantedCookie = (to: string): string =>
+  setCookie('wanted', encodeURIComponent(to), 'Strict', wantedS)
 
 export const wantedOf = (value: string | null): string => {
   try {

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { sha256 } from '../../kernel/digest.ts'
 import { notAllowed } from './answer-page.ts'
-import { consolePath } from './cookies.ts'
+import { consolePath, wantedCookie } from './cookies.ts'
 import type { FormInput } from './form.ts'
 import type { NavGroup } from './frame.ts'
 import { html } from './html.ts'
@@ -48,13 +48,17 @@ export const isViewing = ({ session }: Visitor): boolean => session.viewing !== 
 const confirmPath = (page: ConsolePage, path: string): string =>
   `/console/confirm?${new URLSearchParams({ act: page.path, to: path })}`
 
+/** The page with its query, as a person goes back to it. */
+const pathOf = ({ path, query }: Visit): string => consolePath(query.size === 0 ? path : `${path}?${query}`)
+
 const barrier = (page: ConsolePage, visit: Visit): PageOutcome | null => {
-  if (mayVisit(page, visit.visitor)) return null
-  if (visit.visitor === null) {
-    const { size } = visit.query
-    const back = size === 0 ? visit.path : `${visit.path}?${visit.query}`
-    return { kind: 'redirect', to: `/console/sign-in?${new URLSearchParams({ to: consolePath(back) })}` }
-  }
+  const { visitor } = visit
+  if (mayVisit(page, visitor)) return null
+  const cookies = [wantedCookie(pathOf(visit))]
+  if (visitor === null)
+    return { ...goTo(`/console/sign-in?${new URLSearchParams({ to: pathOf(visit) })}`), cookies }
+  // Staff has its roles once it signs in with a passkey, or adds its first one.
+  if (visitor.roles.size === 0) return { ...goTo('/console/passkeys'), cookies }
   return { kind: 'view', view: notAllowed, status: 403 }
 }
 
@@ -65,7 +69,7 @@ export const checkPageAccess = (page: ConsolePage, visit: Visit): PageOutcome | 
   const { visitor } = visit
   if (!page.confirmed || !visitor || isViewing(visitor) || isConfirmed(page, visitor, visit.nowMs))
     return null
-  return goTo(confirmPath(page, visit.path))
+  return goTo(confirmPath(page, pathOf(visit)))
 }
 
 const refusedForm = (visit: Visit, text: string): PageOutcome => ({

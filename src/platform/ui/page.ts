@@ -38,7 +38,7 @@ export type Visit = {
   readonly browser: Browser
   /** The secret of a browser that asked for a sign-in link. */
   readonly signInRequestSecret: string | null
-  /** The page that it wanted then; `/console`: none. */
+  /** The page that it wanted before it could see it; `/console`: none. */
   readonly wanted: string
   readonly theme: Theme
   /** The time zone that times are shown in; null: UTC. */

@@ -48,8 +48,8 @@ export type Sessions = {
     sessionId: string,
     change: {
       readonly method?: SignInMethod
-      /** The act that was confirmed. */
-      readonly act?: string
+      /** The act that was confirmed; null: any, as by a sign-in. */
+      readonly act?: string | null
     },
   ): Promise<Opened>
   view(sessionId: string, account: AccountId | null): Promise<void>

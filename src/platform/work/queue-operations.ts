@@ -94,9 +94,12 @@ export type QueueDelay = {
   readonly failing: number
 }
 
-/** Counts the items themselves: a queue whose owners have a wrong time is late, too. */
+/**
+ * Counts the items themselves: a queue whose owners have a wrong time is late, too. Items of an owner that is left alone on
+ * purpose, or was until a moment ago, are not.
+ */
 export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDelay> => {
-  const { name, table, ready } = queue
+  const { name, table, owner, ready } = queue
   const { rows } = await pool.query<{
     overdue: number
     since: string | null
@@ -107,8 +110,12 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
             p.overdue > 0 and not exists (select from ${table} f where f.finished_at >= p.since) as stuck
        from (select count(*) filter (where is_overdue) as overdue, min(due_at) filter (where is_overdue) as since,
                     count(*) filter (where attempts >= ${manyAttempts}) as failing
-               from (select d.due_at, d.attempts, d.due_at < now() - ${overdueAfter}${ready ? ` and ${ready('now()')}` : ''} as is_overdue
-                       from ${table} d where d.status = 'pending') w) p`,
+               from (select d.due_at, d.attempts, d.due_at < now() - ${overdueAfter} and q.hold_until is null
+                              ${ready ? `and ${ready('now()')}` : ''} as is_overdue
+                       from ${table} d
+                       left join work.queue_owners q on q.queue = '${name}' and q.owner = d.${owner}
+                         and q.hold_until > now() - ${overdueAfter}
+                      where d.status = 'pending') w) p`,
   )
   const { overdue, since, stuck, failing } = rows[0]!
   return { queue: name, overdue, overdueSince: since, stuck, failing }

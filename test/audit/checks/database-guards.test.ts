@@ -11,8 +11,11 @@ import {
   readGuards,
 } from '../../../src/audit/checks/database-guards-check.ts'
 import { createFindings, findingText } from '../../../src/audit/checks/finding.ts'
+import { startEmbeddedPostgres } from '../../../src/platform/postgres/embedded.ts'
 import { migrate } from '../../../src/platform/postgres/migrate.ts'
 import { createPool } from '../../../src/platform/postgres/pool.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { dataDirectory } from '../../support/farebox.ts'
 import { testDatabase, twoUsers } from '../../support/postgres.ts'
 
 const file = join(import.meta.dirname, '../../../src/audit/checks/guards.json')
@@ -34,6 +37,16 @@ test('guards.json is what the migrations make', async (t) => {
       [],
       'a migration changed a guard: FAREBOX_GUARDS=make npm test -- test/audit/checks/database-guards',
     )
+})
+
+test('a server that writes without fsync is reported, for a crash of its machine loses orders', async (t) => {
+  const dataDir = await dataDirectory(t)
+  const server = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' } })
+  atEnd(t, () => server.stop())
+  const pool = createPool({ url: server.ownerUrl, applicationName: 'farebox-test' })
+  atEnd(t, () => pool.end())
+  await migrate(pool, allMigrations)
+  assert.deepEqual(await found(pool), ['guards: sessions, server setting fsync: expected "on", found "off"'])
 })
 
 const found = async (pool: pg.Pool): Promise<readonly string[]> => {

@@ -96,6 +96,23 @@ const slices = (events: readonly StoredEvent[], size: number): StoredEvent[][] =
   Array.from({ length: Math.ceil(events.length / size) }, (_, n) => events.slice(n * size, (n + 1) * size))
 
 describe('the sealer', () => {
+  test('seals in time though its sessions end again and again before that time', async (t) => {
+    const world = await sealing(t, { events: 1_000, seconds: 4 })
+    world.start()
+    await appendEach(world.log, await everyKind())
+    await until(
+      async () => {
+        await world.pool.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'farebox sealer' and datname = current_database()
+              and backend_start < clock_timestamp() - interval '1 second'`,
+        )
+        return (await sealsOf(world)).length > 0
+      },
+      { timeoutMs: 20_000, what: 'a seal' },
+    )
+  })
+
   test('seals by count while events come, and by time what is left, never seals alone', async (t) => {
     const world = await sealing(t, { events: 30, seconds: 1 })
     world.start()

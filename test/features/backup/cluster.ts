@@ -78,7 +78,7 @@ export const startCluster = async (
       await sh(`pg_ctl --pgdata=${name} --mode=immediate --wait stop`).catch(() => undefined)
     await rm(directory, { recursive: true, force: true })
   })
-  const lines = ["listen_addresses = '127.0.0.1'", "unix_socket_directories = ''", 'fsync = off']
+  const lines = ["listen_addresses = '127.0.0.1'", "unix_socket_directories = ''"]
   await sh('initdb --pgdata=data --username=farebox --auth=trust --encoding=UTF8 --locale=C')
   const conf = join(directory, 'data/postgresql.conf')
   await writeFile(conf, [...lines, `port = ${port}`, configure(directory), ''].join('\n'), { flag: 'a' })

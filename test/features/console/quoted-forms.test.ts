@@ -112,6 +112,73 @@ test('a form with a quote orders what its fields say', async (t) => {
     })
   }
 
+  for (const path of [productPath, planPath]) {
+    const where = path === productPath ? 'a product' : 'a top-up'
+    const done = /Ordered\.|Topped up:|It was (ordered|topped up) before/
+    const quantityOf = (page: Page) => page.getByLabel(/Quantity|Add/)
+    /** Opens the form and asks for so many; the quote is there. */
+    const quoted = async (page: Page, quantity: number): Promise<void> => {
+      await page.goto(`${origin}${path}?quantity=${quantity}`)
+      await page.locator('#live-quote').getByText(`${quantity} GB`).waitFor()
+    }
+    const orderedSince = async (before: number): Promise<readonly number[]> => {
+      const all = await quantities()
+      return all.slice(0, all.length - before)
+    }
+
+    for (const script of [true, false])
+      await t.test(`${where}, by a double click, ${script ? 'with' : 'without'} script`, async () => {
+        const { page, context, complaints } = await signedInPage(script)
+        const before = (await quantities()).length
+        await quoted(page, 4)
+        await buy(page).dblclick()
+        await page.getByText(done).waitFor()
+        assert.deepEqual(await orderedSince(before), [4])
+        assert.deepEqual(complaints, [])
+        await context.close()
+      })
+
+    await t.test(`${where}, while the order is on its way: it counts once, as it was sent`, async () => {
+      const { page, context } = await signedInPage()
+      const before = (await quantities()).length
+      await quoted(page, 3)
+      const posts: string[] = []
+      page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
+      const isDisabled = await page.evaluate(`(() => {
+        const [field, button] = [document.querySelector('#quantity'), document.querySelector('#buy')]
+        button.click()
+        field.value = '9'
+        field.dispatchEvent(new Event('input', { bubbles: true }))
+        button.click()
+        return button.getAttribute('aria-disabled')
+      })()`)
+      assert.equal(isDisabled, 'true')
+      await page.getByText(done).waitFor()
+      assert.deepEqual([posts.length, await orderedSince(before)], [1, [3]])
+      await context.close()
+    })
+
+    await t.test(`${where}, from two windows, and after Back: each form orders what it shows`, async () => {
+      const { page, context } = await signedInPage()
+      const other = await context.newPage()
+      const before = (await quantities()).length
+      await quoted(page, 5)
+      await quoted(other, 6)
+      for (const each of [page, other]) {
+        await buy(each).click()
+        await each.getByText(done).waitFor()
+      }
+      assert.deepEqual(await orderedSince(before), [6, 5])
+      await page.goBack()
+      const shown = Number(await quantityOf(page).inputValue())
+      await page.locator('#live-quote').getByText(`${shown} GB`).waitFor()
+      await buy(page).click()
+      await page.getByText(done).waitFor()
+      assert.deepEqual(await orderedSince(before), [shown, 6, 5])
+      await context.close()
+    })
+  }
+
   await t.test('where the quote cannot be had, the price that was shown buys nothing else', async () => {
     const { page, context } = await signedInPage()
     const before = (await quantities()).length

@@ -410,5 +410,9 @@ test('what an account has', async (t) => {
     assert.doesNotMatch((await stranger.get(root)).html, new RegExp(id))
     for (const end of ['', '/results']) assert.equal((await stranger.get(path + end)).status, 404)
     assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
+    const { pool } = service.farebox.core
+    await pool.query('update work.scrape_batches set canceled_at = finished_at where batch_id = $1', [id])
+    for (const page of [root, path])
+      assert.match((await browser.get(page)).html, /state off">canceled</, page)
   })
 })

@@ -166,5 +166,5 @@ test('standard output carries the export alone, and a file is replaced whole', a
   assert.equal(filed.code, 0, filed.err)
   assert.equal(piped.out, await readFile(path, 'utf8'))
   assert.equal((await stat(path)).mode & 0o777, 0o600)
-  assert.match(piped.out, /^position,time,event,type,book,account,debit,credit,currency,/)
+  assert.match(piped.out, /^\ufeffposition,time,event,type,book,account,debit,credit,currency,/)
 })

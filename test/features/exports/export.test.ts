@@ -158,7 +158,7 @@ test('a journal that lost or gained an entry is refused by hledger and by beanco
 /** Sums a CSV export with nothing but text functions: no field of ours but the reference can hold a comma. */
 const csvBalances = (text: string): ReadonlyMap<string, bigint> => {
   const sums = new Map<string, bigint>()
-  for (const line of text.trim().split('\n').slice(1)) {
+  for (const line of text.trim().split('\r\n').slice(1)) {
     const [, , , , book, account, debit = '', credit = ''] = line.split(',')
     const value = BigInt((debit || `-${credit}`).replace('.', ''))
     const key = `${book}|${account}`

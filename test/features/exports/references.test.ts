@@ -114,7 +114,7 @@ test('law: in a CSV export a reference is one cell, and no cell begins a formula
     fc.property(reference, (text) => {
       const row = written(csvWriter(head), text)
       const cells: string[] = []
-      for (const [, quoted, bare] of row.matchAll(/(?:"((?:[^"]|"")*)"|([^",\n]*))(?:,|\n)/g))
+      for (const [, quoted, bare] of row.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(?:,|\r\n)/g))
         cells.push(quoted?.replaceAll('""', '"') ?? bare ?? '')
       assert.equal(cells.length, 30, 'two rows of fifteen')
       const cell = cells[13] ?? ''

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test'
-import { type Register, runCli } from '../../../src/app/cli-program.ts'
+import { runCli } from '../../../src/app/cli-program.ts'
+import type { Register } from '../../../src/app/commands.ts'
 import type { AccountId, OrderId, PlanId } from '../../../src/kernel/ids.ts'
 import type { CliContext } from '../../../src/platform/cli/cli-context.ts'
 import { silent } from '../../platform/projections/engine.ts'

@@ -44,14 +44,15 @@ test('the same as CSV and as JSON, as of a time and over a range', async (t) => 
     'csv',
   )
   assert.equal(
-    csv.out,
+    `${csv.out}\n`,
     [
-      'book,account,opening,debit,credit,balance,gateway',
+      '\ufeffbook,account,opening,debit,credit,balance,gateway',
       'service,assets:gateway:manual,0.000000,200.000000,0.000000,200.000000,',
       'service,liabilities:wallet:acc_one,0.000000,15.000000,100.000000,-85.000000,',
       'service,liabilities:wallet:acc_two,0.000000,0.000000,100.000000,-100.000000,',
       'service,revenue:orders:residential,0.000000,0.000000,15.000000,-15.000000,',
-    ].join('\n'),
+      '',
+    ].join('\r\n'),
   )
   const json = await run(
     'ledger',
@@ -134,13 +135,13 @@ test('a statement runs from its opening to its closing balance and says what eac
   const text = await run('ledger', 'statement', 'acc_one')
   assert.match(text.out, /WalletDebited ord_1 +15\.000000 +-85\.000000/)
   const csv = await run('ledger', 'statement', 'acc_one', '--format', 'csv')
-  assert.match(csv.out, /^position,time,book,account,type,debit,credit,balance,against,order/)
+  assert.match(csv.out, /^\ufeffposition,time,book,account,type,debit,credit,balance,against,order/)
 })
 
 test('a reference that a spreadsheet would run as a formula has an apostrophe before it in CSV, in no other form', async (t) => {
   const { run, shop } = await world(t)
   await shop.adjust('acc_one' as AccountId, 'goodwill', 10_000, '=1+1')
-  const ofLast = (out: string) => out.split('\n').at(-1)?.split(',')
+  const ofLast = (out: string) => out.trimEnd().split('\r\n').at(-1)?.split(',')
   assert.equal(ofLast((await run('ledger', 'statement', 'acc_one', '--format', 'csv')).out)?.[12], "'=1+1")
   assert.match((await run('ledger', 'statement', 'acc_one')).out, / =1\+1 /)
 })

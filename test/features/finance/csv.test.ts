@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { csvWriter } from '../../../src/features/exports/journal-formats.ts'
 import { statementCsv as accountStatementCsv } from '../../../src/features/finance/account-statement.ts'
+import { reportCsv } from '../../../src/features/finance/period-report.ts'
+import { trialBalanceCsv } from '../../../src/features/finance/trial-balance.ts'
 import { statementCsv as resellerStatementCsv } from '../../../src/features/resellers/reseller-statement.ts'
 import { csv, csvField } from '../../../src/kernel/csv.ts'
 
-const formulas = ['=1+1', '+1+1', '-1+1', '@SUM(A1)', '＝1+1', '-', '-2-cmd', '-1e', '+49']
+const formulas = ['=1+1', '+1+1', '-1+1', '@SUM(A1)', '＝1+1', '-', '-2-cmd', '-1e', '+49', ' =1', '\u00a0@x']
 
 test('a text that a spreadsheet would run as a formula has an apostrophe before it', () => {
   for (const text of formulas) {
@@ -68,18 +70,26 @@ test('numbers stay numbers, below zero too, and other texts stay as they are', (
   for (const value of ['-12.500000', '-3', '0', '12.5', 'c9ebb2c1-0', 'a=b', 'acc_one', ''])
     assert.equal(csvField(value), value)
   assert.deepEqual([csvField(-5), csvField(null), csvField('a,"b"')], ['-5', '', '"a,""b"""'])
-  assert.equal(csv(['a', 'b'], [['-1.000000', '=1']]), "a,b\n-1.000000,'=1")
+  assert.equal(csv(['a', 'b'], [['-1.000000', '=1']]), "\ufeffa,b\r\n-1.000000,'=1\r\n")
 })
 
-test('every CSV of the books has the guard: the statement of an account, that of a reseller, the export', () => {
+test('every CSV of the books has the same form and guard', () => {
   const reference = '=cmd|calc'
   const line = { type: 'CreditAdded', against: ['a'], amountMicros: -5n, balanceMicros: -5n, reference }
   const account = accountStatementCsv({ book: 'service', lines: [line] } as never)
   const reseller = resellerStatementCsv([{ customer: reference, marginCents: -5 } as never])
   const postings = [{ book: 'service', account: 'a', debitMicros: 5, creditMicros: 0 }]
   const entry = { type: 'CreditAdded', reference, postings }
-  const exported = csvWriter({ logId: 'log', book: null, gatewayOf: () => null }).entry(entry as never)
+  const writer = csvWriter({ logId: 'log', book: null, gatewayOf: () => null })
+  const exported = writer.head() + writer.entry(entry as never)
   for (const text of [account, reseller, exported]) assert.match(text, /,'=cmd\|calc/)
+  const sums = { openingMicros: 0n, debitMicros: 0n, creditMicros: 5n, closingMicros: -5n }
+  const balance = trialBalanceCsv([
+    { book: 'service', accounts: [{ book: 'service', account: 'a', ...sums }] } as never,
+  ])
+  const period = reportCsv({ lines: [{ book: 'service', account: 'a', ...sums }] as never })
+  for (const text of [account, reseller, exported, balance, period])
+    assert.match(text, /^\ufeff(?:[^\ufeff\r\n]+\r\n){2,3}$/)
   assert.match(account, /,-0\.000005,/)
   assert.match(reseller, /,-5,/)
 })

@@ -93,7 +93,7 @@ test('the pages of finance', async (t) => {
     const { html } = await lines(wallet)
     const [, href = ''] = /href="(\/console\/finance\/statement\.csv[^"]+)"/.exec(html) ?? []
     const { html: text } = await finance.get(href.replaceAll('&amp;', '&'))
-    const [heading = '', ...rows] = text.trim().split('\n')
+    const [heading = '', ...rows] = text.trim().split('\r\n')
     const at = heading.split(',').indexOf('balance')
     assert.equal(rows.length, 3, 'the credit and two orders')
     assert.equal(microsOf(rows.at(-1)?.split(',')[at] ?? ''), figure(html))

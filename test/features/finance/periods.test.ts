@@ -9,8 +9,8 @@ import {
   closingsOf,
   createPeriodFold,
   differenceOf,
+  digestedText,
   inChartOf,
-  reportCsv,
 } from '../../../src/features/finance/period-report.ts'
 import { createPeriods, PeriodDiffers, PeriodRefused } from '../../../src/features/finance/period-service.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../../src/kernel/ids.ts'
@@ -78,7 +78,7 @@ test('closing a month records its report, and does nothing the second time', asy
   )
   const { report } = await periods.show(month('2026-11'), 0)
   assert.equal(
-    reportCsv(report),
+    digestedText(report),
     [
       'book,account,opening,debits,credits,closing',
       'service,assets:gateway:manual,3.000000,0.570000,0.000000,3.570000',
@@ -86,7 +86,7 @@ test('closing a month records its report, and does nothing the second time', asy
       '',
     ].join('\n'),
   )
-  assert.equal(closed[1]?.digest, createHash('sha256').update(reportCsv(report)).digest('hex'))
+  assert.equal(closed[1]?.digest, createHash('sha256').update(digestedText(report)).digest('hex'))
 
   const head = await log.head()
   const again = await periods.close(month('2026-11'), cause)

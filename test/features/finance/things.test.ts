@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { commandRegistrations } from '../../../src/app/commands.ts'
+import { allRegistrations } from '../../../src/app/commands.ts'
 import { exportLedger } from '../../../src/features/exports/export-log.ts'
 import type { Format } from '../../../src/features/exports/journal-formats.ts'
 import { resourceKind } from '../../../src/features/finance/trail.ts'
@@ -88,7 +88,7 @@ const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): 
 test('every thing that the log names by an id is explained by it', async (t) => {
   const shop = await playBusiness(t)
   const { core } = shop.farebox
-  const run = deskOf(shop.farebox, commandRegistrations)
+  const run = deskOf(shop.farebox, await allRegistrations())
   const { key } = await shop.customer({ cents: 10_000 })
   const subscription = await shop.client.post(
     '/api/v1/subscriptions',
@@ -140,7 +140,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
 
 test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
   const shop = await playBusiness(t)
-  const run = deskOf(shop.farebox, commandRegistrations)
+  const run = deskOf(shop.farebox, await allRegistrations())
   const { key, accountId } = await shop.customer({ cents: 10_000 })
   const buy = async (path: string, body: object, more: object = {}) => {
     const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })
@@ -199,6 +199,17 @@ test('what an account has is listed and shown by its id, and no secret is in it'
       assert.deepEqual(paged.json[things], json[things].slice(1, 2))
     }
     assert.ok(shown > 0, things)
+    // Without an account those of all accounts come, in the same order.
+    const all = await run(things, 'list', '--limit', '1000')
+    assert.equal(all.code, 0, `${things}: ${all.err}`)
+    assert.equal(all.json.total, all.json[things].length)
+    for (const owner of accountIds) {
+      const { json } = await run(things, 'list', '--account', owner, '--limit', '1000')
+      const ofOwner = all.json[things].filter((row: { accountId: string }) => row.accountId === owner)
+      assert.deepEqual(ofOwner, json[things])
+    }
+    const { out } = await run.text(things, 'list', '--limit', '1', '--offset', '0')
+    assert.match(out, /^\S+ +ACCOUNT .*\n\S+ +acc_[0-9a-f]{32} /)
   }
   const { json } = await run('deposits', 'list', '--account', accountId, '--status', 'paid')
   assert.deepEqual([json.deposits, json.total], [[], 0])

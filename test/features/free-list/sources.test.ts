@@ -110,6 +110,8 @@ test('a feed may begin with a byte order mark, and be NDJSON, JSON keyed by prot
     '"ip","port"\r\n"203.0.113.1","80","US"\r\n"203.0.113.2","1080","US, elite"',
     '"203.0.113.1:80","http"\n"socks5://203.0.113.2:1080"',
     '"203.0.113.1";80\n"203.0.113.2";"1080"',
+    '203.0.113.1:80\r203.0.113.2:1080\r',
+    '"203.0.113.1","80","fast,\r\nelite"\r\n"203.0.113.2","1080","a ""b"""\r\n',
   ])
     assert.deepEqual(parseFeed(`\ufeff${text}`, 'text').candidates, expected, text)
   assert.throws(() => parseFeed('{"ip":"203.0.113.1","port":80}\n{', 'json'), SyntaxError)

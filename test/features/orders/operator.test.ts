@@ -76,6 +76,25 @@ test("orders list pages through an account's orders, newest first, with whom eac
     [[ids[0], true]],
   )
   assert.equal((await list('--status', 'lost')).code, 2)
+
+  const { buyer } = town.demo
+  const others = await town.client.post(
+    '/api/v1/orders',
+    { product_id: 'residential-premium', quantity: 1 },
+    { key: buyer.key, headers: { 'Idempotency-Key': 'four' } },
+  )
+  await town.client.get('/api/v1/orders', { key: buyer.key })
+  const all = (await desk('orders', 'list', '--limit', '3')).json
+  assert.deepEqual(
+    all.orders.map((row: { orderId: string; accountId: string }) => [row.orderId, row.accountId]),
+    [
+      [others.body.orderId, buyer.accountId],
+      [ids[2], accountId],
+      [ids[1], accountId],
+    ],
+  )
+  assert.deepEqual([all.accountId, all.total], [null, 4])
+  assert.equal((await desk('orders', 'list', '--status', 'completed')).json.total, 3)
   const unknown = await desk('orders', 'list', '--account', 'acc_unknown')
   assert.deepEqual([unknown.code, unknown.json.code], [2, 'not_found'])
   await town.sound()

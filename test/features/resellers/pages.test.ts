@@ -87,7 +87,7 @@ test('the pages of a reseller', async (t) => {
       const file = await browser.get('/console/reseller/statement.csv')
       assert.match(String(file.headers['content-disposition']), new RegExp(`statement-${month}\\.csv`))
       const csv = await shop.client.get('/api/v1/reseller/statement?format=csv')
-      assert.equal(file.html, csv.text)
+      assert.equal(file.html, `\ufeff${csv.text}`)
       const ofAlice = await browser.open(`/console/reseller/statement?customer=${aliceId}`)
       assert.doesNotMatch(ofAlice.html, new RegExp(ordered[2].orderId))
       assert.match(ofAlice.html, new RegExp(ordered[0].orderId))

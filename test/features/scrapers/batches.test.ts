@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { hot } from '../../../projections/groups.ts'
+import { scrapeBatchRef } from '../../../src/domain/scrapers/batches.ts'
 import { createBatchItems } from '../../../src/features/scrapers/batch-items.ts'
-import { createScrapeBatches } from '../../../src/features/scrapers/batch-service.ts'
+import { createScrapeBatches, statusOf } from '../../../src/features/scrapers/batch-service.ts'
 import { startBatchWorker } from '../../../src/features/scrapers/batch-worker.ts'
+import type { TakeScrape } from '../../../src/features/scrapers/call-rate.ts'
 import type { ScrapeOutcome } from '../../../src/features/scrapers/provider-port.ts'
 import type { KeyId } from '../../../src/kernel/ids.ts'
+import { readStreamState } from '../../../src/platform/commands/handle.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { caughtUp, silent, startEngine } from '../../platform/projections/engine.ts'
 import { testScheduler } from '../../support/scheduler.ts'
@@ -30,13 +33,13 @@ const batchWorld = async (t: TestContext, answers: Answers, cents = 100) => {
       },
       { actor: { kind: 'system', name: 'test' }, correlationId: requestId },
     )
-  const work = (scrapes = world.here.scrapes) =>
+  const work = (scrapes = world.here.scrapes, rate: TakeScrape | null = null) =>
     startBatchWorker({
       ...world,
       workers,
       items,
       scrapes,
-      rate: null,
+      rate,
       clock: world.now,
       pollMs: 20,
     })
@@ -164,7 +167,7 @@ test('however many batches were over a day ago, all are erased at once, and none
   const over = (prefix: string, count: number, hours: number) =>
     world.pool.query(
       `with made as (
-         insert into work.scrape_batches
+         insert into work.scrape_batches (batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at)
            select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, $3::timestamptz, $3::timestamptz
              from generate_series(1, $2::integer) n returning batch_id)
        insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, status)
@@ -229,4 +232,74 @@ test('a canceled batch makes no more calls, keeps what was made, and is in the l
     batches: [],
     total: 2,
   })
+})
+
+test('a batch that is canceled while it runs, twice and across a crash, costs what its calls cost that were made', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const world = await batchWorld(t, async () => {
+    await gate.promise
+    return found({})
+  })
+  const { batch } = await world.accept(
+    'canceled',
+    Array.from({ length: 20 }, (_, n) => `n${n}`),
+  )
+  // Another process holds the money of the first call and dies.
+  const crashed = world.there.call(`${batch.batch_id}.1`, bodyOf('n0'))
+  await until(() => world.provider.calls.length === 1)
+  world.work()
+  await until(() => world.provider.calls.length >= 8)
+  const cancel = () => world.batches.cancel(world.accountId, batch.batch_id)
+  const [first, second] = await Promise.all([cancel(), cancel()])
+  assert.equal(first?.batch.canceled_at, second?.batch.canceled_at)
+  assert.equal(statusOf(first!.batch), 'canceling')
+  gate.resolve()
+  await crashed
+  const over = await world.finished(batch.batch_id)
+  assert.equal(statusOf(over.batch), 'canceled')
+  const made = over.items.filter(({ outcome }) => outcome === 'found')
+  assert.ok(made.length >= 8 && made.length < 20, `${made.length} calls`)
+  assert.ok(made.every(({ charged_micros }) => charged_micros === priceMicros))
+  for (const { outcome, problem, charged_micros } of over.items.filter((item) => !made.includes(item)))
+    assert.deepEqual([outcome, problem, charged_micros], ['failed', 'canceled', 0])
+  assert.deepEqual(await world.wallet(), { available: 1_000_000 - made.length * priceMicros, held: 0 })
+  const again = await cancel()
+  assert.deepEqual(again?.batch, over.batch, 'a batch that is over stays as it is')
+  const { state } = await readStreamState(world.log, scrapeBatchRef(batch.batch_id))
+  assert.deepEqual(
+    [state?.finished?.canceled, state?.finished?.found, state?.finished?.failed],
+    [true, made.length, 20 - made.length],
+  )
+})
+
+test('a call that waits for the rate of its account is not made once its batch is canceled', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('waiting', ['one'])
+  let asked = 0
+  world.work(world.here.scrapes, async () => {
+    asked += 1
+    return 0.02
+  })
+  await until(() => asked > 1)
+  await world.batches.cancel(world.accountId, batch.batch_id)
+  const over = await world.finished(batch.batch_id)
+  assert.deepEqual(
+    over.items.map(({ problem }) => problem),
+    ['canceled'],
+  )
+  assert.equal(world.provider.calls.length, 0)
+})
+
+test('a column that a later version adds breaks no statement of this one', async (t) => {
+  const world = await batchWorld(t, () => found({}))
+  const { batch } = await world.accept('upgrade', ['one'])
+  const read = async () => {
+    await world.batches.find(world.accountId, batch.batch_id)
+    await world.batches.list(world.accountId, { limit: 1, offset: 0 })
+    await world.items.ofAccount(world.accountId, { after: null, limit: 1 })
+    await world.items.ended(1)
+  }
+  await read()
+  await world.pool.query('alter table work.scrape_batches add column later text')
+  await read()
 })

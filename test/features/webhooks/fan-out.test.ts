@@ -1,37 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createNotices } from '../../../src/features/notices/notice-service.ts'
-import { newId } from '../../../src/kernel/ids.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
-import { operator, type Stage } from '../../contract/stage.ts'
 import { startFarebox } from '../../support/farebox.ts'
 import { until } from '../../support/until.ts'
 import { bulkEndpoints, sameValues } from './bulk.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, openHooks, startReactor, valuesOf } from './world.ts'
+import { eventsOf, openHooks, publish, startReactor, valuesOf } from './world.ts'
 
 const size = process.env.FAREBOX_SOAK ? 100_000 : 1_200
-
-const publish = async (stage: Stage, audience: 'ALL' | 'PARTNERS' | 'DEVELOPERS' | 'CUSTOMERS') => {
-  const { core } = stage.farebox
-  const notices = createNotices(core)
-  const noticeId = newId<string>('ntc')
-  const published = await notices.publish(
-    {
-      noticeId,
-      title: 'Maintenance',
-      body: 'On Sunday.',
-      kind: 'MAINTENANCE',
-      audience,
-      expiresAt: null,
-      linkHref: null,
-      linkLabel: null,
-    },
-    operator,
-  )
-  assert.equal(published.outcome, 'done')
-  return noticeId
-}
 
 const toldOf = async (log: EventLog, noticeId: string): Promise<string[]> => {
   const events = await eventsOf(log, 'delivery-')

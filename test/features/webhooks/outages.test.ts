@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type pg from 'pg'
+import { type DueEvent, enqueueTogether } from '../../../src/features/webhooks/enqueue-deliveries.ts'
+import { isoTime } from '../../../src/kernel/clock.ts'
+import { newId } from '../../../src/kernel/ids.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
 import { done, openStage } from '../../contract/stage.ts'
 import { skipWithoutPostgresLog } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { startReceiver } from './receiver.ts'
-import { eventsOf, hookTo, ping } from './world.ts'
+import { eventsOf, type Hook, hookTo, openHooks, path, ping, publish, startReactor } from './world.ts'
 
 /** Has the log refuse events until the trigger `refuse` is dropped. */
 const refuseEvents = (pool: pg.Pool, condition: string, errcode: string) =>
@@ -13,6 +18,20 @@ const refuseEvents = (pool: pg.Pool, condition: string, errcode: string) =>
     create function log.refuse() returns trigger language plpgsql as
       $$ begin raise exception using errcode = '${errcode}', message = 'refused'; end $$;
     create trigger refuse before insert on log.events for each row when (${condition}) execute function log.refuse()`)
+
+const announcementTo = ({ id, accountId }: Hook): DueEvent => ({
+  endpoint_id: id,
+  account_id: accountId,
+  event: 'announcement.published',
+  resource: newId<string>('ntc'),
+  data: '{}',
+  order_revision: null,
+  cause_id: randomUUID(),
+  correlation_id: 'test',
+  caused_at: isoTime(Date.now()),
+  position: 0,
+  stale: null,
+})
 
 const pending = async (pool: pg.Pool): Promise<number> => {
   const { rows } = await pool.query(
@@ -69,6 +88,71 @@ test('a backlog is delivered, each with one outcome, though its results wait whi
   assert.ok(outcomes.every(({ type }) => type === 'DeliverySucceeded'))
   await until(async () => (await pending(pool)) === 0)
   assert.equal(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size, 200)
+})
+
+test('what cannot be enqueued for one endpoint is enqueued for all others at once, and for it once that succeeds', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const stage = await openStage(t)
+  const { core } = stage.farebox
+  const { pool } = core
+  const receiver = await startReceiver(t)
+  const customers = await Promise.all([1, 2, 3].map(() => stage.customer({ cents: 100_000 })))
+  const events = ['announcement.published', 'order.fulfilled']
+  const hooks = await Promise.all(customers.map((customer) => hookTo(stage, receiver.url, events, customer)))
+  const [bad] = hooks
+  await refuseEvents(pool, `new.type = 'WebhookEnqueued' and new.stream like 'delivery-${bad!.id}%'`, '22000')
+  await publish(stage, 'ALL')
+  for (const { key } of customers)
+    await done(stage.client.post('/api/v1/orders', { product_id: 'residential-basic', quantity: 1 }, { key }))
+  await until(() => receiver.received.length === 4)
+  const kept = await until(async () => {
+    const { rows } = await pool.query(
+      "select endpoint_id, event, attempts from work.webhook_enqueue_retries where status = 'pending' order by event",
+    )
+    return rows.length === 2 ? rows : null
+  })
+  assert.deepEqual(
+    kept,
+    events.map((event) => ({ endpoint_id: bad!.id, event, attempts: 0 })),
+  )
+  const tryAgain = () => pool.query('update work.webhook_enqueue_retries set due_at = clock_timestamp()')
+  await tryAgain()
+  await until(async () => {
+    const { rows } = await pool.query('select from work.webhook_enqueue_retries where attempts > 0')
+    return rows.length === 2
+  })
+  await pool.query('drop trigger refuse on log.events')
+  await tryAgain()
+  await until(() => receiver.received.length === 6)
+  const ids = new Set(receiver.received.map(({ headers }) => headers['webhook-id']))
+  assert.equal(ids.size, 6)
+  await until(async () => {
+    const { rows } = await pool.query("select from work.webhook_enqueue_retries where result <> 'enqueued'")
+    return rows.length === 0
+  })
+})
+
+test('a delivery to a disabled endpoint that cannot be canceled is canceled a minute later', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const stage = await openHooks(t)
+  const { log, pool } = stage.farebox.core
+  const hook = await hookTo(stage, 'http://127.0.0.1:9')
+  await done(
+    stage.client.call('PATCH', `${path}/${hook.id}`, { key: hook.key, json: { status: 'disabled' } }),
+  )
+  // Enqueued by a process that did not know of it yet.
+  await enqueueTogether(log, [announcementTo(hook)], Date.now())
+  await refuseEvents(pool, "new.type = 'DeliveryCanceled'", '22000')
+  let behindMs = 61_000
+  const lines: string[] = []
+  const logger = createLogger('error', { write: (line) => void lines.push(line) })
+  startReactor(t, stage, { logger, log, clock: () => Date.now() - behindMs })
+  await until(() => lines.some((line) => line.includes('cannot be canceled and is tried again later')))
+  await pool.query('drop trigger refuse on log.events')
+  behindMs = 0
+  await until(async () => (await eventsOf(log, 'delivery-')).at(-1)?.type === 'DeliveryCanceled')
 })
 
 test('a delivery whose result the log refuses keeps back no other, of its endpoint or of another account', {

@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { Logger } from 'pino'
+import { createNotices } from '../../../src/features/notices/notice-service.ts'
 import { startDeliveryWorker } from '../../../src/features/webhooks/delivery-worker.ts'
 import { createWebhooks } from '../../../src/features/webhooks/endpoint-service.ts'
 import {
@@ -11,14 +13,14 @@ import type { DeliveryResult } from '../../../src/features/webhooks/settle-deliv
 import { createSender, type SenderOptions } from '../../../src/features/webhooks/webhook-sender.ts'
 import { createWebhookValues } from '../../../src/features/webhooks/webhook-vault.ts'
 import type { Clock } from '../../../src/kernel/clock.ts'
-import type { AccountId } from '../../../src/kernel/ids.ts'
+import { type AccountId, newId } from '../../../src/kernel/ids.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import { createResolve } from '../../../src/platform/outgoing/target.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import type { QueueLimits } from '../../../src/platform/work/queue.ts'
 import type { WorkMetrics } from '../../../src/platform/work/queue-table.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
-import { type Customer, done, openStage, type Stage } from '../../contract/stage.ts'
+import { type Customer, done, openStage, operator, type Stage } from '../../contract/stage.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import { logInPostgres, type ServiceParts } from '../../support/service.ts'
@@ -145,6 +147,29 @@ export const hookTo = async (
 
 export const ping = async (stage: Stage, { id, key }: Hook): Promise<string> =>
   (await done(stage.client.post(`${path}/${id}/test`, undefined, { key }))).body.deliveryId
+
+/** Publishes a notice and gives its id. */
+export const publish = async (
+  stage: Stage,
+  audience: 'ALL' | 'PARTNERS' | 'DEVELOPERS' | 'CUSTOMERS',
+): Promise<string> => {
+  const noticeId = newId<string>('ntc')
+  const published = await createNotices(stage.farebox.core).publish(
+    {
+      noticeId,
+      title: 'Maintenance',
+      body: 'On Sunday.',
+      kind: 'MAINTENANCE',
+      audience,
+      expiresAt: null,
+      linkHref: null,
+      linkLabel: null,
+    },
+    operator,
+  )
+  assert.equal(published.outcome, 'done')
+  return noticeId
+}
 
 export type Delivery = {
   readonly id: string

@@ -136,6 +136,26 @@ describe('a plan sold by traffic', () => {
     )
   })
 
+  test('is sold once, though a worker gets back what it took under a lease that it lost', async (t) => {
+    await buyTraffic(service, 1)
+    const before = await usedBytesOf(service, planId)
+    let offsetMs = 0
+    const worker = startWorker(t, service, { monotonicMs: () => performance.now() + offsetMs })
+    const entered = await worker.budgets.enter(speedOf(planId))
+    assert.ok(!entered.denied)
+    worker.kill()
+    assert.equal(entered.spending.take(10_000, 'up'), 10_000)
+    offsetMs = 61_000
+    await worker.budgets.flush()
+    worker.revive()
+    assert.equal(await entered.spending.more(), null)
+    entered.spending.giveBack(10_000, 'up')
+    const { taken } = await takeAll(worker, planId, () => 1_000_000)
+    await worker.budgets.flush()
+    assert.equal(taken, (await totalBytesOf(service, planId)) - before)
+    assert.equal(await usedBytesOf(service, planId), await totalBytesOf(service, planId))
+  })
+
   test('is lost to a worker that was cut off for a minute: others sell the bytes that it had on lease', async (t) => {
     await buyTraffic(service, 1)
     let offsetMs = 0

@@ -177,6 +177,7 @@ describe('The interface description', () => {
             list: z.array(z.string()).nullable(),
             loose: z.unknown().meta({ override: { type: ['array', 'null'] } }),
             word: z.unknown().meta({ override: { enum: ['x', 'y'] } }),
+            days: z.unknown().meta({ override: { enum: [7, 30] } }),
           }),
         },
       },
@@ -205,6 +206,7 @@ describe('The interface description', () => {
       list: { type: ['array', 'null'], items: { type: 'string' } },
       loose: { type: ['array', 'null'], items: {} },
       word: { type: 'string', enum: ['x', 'y'] },
+      days: { type: 'integer', enum: [7, 30] },
     })
     assert.deepEqual(schemaOf('409'), { $ref: '#/components/schemas/SendKinds409Error' })
     const { SendKindsRequest, SendKinds409Error, PriceChangedError } = made.components.schemas

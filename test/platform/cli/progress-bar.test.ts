@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createProgressBar, progressLine } from '../../../src/platform/cli/progress-bar.ts'
+import {
+  createProgressBar,
+  type ProgressStep,
+  progressLine,
+  stepsOf,
+} from '../../../src/platform/cli/progress-bar.ts'
 
 const step = {
   label: 'hot: fold',
@@ -30,4 +35,33 @@ test('a bar is drawn on a terminal only, and cleared at the end', () => {
   drawn.show(step)
   drawn.end()
   assert.deepEqual(written, [`\r\x1b[K${progressLine(step)}`, '\r\x1b[K'])
+})
+
+test('the rate and the time left come from what was done since the first step, and the last step is always drawn', (t) => {
+  let nowMs = 60_000
+  t.mock.method(performance, 'now', () => nowMs)
+  const shown: ProgressStep[] = []
+  const show = stepsOf(
+    { show: (each) => void shown.push(each), say: () => undefined, end: () => undefined },
+    'history',
+    100,
+  )
+  // A tenth was there before: it took no time.
+  show(10, 4_000)
+  nowMs += 2_000
+  show(40, 7_000)
+  nowMs += 4_000
+  show(100, 13_000)
+  assert.deepEqual(
+    shown.map(({ perSecond, secondsLeft }) => [perSecond, secondsLeft]),
+    [
+      [0, null],
+      [1_500, 4],
+      [1_500, 0],
+    ],
+  )
+  const written: string[] = []
+  const bar = createProgressBar({ write: (text: string) => written.push(text) > 0, isTTY: true } as never)
+  for (const step of shown) bar.show(step)
+  assert.deepEqual(written, [`\r\x1b[K${progressLine(shown[0]!)}`, `\r\x1b[K${progressLine(shown[2]!)}`])
 })

@@ -271,7 +271,7 @@ describe('Faults', () => {
       new LogUnavailable('away'),
       new OutcomeUnknown('lost'),
       new Error('Connection terminated unexpectedly'),
-      ...['ECONNREFUSED', 'ECONNRESET', '57P01', '53300', '57014', '08006'].map(coded),
+      ...['ECONNREFUSED', 'ECONNRESET', '57P01', '53300', '57014', '08006', '42P01', '42703'].map(coded),
     ]
     for (const error of outages) {
       const { client } = await sampleServer(t, { routes: failing(error) })
@@ -281,7 +281,7 @@ describe('Faults', () => {
         String(error),
       )
     }
-    for (const error of [coded('42P01'), coded('23505'), new TypeError('x'), 'a text', null, undefined]) {
+    for (const error of [coded('42601'), coded('23505'), new TypeError('x'), 'a text', null, undefined]) {
       const { baseUrl } = await sampleServer(t, { routes: failing(error) })
       const response = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
       assert.equal(((await response.json()) as { code: string }).code, 'internal_error', String(error))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LogUnavailable } from '../../../src/platform/eventstore/errors.ts'
-import { createLogger } from '../../../src/platform/http/logging.ts'
+import { createLogger, prettyLine } from '../../../src/platform/http/logging.ts'
 import { until } from '../../support/until.ts'
 import { sampleServer } from './sample.ts'
 
@@ -45,6 +45,18 @@ describe('The log', () => {
     await until(() => lines.length === 4)
     assert.ok(!lines.join('').includes(secret))
     assert.ok(!lines.join('').includes('@example.com'))
+  })
+
+  test('names an outage without a stack, which a bug has', () => {
+    const { lines, logger } = recorded()
+    logger.error({ err: new LogUnavailable('the log is away') }, 'an append failed')
+    logger.error({ err: new TypeError('x is undefined') }, 'a handler failed')
+    const [outage, bug] = lines.map((line) => JSON.parse(line).err)
+    assert.deepEqual(outage, { type: 'LogUnavailable', message: 'the log is away', name: 'LogUnavailable' })
+    assert.match(bug.stack, /^TypeError: x is undefined\n +at /)
+    assert.equal(prettyLine(lines[0]!).trimEnd().split('\n').length, 1)
+    assert.match(prettyLine(lines[0]!), /err="the log is away"/)
+    assert.match(prettyLine(lines[1]!), /\n +at /)
   })
 
   test('redacts secrets that a module hands it by mistake', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { createBatchLoader } from '../../../src/platform/postgres/batch-loader.ts'
 
 test('what is asked for in one turn, and while a look-up runs, shares one', async () => {
@@ -40,6 +41,16 @@ test('a look-up that fails fails for all who share it, and the next one starts a
   )
   fails = false
   assert.equal(await find('a'), 1)
+})
+
+test('a look-up of a table that was exchanged fails at once, not key by key', async () => {
+  let calls = 0
+  const find = createBatchLoader<number, number>(async () => {
+    calls += 1
+    throw Object.assign(new pg.DatabaseError('column "n" does not exist', 0, 'error'), { code: '42703' })
+  })
+  await Promise.allSettled(Array.from({ length: 100 }, (_, n) => find(n)))
+  assert.equal(calls, 1)
 })
 
 test('one look-up takes a bounded number of keys', async () => {

@@ -62,6 +62,20 @@ test('sessions run in UTC with explicit limits and their name, also when the add
   ])
 })
 
+test('what a session commits is on disk, whatever the database has as its default', async (t) => {
+  const { url, pool: admin } = await testDatabase(t)
+  await admin.query(`alter database ${nameOf(url)} set synchronous_commit = off`)
+  const commitOf = async (address: string): Promise<string> => {
+    const pool = createPool({ url: address, applicationName: 'farebox-x' })
+    t.after(() => pool.end())
+    return (await pool.query("select current_setting('synchronous_commit') as value")).rows[0].value
+  }
+  assert.equal(await commitOf(url), 'on')
+  const stricter = new URL(url)
+  stricter.searchParams.set('options', '-c synchronous_commit=remote_apply')
+  assert.equal(await commitOf(stricter.toString()), 'remote_apply')
+})
+
 test('Postgres lets go within a minute of a machine that is gone, unless the address says otherwise', async (t) => {
   const { url, pool } = await testDatabase(t)
   const wanted = `
@@ -215,8 +229,30 @@ test('a name that is not found and a server that does not speak as asked are out
 
 test('an error of a statement is no outage', async (t) => {
   const { pool } = await testDatabase(t)
-  for (const statement of ['selec', 'select * from no_such_table', 'select 1/0'])
+  for (const statement of ['selec', 'select 1/0', 'alter table no_such_table'])
     await assert.rejects(pool.query(statement), (error: unknown) => !isOutage(error))
+})
+
+test('a statement that was prepared before its table was exchanged is refused as an outage once, and runs again', async (t) => {
+  const { url, pool: admin } = await testDatabase(t)
+  await admin.query('create table public.shown (n integer); insert into public.shown values (1)')
+  const pool = createPool({ url, applicationName: 'farebox-x', max: 5 })
+  t.after(() => pool.end())
+  const db = createKysely<Record<string, never>>(pool)
+  const shown = () => sql`select n from public.shown, pg_sleep(0.05)`.execute(db)
+  await Promise.all(Array.from({ length: 5 }, shown))
+  assert.equal(pool.idleCount, 5)
+  await admin.query(`
+    begin;
+    drop table public.shown;
+    create table public.shown (n text);
+    insert into public.shown values ('one');
+    commit`)
+  await assert.rejects(shown(), isOutage)
+  for (const { rows } of await Promise.all(Array.from({ length: 5 }, shown)))
+    assert.deepEqual(rows, [{ n: 'one' }])
+  await admin.query('drop table public.shown')
+  await assert.rejects(shown(), isOutage)
 })
 
 test('sessions that were opened while the database was read-only are replaced once it is not', async (t) => {

@@ -430,4 +430,7 @@ test('a queue says what is overdue by the clock of Postgres, whether it is stuck
   await pool.query(`update work.jobs set attempts = 3 where job_id = 'a0'`)
   const slow = await delayOf(pool, jobs)
   assert.deepEqual([slow.overdue, slow.stuck, slow.failing], [1, false, 1])
+  // Left alone on purpose.
+  await pool.query(`update work.queue_owners set hold_until = now() + interval '1 hour' where owner = 'c'`)
+  assert.equal((await delayOf(pool, jobs)).overdue, 0)
 })

@@ -50,6 +50,7 @@ test('what waited in the tables of before waits in the queues, and what was done
   })
   assert.deepEqual(depths, [
     standing('webhooks', 1, 1),
+    standing('webhook-enqueue-retries', 0, 0),
     standing('payment-callbacks', 1, 0),
     standing('messages', 1, 1),
     standing('deposit-looks', 2, 0),

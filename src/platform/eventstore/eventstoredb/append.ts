@@ -80,7 +80,19 @@ export const failedItem = (error: unknown, landed: readonly Appended[]): ItemOut
   throw error
 }
 
-/** Sends an item's appends one after another up to the first that does not land, and says how far it came. */
+/** An item's appends in the order in which they are sent; those of one group are sent at once. */
+const groupsOf = (appends: readonly Append[]): readonly (readonly Append[])[] => {
+  const groups: Append[][] = []
+  for (const append of appends) {
+    const group = groups.at(-1)
+    const joins = append.anyOrder && group?.every((each) => each.anyOrder && each.stream !== append.stream)
+    if (group && joins) group.push(append)
+    else groups.push([append])
+  }
+  return groups
+}
+
+/** Sends an item's appends one group after another up to the first that does not land, and says how far it came. */
 export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promise<ItemOutcome> => {
   // Looked at before the first is sent, so that no prefix stands of an item that can never land.
   for (const append of appends) {
@@ -88,10 +100,16 @@ export const sendItem = async (deps: AppendDeps, { appends }: AppendItem): Promi
     if (refusal !== null) return failedItem(refusal, [])
   }
   const landed: Appended[] = []
-  try {
-    for (const append of appends) landed.push(await sendAppend(deps, append))
-  } catch (error) {
-    return failedItem(error, landed)
+  for (const group of groupsOf(appends)) {
+    const sent = await Promise.allSettled(group.map((append) => sendAppend(deps, append)))
+    const failures = sent.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+    for (const each of sent) {
+      if (each.status === 'rejected') break
+      landed.push(each.value)
+    }
+    // What may still land must be known before anything is decided anew.
+    if (failures.length > 0)
+      return failedItem(failures.find((each) => each instanceof OutcomeUnknown) ?? failures[0], landed)
   }
   return { status: 'landed', appended: landed }
 }

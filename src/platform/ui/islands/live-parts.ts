@@ -4,7 +4,8 @@
  * script the form's button and a link do that.
  *
  * From a change of the form until its answer, the parts say something else than the fields. The form cannot be sent so long,
- * except by a button with `formmethod="get"`, which changes nothing.
+ * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`) can be
+ * sent once: its parts stay as they were sent until the next page comes.
  */
 const waitMs = 250
 const everyMs = 2_000
@@ -29,18 +30,22 @@ class LiveParts extends HTMLElement {
     const form = this.querySelector<HTMLFormElement>('form[data-asks]')
     let asked: XMLHttpRequest | null = null
     let pending = false
+    let sent = false
 
     const setBusy = (busy: boolean): void => {
       if (busy) this.setAttribute('aria-busy', 'true')
       else this.removeAttribute('aria-busy')
     }
-    const setPending = (value: boolean): void => {
-      pending = value
-      setBusy(value)
+    const showState = (): void => {
+      setBusy(pending || sent)
       // `disabled` would take the focus away, and Tab would pass the button.
       for (const button of form?.querySelectorAll('button') ?? [])
-        if (pending && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
+        if ((pending || sent) && button.formMethod !== 'get') button.setAttribute('aria-disabled', 'true')
         else button.removeAttribute('aria-disabled')
+    }
+    const setPending = (value: boolean): void => {
+      pending = value
+      showState()
     }
     /** Whether the page still has the parts: after the end of a session it is another one. */
     const exchange = (page: Document): boolean => {
@@ -68,6 +73,7 @@ class LiveParts extends HTMLElement {
       this.#timer = window.setTimeout(work, ms)
     }
     form?.addEventListener('input', () => {
+      if (sent) return
       // An answer for the fields as they were must not replace what is typed now.
       asked?.abort()
       setPending(true)
@@ -82,7 +88,16 @@ class LiveParts extends HTMLElement {
     form?.addEventListener('submit', (event) => {
       const { submitter } = event
       const reads = submitter instanceof HTMLButtonElement && submitter.formMethod === 'get'
-      if (pending && !reads) event.preventDefault()
+      if (reads) return
+      if (pending || sent) return event.preventDefault()
+      sent = form.elements.namedItem('form') !== null
+      showState()
+    })
+    // Back may show this page as it was left, without loading it: what was sent is over.
+    window.addEventListener('pageshow', ({ persisted }) => {
+      if (!persisted) return
+      sent = false
+      showState()
     })
     const follow = (): void => {
       if (this.querySelector('[data-runs]'))

@@ -1,0 +1,11 @@
+import type { Command } from 'commander'
+import type { Cli } from '../../platform/cli/cli-context.ts'
+import type { Config } from '../config.ts'
+
+/** `doctor` */
+export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
+  // What it checks with is loaded when it runs: its help needs none of it.
+  program
+    .command('doctor')
+    .action(cli.openingAction(async (config, open) => (await import('./doctor.ts')).examine(config, open)))
+}

@@ -1,0 +1,54 @@
+import pg from 'pg'
+import { type Finding, ok, wrong } from './checks.ts'
+
+const connections = 3
+const rounds = 3
+
+const readSession = async (client: pg.Client): Promise<number> => {
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+  return rows[0]!.pid
+}
+
+/**
+ * Whether each connection has a session of its own. A pooler in transaction mode gives each transaction any of its
+ * sessions: two connections get the same one, or one connection gets several.
+ */
+const keepSessions = async (clients: readonly pg.Client[]): Promise<boolean> => {
+  const own: number[] = []
+  for (const client of clients) own.push(await readSession(client))
+  if (new Set(own).size < clients.length) return false
+  for (let round = 1; round < rounds; round += 1)
+    for (const [at, client] of clients.entries()) if ((await readSession(client)) !== own[at]) return false
+  return true
+}
+
+/** None where the database gives no three connections that answer: the check of the database says why. */
+export const checkSessions = async (databaseUrl: string): Promise<readonly Finding[]> => {
+  const check = 'sessions'
+  const clients = Array.from({ length: connections }, () => {
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    })
+    // A connection that breaks fails the query that waits for it.
+    client.on('error', () => undefined)
+    return client
+  })
+  try {
+    await Promise.all(clients.map((client) => client.connect()))
+    return [
+      (await keepSessions(clients))
+        ? ok(check, 'each connection to the database has a session of its own')
+        : wrong(
+            check,
+            'DATABASE_URL leads to a connection pooler in transaction mode: locks, notifications and prepared statements are lost between transactions',
+            'let DATABASE_URL lead to Postgres itself, or set the pooler to session mode (pool_mode = session in PgBouncer)',
+          ),
+    ]
+  } catch {
+    return []
+  } finally {
+    await Promise.allSettled(clients.map((client) => client.end()))
+  }
+}

@@ -1,0 +1,49 @@
+import type pg from 'pg'
+import type { Migrations } from '../platform/postgres/migrate.ts'
+import type { Config } from './config.ts'
+
+/** The ports of the last server of this database, for commands: it takes a free one where that of its settings is taken. */
+export const migrations: Migrations = {
+  '1830_used_ports': `
+    create table work.used_ports (
+      part text primary key,
+      port integer not null
+    );
+  `,
+}
+
+type UsedPorts = {
+  /** What lines name. */
+  readonly gateway: number
+  /** Null: the stand-ins do not run in the server. */
+  readonly sandbox: number | null
+}
+
+/** Records the ports that a server uses. */
+export const storeUsedPorts = async (pool: pg.Pool, { gateway, sandbox }: UsedPorts): Promise<void> => {
+  await pool.query(
+    `insert into work.used_ports (part, port)
+     select part, port from (values ('gateway', $1::integer), ('sandbox', $2::integer)) as used (part, port)
+      where port is not null
+     on conflict (part) do update set port = excluded.port`,
+    [gateway, sandbox],
+  )
+}
+
+/** The settings with the ports that the last server of this database used, where it recorded them. */
+export const withUsedPorts = async (config: Config, pool: pg.Pool): Promise<Config> => {
+  const { rows } = await pool.query<{ part: keyof UsedPorts; port: number }>(
+    'select part, port from work.used_ports',
+  )
+  const used = new Map(rows.map(({ part, port }) => [part, port]))
+  const { gateway, payments } = config
+  const sandbox = payments.sandbox && {
+    ...payments.sandbox,
+    port: used.get('sandbox') ?? payments.sandbox.port,
+  }
+  return {
+    ...config,
+    gateway: { ...gateway, port: used.get('gateway') ?? gateway.port },
+    payments: { ...payments, sandbox },
+  }
+}

@@ -1,0 +1,117 @@
+import type pg from 'pg'
+import { processKeyStream, sealStream, signingStream } from '../../kernel/streams.ts'
+import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import { isAcknowledged, signatureRule, type Violation, violationText } from '../violations.ts'
+import { createSignatureCheck, type SignatureCheck, type VerifySignature } from './check-signatures.ts'
+import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './signing-keys.ts'
+
+/** A place in a log, and whether its processes signed there. */
+export type SignaturePlace = { readonly position: number; readonly signing: boolean }
+
+/** The key that the last event of the `seal` stream before a position leaves in force; null without one. */
+const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Promise<string | null> => {
+  const { rows } = await pool.query<{ data: string }>(
+    `select data from log.events where stream = $1::text and position <= $2::bigint order by revision desc limit 1`,
+    [sealStream, position],
+  )
+  return rows[0] === undefined ? null : keyAfter(rows[0])
+}
+
+/**
+ * The last end of a batch at or before a position, and whether processes signed there: by the introductions of their keys,
+ * which are sealed, so that nobody takes signing back who deletes signatures.
+ */
+export const readSignaturesBefore = async (
+  pool: Pick<pg.Pool, 'query'>,
+  logId: string,
+  position: number,
+): Promise<SignaturePlace> => {
+  const { rows } = await pool.query<SignaturePlace>(
+    `with at as (
+       select coalesce((select s.first_position - 1 from (
+           select first_position, events from log.signatures where first_position <= $1::bigint
+            order by first_position desc limit 1) s
+           where s.first_position + s.events > $1::bigint + 1), $1::bigint) as position)
+     select at.position,
+            coalesce((select max(e.position) from log.events e
+                where e.stream between $3::text and $3::text || 'g' and e.position <= at.position
+                  and e.type = 'ProcessKeyIntroduced'
+                  and strpos(e.data, '"logId":"' || $4::text || '"') > 0), 0) >
+            coalesce((select max(e.position) from log.events e
+                where e.stream = $2::text and e.position <= at.position), 0) as signing
+       from at`,
+    [position, signingStream, processKeyStream(''), logId],
+  )
+  return rows[0]!
+}
+
+export type CheckedLog = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'logId' | 'readStream'>
+  /** Of the key that seals, by the settings: it counts in a log that has no seal yet. */
+  readonly publicKey: string
+  readonly verifySignature?: VerifySignature
+}
+
+/** The check of events behind a place. */
+export const startCheck = async (
+  { pool, log, publicKey, verifySignature }: CheckedLog,
+  { position, signing }: SignaturePlace,
+  onUnsigned: (event: StoredEvent, problem: string) => void,
+): Promise<SignatureCheck> => {
+  const logId = await log.logId()
+  const findKey = async (of: string): Promise<IntroducedKey | null> => {
+    for await (const event of log.readStream(processKeyStream(of))) {
+      const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
+      return typeof key === 'string' || key.logId !== logId ? null : key
+    }
+    return null
+  }
+  return createSignatureCheck({
+    pool,
+    logId,
+    sealingKey: followSealingKey((await sealingKeyAt(pool, position)) ?? publicKey),
+    after: position,
+    signing,
+    findKey,
+    verifySignature,
+    onUnsigned: ({ event }, problem) => onUnsigned(event, problem),
+  })
+}
+
+/** The check of what is not sealed, by who seals it: on the very events that it seals, and in its memory alone. */
+export type UnsealedCheck = {
+  /** Where the events begin that `take` wants next. */
+  next(): number
+  /** Whether the events that were taken end where a batch ends. */
+  isWhole(): boolean
+  take(events: readonly StoredEvent[]): Promise<void>
+  /** What to do about the first event that no process signed and no operator acknowledged; null when there is none. */
+  problem(): Promise<string | null>
+}
+
+/** @param sealed the ordinal that the last seal covers: in Postgres the position of that event */
+export const openUnsealedCheck = async (options: CheckedLog, sealed: number): Promise<UnsealedCheck> => {
+  const from = await readSignaturesBefore(options.pool, await options.log.logId(), sealed)
+  const unsigned: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+  const check = await startCheck(options, from, ({ id: eventId, type: eventType }, problem) => {
+    unsigned.push({ eventId, eventType, rule: signatureRule, problem })
+  })
+  let next = from.position
+  return {
+    next: () => next,
+    isWhole: () => (check.last()?.position ?? from.position) === next,
+    async take(events) {
+      await check.take(events, 0)
+      next = events.at(-1)?.position ?? next
+    },
+    async problem() {
+      for (let [first] = unsigned; first !== undefined; [first] = unsigned) {
+        if (!(await isAcknowledged(options.log, first)))
+          return `${violationText(first)}; "farebox ledger decide" acknowledges it`
+        unsigned.shift()
+      }
+      return null
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { type Command, Help, type HelpConfiguration, type Option } from 'commander'
+
+/** Those of a command that must be given, once `checkRequiredLast` took them. */
+export type RequiredOptions = ReadonlyMap<Command, readonly Option[]>
+
+/**
+ * Takes the check of required options from commander, which makes it before it looks for unknown ones: of `--emial` it
+ * would say that `--email` is missing. Here it comes last, and names all that are missing.
+ */
+export const checkRequiredLast = (program: Command, commands: readonly Command[]): RequiredOptions => {
+  const required = new Map<Command, readonly Option[]>()
+  for (const command of commands) {
+    const options = command.options.filter(({ mandatory }) => mandatory)
+    for (const option of options) option.mandatory = false
+    required.set(command, options)
+  }
+  program.hook('preAction', (_program, command) => {
+    const missing = (required.get(command) ?? []).filter(
+      (option) => command.getOptionValue(option.attributeName()) === undefined,
+    )
+    if (missing.length === 0) return
+    const names = missing.map(({ flags }) => `'${flags}'`).join(', ')
+    command.error(`error: required option${missing.length === 1 ? '' : 's'} ${names} not specified`)
+  })
+  return required
+}
+
+/** Help in which required options look required: in the usage by their names, in the list by a word. */
+export const requiredHelp = (required: RequiredOptions): HelpConfiguration => {
+  const all = new Set([...required.values()].flat())
+  return {
+    commandUsage: (command) => {
+      const names = (required.get(command) ?? []).map(({ flags }) => ` ${flags}`).join('')
+      const usage = Help.prototype.commandUsage.call(new Help(), command)
+      return names === '' ? usage : usage.replace(' [options]', `${names} [options]`)
+    },
+    optionDescription: (option) => {
+      const text = Help.prototype.optionDescription.call(new Help(), option)
+      return all.has(option) ? `${text} (required)` : text
+    },
+  }
+}

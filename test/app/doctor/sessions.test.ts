@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Finding } from '../../../src/app/doctor/checks.ts'
+import { checkSessions } from '../../../src/app/doctor/sessions.ts'
+import { farebox } from '../../support/farebox.ts'
+import { testDatabase } from '../../support/postgres.ts'
+import { tcpProxy } from '../../support/tcp-proxy.ts'
+import { startTransactionPooler } from '../../support/transaction-pooler.ts'
+
+test('a doctor names a connection pooler in transaction mode and what to do about it', async (t) => {
+  const { url } = await testDatabase(t)
+  for (const next of ['the last', 'another'] as const) {
+    const [finding] = await checkSessions(await startTransactionPooler(t, url, next))
+    assert.equal(finding?.state, 'wrong', next)
+    assert.match(finding.found, /a connection pooler in transaction mode/)
+    assert.match(finding.todo ?? '', /pool_mode = session/)
+  }
+  const key = Buffer.alloc(32, 7).toString('base64')
+  const { code, out } = await farebox(t, ['doctor', '--json'], {
+    DATABASE_URL: await startTransactionPooler(t, url, 'the last'),
+    FAREBOX_MASTER_KEY: key,
+    FAREBOX_SEAL_KEY: key,
+  })
+  assert.equal(code, 1)
+  const { findings } = JSON.parse(out) as { findings: readonly Finding[] }
+  assert.equal(findings.find(({ check }) => check === 'sessions')?.state, 'wrong')
+  assert.equal(
+    findings.some(({ check }) => check === 'database'),
+    false,
+    'what a pooler breaks is not checked',
+  )
+})
+
+test('a doctor finds nothing wrong with Postgres itself, nor with what passes whole connections on', async (t) => {
+  const { url } = await testDatabase(t)
+  for (const address of [url, (await tcpProxy(t, url)).url])
+    assert.deepEqual(
+      (await checkSessions(address)).map(({ state }) => state),
+      ['ok'],
+    )
+  assert.deepEqual(await checkSessions('postgres://u:p@127.0.0.1:1/shop'), [])
+})
