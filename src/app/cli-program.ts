@@ -90,13 +90,18 @@ const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
   else if (output.text !== null) deps.out(output.text)
 }
 
-/** A failure by its messages; a stack helps nobody at a prompt, LOG_LEVEL=debug prints it. */
+/**
+ * A failure by its messages, less the causes that those before them quote; a stack helps nobody at a prompt, LOG_LEVEL=debug
+ * prints it.
+ */
 const messagesOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  const own = error.message || error.name
-  return error.cause instanceof Error && error.cause.message !== own
-    ? `${own}: ${messagesOf(error.cause)}`
-    : own
+  const messages: string[] = []
+  for (let each: unknown = error; each instanceof Error; each = each.cause) {
+    const message = each.message || each.name
+    if (!messages.some((before) => before.includes(message))) messages.push(message)
+  }
+  return messages.join(': ')
 }
 
 const printFailure = (deps: CliDeps, json: boolean, error: unknown): void => {

@@ -9,6 +9,8 @@ import { readConfig } from '../../src/app/config.ts'
 import { type CliContext, listOf, wholeNumber } from '../../src/platform/cli/cli-context.ts'
 import { CliRefusal, dollars, fields, table } from '../../src/platform/cli/output.ts'
 
+const full = new Error('the disk is full: ENOSPC', { cause: new Error('ENOSPC') })
+
 const rooms: readonly Register[] = [
   (program, cli) => {
     const wallet = program.command('wallet').description('credit and adjust wallets')
@@ -20,7 +22,7 @@ const rooms: readonly Register[] = [
       .action(
         cli.action(async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
           if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
-          if (options.cents === 14) throw new Error('broken', { cause: new Error('the disk is full') })
+          if (options.cents === 14) throw new Error('broken', { cause: full })
           if (options.cents === 15)
             throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), {
               code: '25006',
@@ -73,9 +75,9 @@ test('a refusal exits with 1, says why on standard error, and is JSON with --jso
   assert.deepEqual(JSON.parse(json.out), { error: 'it landed before', code: 'already_applied', n: 1 })
 })
 
-test('a failure tells its cause', async () => {
+test('a failure tells its causes, each once', async () => {
   const { code, err } = await run(['wallet', 'credit', 'acc_1', '--cents', '14'])
-  assert.deepEqual([code, err], [1, 'error: broken: the disk is full'])
+  assert.deepEqual([code, err], [1, 'error: broken: the disk is full: ENOSPC'])
 })
 
 for (const args of [

@@ -115,7 +115,8 @@ describe('the sealer', () => {
 
   test('seals by count while events come, and by time what is left, never seals alone', async (t) => {
     const world = await sealing(t, { events: 30, seconds: 1 })
-    world.start()
+    const warnings: string[] = []
+    world.start({ logger: pino({ level: 'warn' }, { write: (line) => void warnings.push(line) }) })
     const events = await everyKind()
     for (const some of slices(events, 20)) await appendEach(world.log, some)
     const seals = await sealsOf(world)
@@ -125,6 +126,7 @@ describe('the sealer', () => {
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     assert.equal(await world.log.head(), head)
     assert.ok(seals.every(({ throughOrdinal }) => throughOrdinal >= 30))
+    assert.deepEqual(warnings, [])
   })
 
   test('of two processes one seals; when it stops, the other goes on from there', async (t) => {
