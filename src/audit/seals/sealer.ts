@@ -110,7 +110,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     while (chain.unsealed() < every.events) {
       if (due === null && chain.unsealed() > 0) {
         dueAtMs ??= performance.now() + every.seconds * 1000
-        due = AbortSignal.timeout(Math.max(0, dueAtMs - performance.now()))
+        due = AbortSignal.timeout(Math.max(0, Math.ceil(dueAtMs - performance.now())))
       }
       const until = due === null ? signal : AbortSignal.any([signal, due])
       try {
