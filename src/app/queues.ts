@@ -10,12 +10,12 @@ import type { QueueTable } from '../platform/work/queue-table.ts'
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */
 export const queues: readonly QueueTable[] = [
   deliveryQueue,
-  missedQueue,
   inboxQueue,
   messageQueue,
   pollTable,
   disputeQueue,
   batchQueue,
+  missedQueue,
 ]
 
 export const readDelays = async (pool: pg.Pool): Promise<readonly QueueDelay[]> => {

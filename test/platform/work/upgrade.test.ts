@@ -50,12 +50,12 @@ test('what waited in the tables of before waits in the queues, and what was done
   })
   assert.deepEqual(depths, [
     standing('webhooks', 1, 1),
-    standing('webhook-enqueue-retries', 0, 0),
     standing('payment-callbacks', 1, 0),
     standing('messages', 1, 1),
     standing('deposit-looks', 2, 0),
     standing('dispute-looks', 1, 0),
     standing('scrape-batches', 0, 0),
+    standing('webhook-enqueue-retries', 0, 0),
   ])
   const { rows } = await pool.query(
     "select owner, next_due_at, hold_until, memory from work.queue_owners where queue = 'webhooks'",
