@@ -93,6 +93,10 @@ const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
   }
 }
 
+/** Named one by one: a later version may add others while this one runs. */
+const batchColumns =
+  'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at, signature'
+
 const adoptedAtOnce = 200
 
 /** Signs the batches and calls that an older release left. */
@@ -100,7 +104,7 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
   const { sign, signCall } = createBatchSigner(keys)
   for (;;) {
     const { rows } = await pool.query<BatchRow>(
-      `select * from work.scrape_batches where signature is null limit ${adoptedAtOnce}`,
+      `select ${batchColumns} from work.scrape_batches where signature is null limit ${adoptedAtOnce}`,
     )
     await pool.query(
       `update work.scrape_batches b set signature = s.signature
@@ -123,10 +127,6 @@ export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master
     if (rows.length < adoptedAtOnce) return
   }
 }
-
-/** Named one by one: a later version may add others while this one runs. */
-const batchColumns =
-  'batch_id, account_id, key_id, request_id, platform, operation, fingerprint, inputs, created_at, finished_at, canceled_at'
 
 export type ShownItem = {
   readonly n: number

@@ -124,7 +124,6 @@ test('lines of plans', async (t) => {
     ['half a line', { count: 1.5 }, 'invalid_count'],
     ['no line', { count: 0 }, 'invalid_count'],
     ['too many lines', { count: 5_001 }, 'invalid_count'],
-    ['a count of null', { count: null }, 'invalid_count'],
     ['minutes below zero', { stickyMinutes: -1 }, 'invalid_sticky'],
     ['more minutes than a session lasts', { stickyMinutes: 1_441 }, 'invalid_sticky'],
     ['half a minute', { stickyMinutes: 0.5 }, 'invalid_sticky'],
