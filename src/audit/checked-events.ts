@@ -16,7 +16,7 @@ export type Found = Pick<Violation, 'position' | 'rule'>
 
 /**
  * What this process itself checked and found is in its memory: no statement in the database can change it. What all processes
- * checked against the invariants and found is in a record that they sign: whoever changes or deletes it makes no event count as
+ * checked against the invariants and found is in a record that they sign: a change or deletion of it makes no event count as
  * checked. Coverage is about a log in Postgres, whose positions have no gaps.
  */
 export type CheckedEvents = FoldWatch & {
@@ -63,7 +63,7 @@ const joinFound = (...lists: readonly (readonly Found[])[]): readonly Found[] =>
   ...new Map(lists.flat().map((found) => [keyOf(found), found])).values(),
 ]
 
-/** What both say. Where one of them checked all events again, the other's violations of before count no more. */
+/** Both records as one. Where one of them checked all events again, older violations of the other no longer count. */
 const joinRecords = (one: CheckRecord, other: CheckRecord): CheckRecord => {
   const [newer, older] = one.run >= other.run ? [one, other] : [other, one]
   const still =

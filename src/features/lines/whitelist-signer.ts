@@ -14,8 +14,8 @@ export type SignedEntry = {
 }
 
 /**
- * Signs the rows of the whitelist with a key of the master key, for the gateway does not read the log: whoever may write to the
- * database can let no address use a plan.
+ * Signs the rows of the whitelist with a key of the master key, because the gateway does not read the log: a row that is
+ * written with SQL alone lets no address use a plan.
  */
 export const createWhitelistSigner = (
   keys: Pick<Keys, 'master'>,

@@ -62,9 +62,9 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
 }
 
 /**
- * Holds the terms of all resellers as the events of their streams leave them, for prices are made from them: whoever may write
- * to the database can change `read.reseller_terms`, which only says whose terms are to be read for prices that are shown. Whoever
- * decides by a reseller's terms calls `refreshTerms` before, which needs no row of that table.
+ * Keeps the terms of all resellers as the events of their streams leave them, because prices are made from them, and
+ * SQL can change `read.reseller_terms`. That table only lists the resellers whose terms are read for prices that are shown.
+ * A decision by a reseller's terms calls `refreshTerms` first, which needs no row of that table.
  */
 export const createLiveTerms = (deps: {
   readonly pool: pg.Pool

@@ -62,8 +62,8 @@ export type BatchRow = {
 type NewBatch = Omit<BatchRow, 'created_at' | 'finished_at' | 'canceled_at' | 'signature'>
 
 /**
- * Signs batches and their calls with keys of the master key, for a call spends its account's money: whoever may write to the
- * database can add none.
+ * Signs batches and their calls with keys of the master key, because a call spends its account's money: a row that is written
+ * with SQL alone is not called.
  */
 const createBatchSigner = ({ master }: Pick<Keys, 'master'>) => {
   const [batches, calls] = [

@@ -18,8 +18,7 @@ const maxAttempts = 5
 const maxCounted = 100_000
 
 /**
- * Counts the attempts at a code in the memory of this process, too: whoever may write to the database can set the count in its
- * row back.
+ * Counts the attempts at a code in the memory of this process, too: SQL can reset the count in its row.
  * @returns whether the code may be tried once more
  */
 const createAttemptCount = () => {

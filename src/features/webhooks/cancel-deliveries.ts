@@ -194,7 +194,7 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
     await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [position])
   }
 
-  /** As the log has it: whoever may write to the database can add rows. */
+  /** As the log has it: rows can be added with SQL. */
   const inLog = async (position: number): Promise<WebhookCancellation | null> => {
     const stored = await log.eventAt(position)
     return stored && cancellationOf(decode(stored) as RecordedEvent<EndpointEvent>)

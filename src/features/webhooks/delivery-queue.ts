@@ -56,8 +56,8 @@ const textsOf = ({ event, data }: DueDelivery): Parameters<typeof payloadOf>[1] 
 const maxKnown = 2_000
 
 /**
- * Finds a delivery in the log: whoever may write to the database can add and change rows of the queue, and what is sent
- * is signed with the receiver's secret. Only the texts of a low plan that no event has, its label and the name of its
+ * Finds a delivery in the log: SQL can add and change rows of the queue, and what is sent is signed with the receiver's
+ * secret. Only the texts of a low plan that no event has, its label and the name of its
  * product, come from the row. Of each delivery only the first event is read, which never changes: those that follow soon are
  * read with it.
  * @returns null when no event enqueued it for this endpoint

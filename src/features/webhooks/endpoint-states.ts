@@ -8,8 +8,8 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 const maxKept = 5_000
 
 /**
- * The endpoints of accounts as the log has them. Which values are an endpoint's URL and secrets is read here: whoever may write
- * to the database can change `read.webhook_endpoints`.
+ * The endpoints of accounts as the log has them. The ids of an endpoint's URL and secrets are read here, because SQL can
+ * change `read.webhook_endpoints`.
  */
 export const createEndpointStates = (log: Pick<EventLog, 'readStreams'>): LogStates<EndpointsState> =>
   createLogStates(

@@ -23,7 +23,7 @@ import { appendEvents, type EventAppend } from './append-outcomes.ts'
 import { readEnqueueProgress } from './enqueue-state.ts'
 import { keepMissed } from './missed-webhooks.ts'
 
-/** One event that one endpoint is to be told of, as the read tables have it: what counts is the event at `position`. */
+/** One webhook that is due to one endpoint, as the read tables have it. The event at `position` decides. */
 export type DueEvent = {
   readonly endpoint_id: string
   readonly account_id: string
@@ -111,7 +111,7 @@ const causesOf = async (
   }
 }
 
-/** The payload that the cause tells this account; null where it does not. */
+/** The payload of the cause for this account; null where it has none. */
 const payloadOf = (
   { account_id: accountId, endpoint_id: endpointId, event, resource, data }: DueEvent,
   cause: RecordedEvent,
@@ -124,17 +124,21 @@ const payloadOf = (
     const isOfPlan = 'endpointId' in of ? of.endpointId === endpointId : of.planId === resource
     return isOfPlan && of.accountId === accountId && fact?.planId === resource ? fact : null
   }
-  const told = webhookTriggers.get(cause.type)?.(cause)
-  if (told?.event !== event || told.resource !== resource) return null
-  if ('accountId' in told.to && told.to.accountId !== accountId) return null
-  return told.data.kind === 'ready'
-    ? told.data.data
-    : orderData(event, told.data.throughRevision, orders.get(orderStream(told.data.orderId as OrderId)) ?? [])
+  const trigger = webhookTriggers.get(cause.type)?.(cause)
+  if (trigger?.event !== event || trigger.resource !== resource) return null
+  if ('accountId' in trigger.to && trigger.to.accountId !== accountId) return null
+  return trigger.data.kind === 'ready'
+    ? trigger.data.data
+    : orderData(
+        event,
+        trigger.data.throughRevision,
+        orders.get(orderStream(trigger.data.orderId as OrderId)) ?? [],
+      )
 }
 
 /**
- * Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. Whoever may write to
- * the database can add and change what is due: what is told, and to which account, comes from the cause.
+ * Appends what is due to the log, each on its own stream with `noStream`: what is there already stays alone. SQL can add and
+ * change rows of what is due, so the payload and its account come from the cause.
  * @throws AppendRejected, LogUnavailable, OutcomeUnknown and what the database throws; part may be written by then
  */
 export const enqueueTogether = async (

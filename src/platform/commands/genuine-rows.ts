@@ -16,8 +16,8 @@ export type GenuineRows<Row> = <Given extends Row>(
 const maxKept = 100_000
 
 /**
- * Compares rows of a read table with the log, before something is derived from them that only their owner may know: whoever may
- * write to the database can make a row that is another account's. What was confirmed is kept, for owners never change.
+ * Compares rows of a read table with the log before something is derived from them that only their owner may know: SQL can
+ * give a row another owner. Confirmed rows are kept, because owners never change.
  * @param of `keyOf` has all of the row that `isGenuine` compares; `limitEach` events of the stream are enough for it
  * @throws what the log throws, of a row that was never confirmed here
  */
