@@ -18,8 +18,8 @@ const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Pro
 }
 
 /**
- * The last end of a batch at or before a position, and whether processes signed there: by the introductions of their keys,
- * which are sealed, so that nobody takes signing back who deletes signatures.
+ * The last end of a batch at or before a position, and whether processes signed there. The introductions of their keys decide
+ * that: they are sealed, so deleting signatures does not turn signing off.
  */
 export const readSignaturesBefore = async (
   pool: Pick<pg.Pool, 'query'>,
@@ -79,7 +79,7 @@ export const startCheck = async (
   })
 }
 
-/** The check of what is not sealed, by who seals it: on the very events that it seals, and in its memory alone. */
+/** Checks the signatures of events that are about to be sealed, in the memory of the process that seals them. */
 export type UnsealedCheck = {
   /** Where the events begin that `take` wants next. */
   next(): number
