@@ -5,10 +5,13 @@ import { runCli } from '../../src/app/cli-program.ts'
 import { projectionsCommands } from '../../src/app/projection-commands.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli-context.ts'
+import { masterKey } from '../../src/platform/vault/keys.ts'
 import { caughtUp, startEngine } from '../platform/projections/engine.ts'
 import { createShop } from '../projections/shop.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
+
+const keys = { master: masterKey(Buffer.alloc(32, 7)) }
 
 const world = async (t: TestContext) => {
   const { pool } = await testDatabase(t)
@@ -22,7 +25,7 @@ const world = async (t: TestContext) => {
       out: (text) => lines.push(text),
       err: () => undefined,
       // The rest of a context is not for this command.
-      open: async () => ({ context: { pool, log } as unknown as CliContext, close: async () => undefined }),
+      open: async () => ({ context: { pool, log, keys } as unknown as CliContext, close: async () => undefined }),
     })
     return { code, out: lines.join('\n') }
   }
