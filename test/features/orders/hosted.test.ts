@@ -80,7 +80,9 @@ describe('an own order on a rail', () => {
     assert.deepEqual((await town.client.get(orders, { key })).body.orders, [body])
     const { accountId: of, refunds, ...shown } = await town.run('orders', 'show', body.orderId)
     assert.deepEqual([of, refunds, shown], [accountId, [], body])
-    assert.deepEqual((await town.run('orders', 'list', '--account', accountId)).orders, [body])
+    assert.deepEqual((await town.run('orders', 'list', '--account', accountId)).orders, [
+      { accountId, ...body },
+    ])
 
     await town.act(body.depositId, 'pay')
     const done = await town.reads(body.orderId, 'completed', key)
