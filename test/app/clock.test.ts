@@ -71,7 +71,8 @@ test('a clock that leaps decides nothing before it is compared again', async (t)
 
   await until(() => /ahead of Postgres's/.test(core.clockGuard.problem() ?? ''))
   clock.aheadMs = 0
-  assert.equal((await order()).status, 503)
+  // At once: an order could come after the next comparison.
+  assert.notEqual(core.clockGuard.problem(), null)
   await until(() => core.clockGuard.problem() === null)
   assert.equal((await order()).status, 201)
 })

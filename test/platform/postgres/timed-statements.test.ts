@@ -24,7 +24,7 @@ const limit = 10_000
 const timed = [
   'from work.webhook_deliveries d',
   'with dead as materialized',
-  'vault.webhook_values u',
+  'vault.webhook_values v on',
   'work.release_queue_owners',
   'read.webhooks_due',
   'read.webhook_announcements where',
