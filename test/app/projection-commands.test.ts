@@ -25,7 +25,10 @@ const world = async (t: TestContext) => {
       out: (text) => lines.push(text),
       err: () => undefined,
       // The rest of a context is not for this command.
-      open: async () => ({ context: { pool, log, keys } as unknown as CliContext, close: async () => undefined }),
+      open: async () => ({
+        context: { pool, log, keys } as unknown as CliContext,
+        close: async () => undefined,
+      }),
     })
     return { code, out: lines.join('\n') }
   }
