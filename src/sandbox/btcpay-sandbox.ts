@@ -56,6 +56,19 @@ const shown = (invoice: SandboxInvoice, baseUrl: string) => ({
   checkout: { expirationMinutes: 60, monitoringMinutes: 1440, redirectURL: invoice.returnUrl },
 })
 
+/** The refund of the first payment, as a pull payment with one payout. */
+const refundId = ({ id }: SandboxInvoice): string => `refund${id}`
+const payouts = ({ payments: [first] }: SandboxInvoice) => [
+  {
+    id: 'payout',
+    state: 'Completed',
+    originalCurrency: 'USD',
+    originalAmount: dollars(first?.refundedCents ?? 0),
+    payoutCurrency: 'BTC',
+    payoutAmount: btc(first?.refundedCents ?? 0),
+  },
+]
+
 const payment = ({ id, cents, atMs }: SandboxInvoice['payments'][number]) => ({
   id,
   receivedDate: unix(atMs),
@@ -184,8 +197,33 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
           return invoice ? answer(reply, 200, methods(invoice)) : gone(reply)
         }),
       )
+      const refund = async (request: FastifyRequest): Promise<SandboxInvoice | null> => {
+        const { id } = request.params as { readonly id: string }
+        const invoice = await sandboxStore.find(id.replace(/^refund/, ''))
+        return invoice?.provider === 'btcpay' && invoice.payments[0]?.refundedCents !== undefined
+          ? invoice
+          : null
+      }
+      const noPullPayment = (reply: FastifyReply) =>
+        fault(reply, 404, 'pullpayment-not-found', 'The pull payment was not found')
+      app.get('/btcpay/api/v1/pull-payments/:id', async (request, reply) => {
+        const invoice = await refund(request)
+        return invoice
+          ? answer(reply, 200, {
+              id: refundId(invoice),
+              name: `Refund ${invoice.id}`,
+              currency: 'USD',
+              amount: dollars(paidCents(invoice)),
+            })
+          : noPullPayment(reply)
+      })
+      app.get('/btcpay/api/v1/pull-payments/:id/payouts', async (request, reply) => {
+        const invoice = await refund(request)
+        return invoice ? answer(reply, 200, payouts(invoice)) : noPullPayment(reply)
+      })
     },
     callbacks: (_before, invoice, deed, account) => {
+      const { id: invoiceId, reference: orderId, title: itemDesc } = invoice
       const last = invoice.payments.at(-1)
       const overPaid = paidCents(invoice) > invoice.amountCents
       const paid = last && {
@@ -209,7 +247,12 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
         fail: [['InvoiceInvalid', { manuallyMarked: false }]],
         dispute: [],
         'close-dispute': [],
-        refund: [],
+        refund: [
+          [
+            'PayoutUpdated',
+            { payoutId: 'payout', payoutState: 'Completed', pullPaymentId: refundId(invoice) },
+          ],
+        ],
         'mark-settled': [['InvoiceSettled', { manuallyMarked: true, overPaid }]],
         'mark-invalid': [['InvoiceInvalid', { manuallyMarked: true }]],
         euros: [],
@@ -224,8 +267,7 @@ export const btcpayStandIn = (sandboxStore: SandboxStore): StandIn => {
           type,
           timestamp: unix(sandboxStore.clock()),
           storeId: storeOf(invoice),
-          invoiceId: invoice.id,
-          metadata: { orderId: invoice.reference, itemDesc: invoice.title },
+          ...(type.startsWith('Invoice') && { invoiceId, metadata: { orderId, itemDesc } }),
           ...extra,
         }
         const wire = (body: object, secret: string) => {

@@ -72,10 +72,7 @@ export const actionRefusal = (invoice: SandboxInvoice, action: InvoiceAction): s
       ? null
       : 'only a card payment can be charged back'
   if (action.kind === 'close-dispute') return invoice.payments[0]?.disputeId ? null : 'there is no dispute'
-  if (action.kind === 'refund')
-    return invoice.provider !== 'btcpay' && invoice.payments.length > 0
-      ? null
-      : 'only a payment at Stripe or NOWPayments can be given back'
+  if (action.kind === 'refund') return invoice.payments.length > 0 ? null : 'only a payment can be given back'
   if (action.kind === 'mark-settled' || action.kind === 'mark-invalid')
     return invoice.provider === 'btcpay' ? null : 'only an invoice of BTCPay is marked by hand'
   if (action.kind === 'euros') return null

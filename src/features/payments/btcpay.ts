@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type {
+  ChangeReport,
   GatewayPayment,
   InvoiceReport,
   InvoiceStatus,
@@ -16,7 +17,15 @@ import {
   GatewayUnavailable,
   type PaymentGateway,
 } from './payment-port.ts'
-import { coinsText, isHexHmac, jsonApi, jsonOf, parseDecimalText, productMicros } from './provider-http.ts'
+import {
+  coinsText,
+  isHexHmac,
+  jsonApi,
+  jsonOf,
+  parseDecimalText,
+  productMicros,
+  sumText,
+} from './provider-http.ts'
 
 const expirationMinutes = 60
 /** BTCPay's own default: a day. */
@@ -61,6 +70,20 @@ const Invoice = z.object({
 const Payments = z.array(z.object({ id: printable, value: z.string(), status: z.string() })).max(maxPayments)
 const PaymentMethods = z.array(z.object({ rate: z.string(), payments: Payments })).max(maxMethods)
 
+/** It ends up in the log: no exponents, which could make it hundreds of digits long. */
+const coins = z.string().regex(/^\d{1,20}(\.\d{1,20})?$/)
+/** The parts of `PullPaymentData` and `PayoutData` that are used. Version 2 of the server calls the amount `originalAmount`. */
+const PullPayment = z.object({ name: z.string(), currency: z.string().regex(/^\w{1,20}$/) })
+const Payouts = z
+  .array(
+    z.object({
+      state: z.string(),
+      amount: coins.optional(),
+      originalAmount: coins.optional(),
+    }),
+  )
+  .max(maxPayments)
+
 const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus>> = {
   New: 'open',
   Processing: 'processing',
@@ -91,6 +114,20 @@ const invalidPayments = (methods: z.input<typeof PaymentMethods>): readonly Undo
     payments
       .filter(({ status }) => status === 'Invalid')
       .map(({ id, value }) => ({ paymentId: id, why: 'invalid', amount: coinsText(value) })),
+  )
+
+/** A payout that was sent, or is being sent: its money is gone. */
+const isSent = ({ state }: { readonly state: string }): boolean =>
+  state === 'InProgress' || state === 'Completed'
+
+/** The sum of what was paid out, a decimal text. */
+const sentAmount = (payouts: z.output<typeof Payouts>): string =>
+  sumText(
+    payouts.filter(isSent).map(({ originalAmount, amount = originalAmount }) => {
+      const sent = parseDecimalText(amount ?? '')
+      if (sent === null) throw new GatewayUnavailable('btcpay: a payout whose amount is no number')
+      return sent
+    }),
   )
 
 /**
@@ -140,10 +177,35 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
     }
   }
 
+  /**
+   * What a refund of an invoice paid out by now. BTCPay refunds by a pull payment, which has the invoice in its name
+   * alone, in the dashboard and in the API. Other pull payments are of no deposit.
+   */
+  const readRefund = async (pullPaymentId: string): Promise<ChangeReport | null> => {
+    const path = `/api/v1/pull-payments/${encodeURIComponent(pullPaymentId)}`
+    const pullPayment = await api('GET', path, PullPayment)
+    const invoiceId = /^Refund ([\x21-\x7e]{1,200})$/.exec(pullPayment?.name ?? '')?.[1]
+    if (!pullPayment || invoiceId === undefined) return null
+    const invoice = await api('GET', `${store}/${encodeURIComponent(invoiceId)}`, Invoice)
+    const payouts = invoice && (await api('GET', `${path}/payouts`, Payouts))
+    return payouts
+      ? {
+          kind: 'change',
+          change: 'refunded',
+          reference: pullPaymentId,
+          depositId: invoice.metadata?.orderId ?? null,
+          amount: `${sentAmount(payouts)} ${pullPayment.currency.toLowerCase()}`,
+        }
+      : null
+  }
+
   return {
     provider: 'btcpay',
     readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
-    fetch: (reference) => readInvoice(reference.slice('invoice:'.length)),
+    fetch: (reference) => {
+      const [kind, id = ''] = reference.split(':', 2)
+      return kind === 'refund' ? readRefund(id) : readInvoice(id)
+    },
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
       const wanted = `?orderId=${encodeURIComponent(depositId)}`
       const standing = await api('GET', `${store}${wanted}`, z.array(Invoice).max(maxInvoices))
@@ -165,7 +227,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
       return created(invoice, server)
     },
-    // What arrived in coins stays: no bank takes it back.
+    // No bank takes coins back. A store lists its payouts without a time to begin at, all that it ever had.
     changesSince: async () => [],
     verify: (raw, headers, nowMs): CallbackVerdict => {
       const signature = headers['btcpay-sig']
@@ -175,11 +237,16 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       if (!isHexHmac('sha256', webhookSecret, raw, hex)) return { ok: false, why: 'signature' }
       const event = Event.safeParse(jsonOf(raw))
       if (!event.success) return { ok: false, why: 'no event' }
-      const { deliveryId, timestamp, type, invoiceId } = event.data
+      const { deliveryId, timestamp, type, invoiceId, pullPaymentId } = event.data
       const ageMs = nowMs - timestamp * 1000
       if (ageMs > oldestMs || ageMs < -newestMs) return { ok: false, why: 'age' }
-      const about = type.startsWith('Invoice') && type !== 'InvoiceCreated' && invoiceId !== undefined
-      return { ok: true, callback: { eventId: deliveryId, reference: about ? `invoice:${invoiceId}` : null } }
+      const reference =
+        type.startsWith('Payout') && pullPaymentId != null
+          ? `refund:${pullPaymentId}`
+          : type.startsWith('Invoice') && type !== 'InvoiceCreated' && invoiceId !== undefined
+            ? `invoice:${invoiceId}`
+            : null
+      return { ok: true, callback: { eventId: deliveryId, reference } }
     },
   }
 }
@@ -189,4 +256,6 @@ const Event = z.object({
   type: z.string(),
   timestamp: z.int(),
   invoiceId: printable.optional(),
+  /** Of a payout; null: it was made without one. */
+  pullPaymentId: printable.nullish(),
 })

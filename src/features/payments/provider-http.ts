@@ -20,6 +20,18 @@ export const parseDecimalText = (text: string): Decimal | null => {
   return scale >= 0 ? { digits, scale } : { digits: digits * 10n ** BigInt(-scale), scale: 0 }
 }
 
+/** The sum as a decimal text, e.g. `12.5`; `0` of none. Exact. */
+export const sumText = (amounts: readonly Decimal[]): string => {
+  const scale = Math.max(0, ...amounts.map((amount) => amount.scale))
+  const digits = amounts.reduce(
+    (sum, amount) => sum + amount.digits * 10n ** BigInt(scale - amount.scale),
+    0n,
+  )
+  if (scale === 0) return String(digits)
+  const text = String(digits < 0n ? -digits : digits).padStart(scale + 1, '0')
+  return `${digits < 0n ? '-' : ''}${text.slice(0, -scale)}.${text.slice(-scale)}`
+}
+
 /** An amount of the payer's coin for people to read; null for a text that is no number. */
 export const coinsText = (amount: string): string | null =>
   parseDecimalText(amount) ? `${amount} coins` : null

@@ -87,6 +87,15 @@ test('what a provider says and nothing books is an open item, and moves no walle
     await shop.untilBalance(key, 2_500)
   })
 
+  await t.test('a refund in the dashboard of BTCPay, each part once', async () => {
+    const { id, key } = await paid('crypto')
+    await shop.act(id, 'refund', 700)
+    await untilChanges(shop, id, ['refunded 7.00 usd'])
+    await shop.act(id, 'refund', 300)
+    await untilChanges(shop, id, ['refunded 10.00 usd', 'refunded 7.00 usd'])
+    assert.equal(await shop.balance(key), 2_500)
+  })
+
   await t.test('an invoice of BTCPay that was marked as invalid after it was paid', async () => {
     const { id, key } = await paid('crypto')
     await shop.act(id, 'mark-invalid')

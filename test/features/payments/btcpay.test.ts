@@ -240,6 +240,36 @@ test('what an invoice says of itself is bounded: a long currency is an outage, a
   assert.equal((await read({}))?.depositId, 'dep_a')
 })
 
+test('what a refund paid out is summed; pull payments of other names are of no deposit', async () => {
+  const refund = (name: string, payouts: unknown) =>
+    server({
+      [`GET ${store}/${invoice.id}`]: invoice,
+      'GET /api/v1/pull-payments/pull': { id: 'pull', name, currency: 'USD', amount: '5.00' },
+      'GET /api/v1/pull-payments/pull/payouts': payouts,
+    }).gateway.fetch('refund:pull')
+  const payouts = [
+    { id: 'a', state: 'Completed', originalAmount: '3.5' },
+    { id: 'b', state: 'InProgress', amount: 1 },
+    { id: 'c', state: 'AwaitingApproval', amount: '0.5' },
+    { id: 'd', state: 'Cancelled', amount: '0.5' },
+  ]
+  assert.deepEqual(await refund(`Refund ${invoice.id}`, payouts), {
+    kind: 'change',
+    change: 'refunded',
+    reference: 'pull',
+    depositId: 'dep_a',
+    amount: '4.5 usd',
+  })
+  assert.equal((await refund(`Refund ${invoice.id}`, []))?.kind, 'change')
+  assert.equal(await refund('Wages of November', payouts), null)
+  assert.equal(await refund('Refund another', payouts), null)
+  for (const amount of ['-1', '1e300', 'a lot', undefined])
+    await assert.rejects(
+      refund(`Refund ${invoice.id}`, [{ id: 'a', state: 'Completed', amount }]),
+      GatewayUnavailable,
+    )
+})
+
 /** `WebhookInvoiceSettledEvent` as the server sends it: indented, with every field of the specification. */
 const body = JSON.stringify(
   {
@@ -292,6 +322,9 @@ test('a callback is checked over the bytes as they came, and by its age, past an
   }
   assert.equal(at(300).ok, true)
   assert.deepEqual(at(301), { ok: false, why: 'age' })
+  const payout = body.replace('InvoiceSettled', 'PayoutUpdated').replace('"invoiceId"', '"pullPaymentId"')
+  const refund = verify(payout, signed(payout))
+  assert.ok(refund.ok && refund.callback.reference === `refund:${invoice.id}`)
   const other = body.replace('InvoiceSettled', 'PaymentRequestUpdated')
   const taken = verify(other, signed(other))
   assert.ok(taken.ok && taken.callback.reference === null)
