@@ -122,12 +122,7 @@ const buttons = (invoice: SandboxInvoice): readonly Button[] => {
     { action: 'expire', text: 'Let it expire', cents: null, enabled: open },
     { action: 'fail', text: 'Fail', cents: null, enabled: open },
     { action: 'dispute', text: 'Charge back', cents: null, enabled: !crypto && paid > 0 },
-    {
-      action: 'refund',
-      text: 'Be refunded by its owner',
-      cents: paid,
-      enabled: invoice.provider !== 'btcpay' && paid > 0,
-    },
+    { action: 'refund', text: 'Be refunded by its owner', cents: paid, enabled: paid > 0 },
     {
       action: 'mark-settled',
       text: 'Be marked as settled',
