@@ -159,7 +159,7 @@ const settingsText = (all: readonly EffectiveSetting[], columns: number): string
   return all.map(entry).join('\n\n')
 }
 
-/** What `settings` prints: a wrong setting does not stop it, and is told. */
+/** The text of `settings`. A wrong setting does not stop the command; the text says what is wrong with it. */
 export const printSettings = (
   {
     out,

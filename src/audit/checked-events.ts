@@ -1,9 +1,9 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
 import { parseUntrustedObject } from '../kernel/json-text.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import type { FoldedBatch, FoldWatch } from '../platform/projections/fold-batch.ts'
-import { deriveKey, type MasterKey } from '../platform/vault/keys.ts'
+import type { MasterKey } from '../platform/vault/keys.ts'
+import { createRowSigner } from '../platform/vault/seal.ts'
 import { invariantGroup } from './invariants/invariants.ts'
 import { accountOf, type ViolationRow, violationsTable } from './invariants/violation.ts'
 import { isAcknowledged, type Violation } from './violations.ts'
@@ -84,7 +84,7 @@ const foundIn = ({ tables }: FoldedBatch): readonly Found[] => {
   return rows.map(({ position, rule }) => ({ position, rule }))
 }
 
-/** Of writing what nobody else wrote meanwhile. */
+/** Attempts to write the record, each after another process replaced it. */
 const maxAttempts = 20
 
 type Queries = Pick<pg.ClientBase, 'query'> | pg.Pool
@@ -98,9 +98,7 @@ const createRecordStore = ({
   readonly log: Pick<EventLog, 'logId'>
   readonly master: MasterKey
 }) => {
-  const key = deriveKey(master, 'record of checked events')
-  const signatureOf = (logId: string, text: string): Buffer =>
-    createHmac('sha256', key).update(`${logId}\n${text}`).digest()
+  const signer = createRowSigner(master, 'record of checked events v1')
   return {
     /** The record is null where there is none, or none that a process of this service signed for this log. */
     async read(db: Queries = pool): Promise<{ record: CheckRecord | null; signature: Buffer | null }> {
@@ -112,15 +110,14 @@ const createRecordStore = ({
       const [row] = rows
       if (row === undefined) return { record: null, signature: null }
       const { signature } = row
-      const right = signatureOf(logId, row.record)
-      const isGenuine = signature.length === right.length && timingSafeEqual(signature, right)
+      const isGenuine = signer.isSigned([logId, row.record], signature)
       return { record: isGenuine ? (JSON.parse(row.record) as CheckRecord) : null, signature }
     },
     /** Replaces the record of a signature. Null, without effect: there is another one by now. */
     async write(record: CheckRecord, replaced: Buffer | null, db: Queries): Promise<Buffer | null> {
       const logId = await log.logId()
       const text = JSON.stringify(record)
-      const signature = signatureOf(logId, text)
+      const signature = signer.sign([logId, text])
       const { rowCount } = await db.query(
         `insert into work.checked_events as c (log_id, record, signature) values ($1::text, $2::text, $3::bytea)
          on conflict (log_id) do update set record = excluded.record, signature = excluded.signature
@@ -139,7 +136,7 @@ export const createCheckedEvents = (deps: Parameters<typeof createRecordStore>[0
   let known: CheckRecord = nothing
   /** Of the row as this process last read or wrote it: `known` has all that it says. */
   let current: Buffer | null = null
-  /** Of the tables that are made anew. */
+  /** What the rebuild of the tables of the invariants has checked and found so far. */
   let replay: CheckRecord = nothing
   let unsigned: readonly Found[] = []
   const acknowledged = new Set<string>()

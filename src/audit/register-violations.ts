@@ -35,7 +35,7 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
     .option('--since <moment>', momentForms, momentOption)
     .requiredOption(
       '--reason <text>',
-      'why it stands: it stays in the log for ever, name no person',
+      'why the violation is accepted; the log keeps this text for ever, so name no person',
       reasonOption,
     )
     .addHelpText(

@@ -292,7 +292,7 @@ const readiness = async (
   url: string,
   token: string | null,
 ): Promise<{ readonly status: number; readonly body: string } | null> => {
-  // Only who has the token is told what is missing.
+  // `/readyz` says what is missing only with the token.
   const headers = token === null ? {} : { authorization: `Bearer ${token}` }
   try {
     const answer = await fetch(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })

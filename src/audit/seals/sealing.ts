@@ -181,7 +181,7 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   const chain: LogChain = {
     ...digests,
     async take(events) {
-      // Digests of sealed events may be made anew.
+      // With `--remake-digests` sealed events come, too: their signatures were checked before they were sealed.
       const next = signatures?.next() ?? 0
       await signatures?.take(events.filter(({ position }) => position > next))
       await digests.take(events)

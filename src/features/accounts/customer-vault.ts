@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { Keys, MasterKey } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
+import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
 /** What the vault knows of a customer; `ref` is the reseller's own id, null once it was erased. */
 export type CustomerRecord = {
@@ -174,24 +175,20 @@ export const findChat = async (
 
 /** Signs the chats that an older release left. */
 export const adoptChats = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
-  const signer = createChatSigner(keys.master)
-  let after = ''
-  for (;;) {
-    const { rows } = await pool.query<{ customerId: string; accountId: string; chatId: string }>(
-      `select customer_id as "customerId", account_id as "accountId", chat_id as "chatId" from vault.customers
-        where chat_id is not null and chat_signature is null and customer_id > $1::text
-        order by customer_id limit 200`,
-      [after],
-    )
-    await pool.query(
-      `update vault.customers c set chat_signature = s.signature
-         from unnest($1::text[], $2::text[], $3::bytea[]) as s (customer_id, chat_id, signature)
-        where c.customer_id = s.customer_id and c.chat_id = s.chat_id`,
-      [rows.map((row) => row.customerId), rows.map((row) => row.chatId), rows.map(signer.sign)],
-    )
-    after = rows.at(-1)?.customerId ?? after
-    if (rows.length < 200) return
-  }
+  const { sign } = createChatSigner(keys.master)
+  await signOldRows<SignedChat>(
+    pool,
+    `select customer_id as "customerId", account_id as "accountId", chat_id as "chatId" from vault.customers
+      where chat_id is not null and chat_signature is null and customer_id > $1::text order by customer_id`,
+    ({ customerId }) => customerId,
+    (rows) =>
+      pool.query(
+        `update vault.customers c set chat_signature = s.signature
+           from unnest($1::text[], $2::text[], $3::bytea[]) as s (customer_id, chat_id, signature)
+          where c.customer_id = s.customer_id and c.chat_id = s.chat_id`,
+        [rows.map(({ customerId }) => customerId), rows.map(({ chatId }) => chatId), rows.map(sign)],
+      ),
+  )
 }
 
 /** Changes what is given; null takes it away. The customer as it is then, or null when this reseller has none. */

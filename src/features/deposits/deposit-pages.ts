@@ -231,7 +231,7 @@ export const depositPages = ({
         payUrl === null
           ? html`<a href="${path}">Top up</a>`
           : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customer_id === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
-      body: html`${waits ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Look again</a></p>` : null}
+      body: html`${waits ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Refresh</a></p>` : null}
 <dl class="facts">
 <dt>State</dt><dd>${depositState(status)}</dd>
 <dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>

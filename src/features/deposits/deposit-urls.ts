@@ -7,6 +7,7 @@ import type { DepositId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
+import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
 export type DepositUrls = { readonly returnUrl: string; readonly payUrl: string | null }
 
@@ -110,8 +111,6 @@ export const createDepositPages = ({
   }
 }
 
-const rowsAtOnce = 200
-
 /**
  * Signs the rows that an older release left.
  * @param ownerOf as the log has it; null for a deposit that was never opened
@@ -122,34 +121,32 @@ export const adoptDepositPages = async (
   ownerOf: (deposit: DepositId) => Promise<DepositOwner | null>,
 ): Promise<void> => {
   const { sign } = createPageSigner(keys)
-  let after = ''
-  for (;;) {
-    const { rows } = await pool.query<{ deposit_id: DepositId; return_url: string; pay_url: string | null }>(
-      `select deposit_id, return_url, pay_url from vault.deposit_pages
-        where signature is null and deposit_id > $1::text order by deposit_id limit ${rowsAtOnce}`,
-      [after],
-    )
-    const signed = await Promise.all(
-      rows.map(async ({ deposit_id: id, return_url: returnUrl, pay_url: payUrl }) => {
-        const owner = await ownerOf(id)
-        return { id, returnUrl, payUrl, signature: owner && sign(owner, { returnUrl, payUrl }) }
-      }),
-    )
-    await pool.query(
-      `update vault.deposit_pages p set signature = s.signature
-         from unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) as s (deposit_id, return_url, pay_url, signature)
-        where p.deposit_id = s.deposit_id and p.return_url = s.return_url
-          and p.pay_url is not distinct from s.pay_url`,
-      [
-        signed.map(({ id }) => id),
-        signed.map(({ returnUrl }) => returnUrl),
-        signed.map(({ payUrl }) => payUrl),
-        signed.map(({ signature }) => signature),
-      ],
-    )
-    after = rows.at(-1)?.deposit_id ?? after
-    if (rows.length < rowsAtOnce) return
-  }
+  await signOldRows<{ deposit_id: DepositId; return_url: string; pay_url: string | null }>(
+    pool,
+    `select deposit_id, return_url, pay_url from vault.deposit_pages
+      where signature is null and deposit_id > $1::text order by deposit_id`,
+    ({ deposit_id }) => deposit_id,
+    async (rows) => {
+      const signatures = await Promise.all(
+        rows.map(async ({ deposit_id, return_url: returnUrl, pay_url: payUrl }) => {
+          const owner = await ownerOf(deposit_id)
+          return owner && sign(owner, { returnUrl, payUrl })
+        }),
+      )
+      await pool.query(
+        `update vault.deposit_pages p set signature = s.signature
+           from unnest($1::text[], $2::text[], $3::text[], $4::bytea[]) as s (deposit_id, return_url, pay_url, signature)
+          where p.deposit_id = s.deposit_id and p.return_url = s.return_url
+            and p.pay_url is not distinct from s.pay_url`,
+        [
+          rows.map(({ deposit_id }) => deposit_id),
+          rows.map(({ return_url }) => return_url),
+          rows.map(({ pay_url }) => pay_url),
+          signatures,
+        ],
+      )
+    },
+  )
 }
 
 /** Longer than a provider may take for its two calls: a process that dies frees the deposit after this. */

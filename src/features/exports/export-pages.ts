@@ -106,7 +106,7 @@ ${fieldOf({ name: 'to', label: 'Until', hint: `Through the last event at or befo
 <div class="acts"><button class="first">Download</button></div>
 </form>
 <h2>Streamed lately</h2>
-<p class="soft">By this process, since it began. <a href="${path}">Look again</a></p>
+<p class="soft">By this process, since it began. <a href="${path}">Refresh</a></p>
 ${tableOf({
   caption: 'Exports of this process, newest first',
   rows: list,

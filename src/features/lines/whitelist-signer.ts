@@ -3,6 +3,7 @@ import type { Targeting } from '../../domain/exits/exit-targeting.ts'
 import { canonicalJson } from '../../kernel/json-text.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner } from '../../platform/vault/seal.ts'
+import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 
 /** What an entry of the whitelist lets in. */
 export type SignedEntry = {
@@ -36,25 +37,20 @@ export const createWhitelistSigner = (
   }
 }
 
-const rowsAtOnce = 200
-
 /** Signs the rows that an older release left. */
 export const adoptWhitelist = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
   const { sign } = createWhitelistSigner(keys)
-  let after = ''
-  for (;;) {
-    const { rows } = await pool.query<SignedEntry & { readonly entry_id: string }>(
-      `select entry_id, account_id, plan_id, network::text, targeting from vault.whitelist
-        where signature is null and entry_id > $1::text order by entry_id limit ${rowsAtOnce}`,
-      [after],
-    )
-    await pool.query(
-      `update vault.whitelist w set signature = s.signature
-         from unnest($1::text[], $2::bytea[]) as s (entry_id, signature)
-        where w.entry_id = s.entry_id and w.signature is null`,
-      [rows.map(({ entry_id }) => entry_id), rows.map(sign)],
-    )
-    after = rows.at(-1)?.entry_id ?? after
-    if (rows.length < rowsAtOnce) return
-  }
+  await signOldRows<SignedEntry & { readonly entry_id: string }>(
+    pool,
+    `select entry_id, account_id, plan_id, network::text, targeting from vault.whitelist
+      where signature is null and entry_id > $1::text order by entry_id`,
+    ({ entry_id }) => entry_id,
+    (rows) =>
+      pool.query(
+        `update vault.whitelist w set signature = s.signature
+           from unnest($1::text[], $2::bytea[]) as s (entry_id, signature)
+          where w.entry_id = s.entry_id and w.signature is null`,
+        [rows.map(({ entry_id }) => entry_id), rows.map(sign)],
+      ),
+  )
 }

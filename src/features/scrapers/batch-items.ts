@@ -6,6 +6,7 @@ import { canonicalJson } from '../../kernel/json-text.ts'
 import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { createRowSigner, type RowFields } from '../../platform/vault/seal.ts'
+import { signOldRows } from '../../platform/vault/sign-old-rows.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
 import { resultTtlMs } from './stored-results.ts'
 
@@ -102,17 +103,18 @@ const adoptedAtOnce = 200
 /** Signs the batches and calls that an older release left. */
 export const adoptScrapeBatches = async (pool: pg.Pool, keys: Pick<Keys, 'master'>): Promise<void> => {
   const { sign, signCall } = createBatchSigner(keys)
-  for (;;) {
-    const { rows } = await pool.query<BatchRow>(
-      `select ${batchColumns} from work.scrape_batches where signature is null limit ${adoptedAtOnce}`,
-    )
-    await pool.query(
-      `update work.scrape_batches b set signature = s.signature
-         from unnest($1::text[], $2::bytea[]) as s (batch_id, signature) where b.batch_id = s.batch_id`,
-      [rows.map(({ batch_id }) => batch_id), rows.map(sign)],
-    )
-    if (rows.length < adoptedAtOnce) break
-  }
+  await signOldRows<BatchRow>(
+    pool,
+    `select ${batchColumns} from work.scrape_batches
+      where signature is null and batch_id > $1::text order by batch_id`,
+    ({ batch_id }) => batch_id,
+    (rows) =>
+      pool.query(
+        `update work.scrape_batches b set signature = s.signature
+           from unnest($1::text[], $2::bytea[]) as s (batch_id, signature) where b.batch_id = s.batch_id`,
+        [rows.map(({ batch_id }) => batch_id), rows.map(sign)],
+      ),
+  )
   for (;;) {
     const { rows } = await pool.query<Pick<BatchItem, 'batch_id' | 'n' | 'input'>>(
       `select batch_id, n, input from work.scrape_batch_items

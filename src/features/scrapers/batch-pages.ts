@@ -106,7 +106,7 @@ const one = async ({ batches, island }: Omit<BatchServices, 'batchItems'>, visit
     title: `A batch of ${platform}/${operation}`,
     body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
 <dl class="facts">
-<dt>State</dt><dd>${stateOf(batch)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} over`)} <a href="${here}">Look again</a>` : null}</dd>
+<dt>State</dt><dd>${stateOf(batch)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} finished`)} <a href="${here}">Refresh</a>` : null}</dd>
 <dt>Batch</dt><dd>${idText(id)}</dd>
 <dt>Its X-Request-Id</dt><dd>${idText(batch.request_id)}</dd>
 <dt>API key</dt><dd><a href="/console/keys/${batch.key_id}">${idText(batch.key_id)}</a></dd>

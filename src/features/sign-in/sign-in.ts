@@ -99,8 +99,9 @@ export const createMailedCodes = ({
 })
 
 /**
- * How often somebody may try to sign in. Anybody may ask for letters to any mailbox, so what one source asks for is limited
- * by itself: it keeps nobody else from asking. All sources together are limited as well, since they could flood a mailbox.
+ * How often somebody may try to sign in. Anybody may ask for letters to any mailbox. Each source has a limit of its own,
+ * so that one source cannot use up the limit of another. A second limit for all sources together keeps a mailbox from
+ * being flooded.
  */
 export type SignInLimits = { readonly perSource: RateLimiter; readonly letters: RateLimiter }
 
@@ -126,7 +127,7 @@ export const signInDelayS = (limits: SignInLimits | null, address: string, mailb
   return limits.letters.take(`${to} ${source}`, costs.letterOfSource) || limits.letters.take(to, costs.letter)
 }
 
-/** Seconds to wait before another code is mailed to a session; strangers cannot use this limit up. 0: none. */
+/** Seconds to wait before another code is mailed to a session; 0: none. Each session has a limit of its own. */
 export const codeDelayS = (limits: SignInLimits | null, sessionId: string): number =>
   limits?.letters.take(sessionId, costs.letterOfSource) ?? 0
 

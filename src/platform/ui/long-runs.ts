@@ -86,5 +86,5 @@ export const progressBar = (done: number, total: number, words: string): Html =>
  */
 export const followingRuns = (id: string, here: string, running: boolean, part: Html): Html =>
   html`<live-parts><div id="${id}" data-live${running ? { html: ' data-runs' } : null}>
-<p class="soft">By this process, since it began. <a href="${here}">Look again</a></p>
+<p class="soft">By this process, since it began. <a href="${here}">Refresh</a></p>
 ${part}</div></live-parts>`
