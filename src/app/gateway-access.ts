@@ -16,6 +16,7 @@ import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 import type { Scheduler } from '../platform/work/scheduler.ts'
+import type { LogReads } from './open-log-reads.ts'
 
 export type GatewayAccess = {
   readonly access: Access
@@ -26,13 +27,13 @@ export type GatewayAccess = {
 }
 
 /**
- * Who may use this gateway process, and what they may pass. It reads and counts on Postgres; it neither reads nor writes
- * the log.
+ * Who may use this gateway process, and what they may pass. It reads and counts on Postgres, and reads the log.
  */
 export const openAccess = (
   deps: {
     readonly scheduler: Scheduler
     readonly pool: pg.Pool
+    readonly log: LogReads
     readonly keys: Keys
     /** Names this process once and for all. */
     readonly worker: string

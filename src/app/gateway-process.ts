@@ -22,6 +22,7 @@ import { createScheduler } from '../platform/work/scheduler.ts'
 import { gatewayClock, serviceClock, startClockGuard, warnOfClock } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { openAccess } from './gateway-access.ts'
+import { openLogReads } from './open-log-reads.ts'
 import { openWorkerDatabase } from './open-pool.ts'
 import { openPostgresClock } from './postgres-clock.ts'
 import { drainMsOf } from './shutdown.ts'
@@ -92,7 +93,7 @@ const listened = async <Result>(
 }
 
 /**
- * Opens one process of the gateway. It uses Postgres and the master key, and neither reads nor writes the log; whatever
+ * Opens one process of the gateway. It uses Postgres and the master key, reads the log and writes nothing to it; whatever
  * happens here, the ledger goes on without it.
  * @param index its place among the workers of this machine, from 0
  * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
@@ -119,6 +120,8 @@ const openInto = async (
     needed,
     logger,
   })
+
+  const log = await openLogReads(closing, { config, pool, logger })
 
   const time = await openPostgresClock({ pool, systemClock, monotonicMs })
   const clock = serviceClock(time, config)
@@ -169,6 +172,7 @@ const openInto = async (
   const books = openAccess({
     scheduler,
     pool,
+    log,
     keys,
     worker,
     clock,

@@ -74,8 +74,8 @@ const waitForTables = async (pool: pg.Pool, needed: readonly string[], logger: L
 }
 
 /**
- * Opens the database for a process beside the service, which neither reads nor writes the log, and waits for the tables
- * that it needs.
+ * Opens the database for a process beside the service, which writes nothing to the log, and waits for the tables that it
+ * needs.
  * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
  */
 export const openWorkerDatabase = async (

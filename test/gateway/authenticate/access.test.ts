@@ -34,6 +34,7 @@ describe('who may use the gateway', () => {
     gateway = openAccess({
       scheduler: testScheduler(),
       pool: core.pool,
+      log: core.log,
       keys: core.keys,
       worker: 'access-test',
       clock: core.clock,
