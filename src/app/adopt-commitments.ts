@@ -9,15 +9,20 @@ import { personRef } from '../domain/staff/fold.ts'
 import { adoptChats, emailCommitment, keyCommitment } from '../features/accounts/index.ts'
 import { adoptDepositPages, readDeposit } from '../features/deposits/index.ts'
 import { financeTokenCommitment } from '../features/finance/index.ts'
-import { adoptWhitelist } from '../features/lines/index.ts'
+import { adoptWhitelists } from '../features/lines/index.ts'
 import { adoptScrapeBatches } from '../features/scrapers/index.ts'
 import { passkeyCommitment, staffEmailCommitment } from '../features/sign-in/index.ts'
 import { type AccountId, type KeyId, newId } from '../kernel/ids.ts'
 import { financeStream } from '../kernel/streams.ts'
 import type { CommandRunner } from '../platform/commands/command.ts'
-import { handle, readState } from '../platform/commands/handle.ts'
-import type { EventLog } from '../platform/eventstore/port.ts'
+import { type CommandContext, handle, readState } from '../platform/commands/handle.ts'
 import type { Keys } from '../platform/vault/keys.ts'
+
+type Deps = {
+  readonly pool: pg.Pool
+  readonly keys: Pick<Keys, 'master'>
+  readonly runner: CommandRunner
+}
 
 /** Commands that are under way at once. */
 const atOnce = 200
@@ -67,12 +72,13 @@ const anyUncommitted = async (
   return false
 }
 
-const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'master'>) => {
-  const cause = {
-    actor: { kind: 'system', name: 'upgrade' },
-    correlationId: newId<string>('run'),
-    name: 'adopt-commitments',
-  } as const
+/** @param isOlder whether an older release wrote rows that it did not sign */
+const adopt = async (
+  { pool, keys, runner }: Deps,
+  cause: CommandContext,
+  emails: readonly EmailRow[],
+  isOlder: boolean,
+) => {
   const all = async <Item>(items: Iterable<Item>, one: (item: Item) => Promise<boolean>): Promise<number> => {
     let changed = 0
     const left = [...items]
@@ -83,19 +89,13 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'mas
     return changed
   }
 
-  const emails = await rowsOf<EmailRow>(pool, 'account', {
-    table: 'accounts',
-    id: 'account_id',
-    columns: 'v.email',
-  })
   const apiKeys = await rowsOf<KeyRow>(pool, 'api-key', {
     table: 'api_keys',
     id: 'key_id',
     columns: 'v.account_id, v.hash',
   })
   // Before any account is committed to, so that a start that is cut off signs them again at the next one.
-  if (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id)))) {
-    await adoptWhitelist(pool, keys)
+  if (isOlder) {
     await adoptChats(pool, keys)
     await adoptScrapeBatches(pool, keys)
     await adoptDepositPages(pool, keys, async (id) => (await readDeposit(runner, id, cause))?.details ?? null)
@@ -157,32 +157,47 @@ const adopt = async (pool: pg.Pool, runner: CommandRunner, keys: Pick<Keys, 'mas
   await handle(runner, cause, tokensRef, (state) => decideTokenAdoption(state, tokens))
 
   const adopted = { accounts, people, tokens: tokens.length }
-  await handle(runner, cause, adoptionRef, (over) => decideAdoptionEnd(over, adopted))
+  await handle(runner, cause, adoptionRef, (over) =>
+    decideAdoptionEnd(over, { type: 'CommitmentsAdopted', data: adopted }),
+  )
   return adopted
 }
 
 /**
- * Commits to the keys, passkeys, tokens and e-mails that older releases put into the vault without a commitment: once, at the
- * first start after the upgrade, before anything else is decided. Whatever is found uncommitted later opens nothing.
+ * Commits to the keys, passkeys, tokens, e-mails and entries of whitelists that older releases put into the vault without a
+ * commitment: once, at the first start after the upgrade, before anything else is decided. Whatever is found uncommitted later
+ * opens nothing.
  */
-export const adoptCommitments = async ({
-  pool,
-  keys,
-  runner,
-  log,
-  logger,
-}: {
-  readonly pool: pg.Pool
-  readonly keys: Pick<Keys, 'master'>
-  readonly runner: CommandRunner
-  readonly log: Pick<EventLog, 'lastOf'>
-  readonly logger: Pick<Logger, 'info'>
-}): Promise<void> => {
+export const adoptCommitments = async (
+  deps: Deps & { readonly logger: Pick<Logger, 'info'> },
+): Promise<void> => {
+  const { pool, runner, logger } = deps
   const { rows } = await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')
   if (!rows[0]?.any) return
-  // Also where somebody filled the table again.
-  if ((await log.lastOf(adoptionRef.stream)) === null) {
-    const adopted = await adopt(pool, runner, keys)
+  const cause = {
+    actor: { kind: 'system', name: 'upgrade' },
+    correlationId: newId<string>('run'),
+    name: 'adopt-commitments',
+  } as const
+  // What is over stays over, also where somebody filled the table again.
+  const over = await readState(runner, cause, adoptionRef)
+  const emails = await rowsOf<EmailRow>(pool, 'account', {
+    table: 'accounts',
+    id: 'account_id',
+    columns: 'v.email',
+  })
+  const isOlder =
+    !over.has('CommitmentsAdopted') &&
+    (await anyUncommitted(emails, (id) => readState(runner, cause, accountRef(id))))
+  if (!over.has('WhitelistsAdopted')) {
+    const entries = await adoptWhitelists(deps, cause, isOlder)
+    await handle(runner, cause, adoptionRef, (ended) =>
+      decideAdoptionEnd(ended, { type: 'WhitelistsAdopted', data: { entries } }),
+    )
+    logger.info({ entries }, 'entries of whitelists of older releases are committed to from here on')
+  }
+  if (!over.has('CommitmentsAdopted')) {
+    const adopted = await adopt(deps, cause, emails, isOlder)
     logger.info(adopted, 'keys, passkeys, tokens and e-mails of older releases are committed to from here on')
   }
   await pool.query('delete from vault.uncommitted')

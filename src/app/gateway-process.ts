@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import { createLineSets } from '../features/lines/process.ts'
+import { createIsAllowed, createLineSets } from '../features/lines/process.ts'
 import { createGateway } from '../gateway/accept/gateway.ts'
 import { createWhitelistLookup } from '../gateway/authenticate/whitelist-lookup.ts'
 import { openExits } from '../gateway/exits/open-exits.ts'
@@ -163,7 +163,7 @@ const openInto = async (
   })
   const whitelist = createWhitelistLookup({
     pool,
-    keys,
+    isAllowed: createIsAllowed(log),
     clock,
     logger,
     onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),

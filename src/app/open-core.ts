@@ -184,7 +184,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
   closing.add(() => runner.close())
   // One that copies a log adds nothing of its own.
   if (options.signs !== false)
-    await adoptCommitments({ pool, keys, runner: guarded(runner, timeGuard), log, logger })
+    await adoptCommitments({ pool, keys, runner: guarded(runner, timeGuard), logger })
   return {
     keys,
     postgresUrl: postgres.url,

@@ -6,6 +6,7 @@ import { keyUses } from '../features/accounts/feature.ts'
 import { callbackWorker, depositWorker, disputeWorker, oldCallbacks } from '../features/deposits/feature.ts'
 import { periodCheck } from '../features/finance/feature.ts'
 import { freeListWorkers } from '../features/free-list/process.ts'
+import { whitelistRemoval } from '../features/lines/feature.ts'
 import { awaitingOrders, completion } from '../features/orders/feature.ts'
 import { trafficSweep } from '../features/plans/feature.ts'
 import { messageWorker } from '../features/resellers/feature.ts'
@@ -42,6 +43,7 @@ export const serverWorkers: readonly Worker[] = [
   messageWorker,
   rentalExpiry,
   trafficSweep,
+  whitelistRemoval,
   renewalWorker,
   scrapeSweeper,
   batchWorker,

@@ -24,12 +24,13 @@ import { type AcknowledgedEvents, checkRecordedEarly, createSequenceCheck } from
 import { createSignatureFindings } from './checks/signature-check.ts'
 import { createTrafficCheck, type UnloggedTraffic } from './checks/traffic-check.ts'
 import {
+  checkChats,
   checkConsole,
   checkCustomers,
   checkDepositPages,
   checkLogins,
   checkVault,
-  checkWhitelistAndChats,
+  checkWhitelist,
   type VaultSummary,
 } from './checks/vault-check.ts'
 import { checkRuns, type RunsChain } from './checks/verification-chain.ts'
@@ -229,10 +230,11 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     await attempt({ check: 'vault' }, async () => {
       vault.push(...(await checkVault(client, schema, findings)))
       if (customerIdOf !== undefined) vault.push(await checkCustomers(client, customerIdOf, findings))
+      vault.push(await checkWhitelist(client, schema, log, findings))
       if (keys === undefined) return
       vault.push(...(await checkConsole(client, keys, findings)))
       vault.push(await checkDepositPages(client, schema, keys, findings))
-      vault.push(...(await checkWhitelistAndChats(client, keys, findings)))
+      vault.push(await checkChats(client, keys, findings))
       vault.push(...(await checkLogins(pool, client, keys, findings)))
     })
     const unloggedTraffic = await attempt({ check: 'traffic' }, async () => traffic?.end())

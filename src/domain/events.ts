@@ -12,6 +12,7 @@ import { noticeEventDefinitions } from './notices/events.ts'
 import { orderEventDefinitions } from './orders/events.ts'
 import { periodEventDefinitions } from './periods/events.ts'
 import { planEventDefinitions } from './plans/events.ts'
+import { whitelistEventDefinitions } from './plans/whitelist.ts'
 import { termsEventDefinitions } from './resellers/events.ts'
 import { scrapeBatchEventDefinitions } from './scrapers/batches.ts'
 import { scrapeEventDefinitions } from './scrapers/calls.ts'
@@ -33,6 +34,7 @@ export const eventDefinitions: readonly EventDefinition[] = [
   ...orderEventDefinitions,
   ...subscriptionEventDefinitions,
   ...planEventDefinitions,
+  ...whitelistEventDefinitions,
   ...stockEventDefinitions,
   ...addressEventDefinitions,
   ...scrapeEventDefinitions,

@@ -33,6 +33,8 @@ export const accountStream = (account: AccountId): StreamName => named(`account-
 export const consoleStream = (subjectId: string): StreamName => named(`console-${subjectId}`)
 export const orderStream = (order: OrderId): StreamName => named(`order-${order}`)
 export const planStream = (plan: PlanId): StreamName => named(`plan-${plan}`)
+/** Which addresses use the plans of an account without credentials. */
+export const whitelistStream = (account: AccountId): StreamName => named(`whitelist-${account}`)
 /** `country` is alpha-3, upper case. */
 export const stockStream = (productId: string, country: string): StreamName =>
   named(`stock-${productId}-${country}`)
@@ -96,6 +98,7 @@ const homes: Readonly<Record<string, ShardKey['of']>> = {
   'console-': 'account',
   'order-': 'account',
   'plan-': 'account',
+  'whitelist-': 'account',
   'terms-': 'account',
   'deposit-': 'account',
   'subscription-': 'account',

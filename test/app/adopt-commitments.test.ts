@@ -83,7 +83,7 @@ test('an upgrade commits once to what an older release left: it works from then 
     return (await createDirectory({ pool, log, logger, watch, ...aside }).byKey(key, '203.0.113.7')) !== null
   }
   assert.equal(await works(kept.key), false, 'nothing commits to it')
-  await adoptCommitments({ pool, keys, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, logger })
   assert.equal(await works(kept.key), true)
   assert.equal(await pageOf(), 'https://pay.example')
   assert.equal((await accounts.byEmail('OLD@example.com', cause))?.accountId, accountId)
@@ -93,7 +93,7 @@ test('an upgrade commits once to what an older release left: it works from then 
   await pool.query('delete from vault.deposit_pages')
   await leave(deposit.depositId)
   const before = await log.head()
-  await adoptCommitments({ pool, keys, runner, log, logger })
+  await adoptCommitments({ pool, keys, runner, logger })
   assert.equal(await log.head(), before)
   assert.equal(await works(late.key), false)
   assert.equal(await pageOf(), undefined)

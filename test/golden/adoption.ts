@@ -1,10 +1,11 @@
 import { decideAdoption } from '../../src/domain/accounts/decide.ts'
 import { accountFold } from '../../src/domain/accounts/fold.ts'
 import { decideTokenAdoption, financeTokenFold } from '../../src/domain/finance/tokens.ts'
-import { adoptionRef, decideAdoptionEnd } from '../../src/domain/seals/adoption.ts'
+import { decideNetworkAdoption, whitelistRef } from '../../src/domain/plans/whitelist.ts'
+import { type AdoptionEvent, adoptionRef, decideAdoptionEnd } from '../../src/domain/seals/adoption.ts'
 import { decidePersonAdoption } from '../../src/domain/staff/decide.ts'
 import { personFold } from '../../src/domain/staff/fold.ts'
-import type { AccountId, KeyId } from '../../src/kernel/ids.ts'
+import type { AccountId, KeyId, PlanId } from '../../src/kernel/ids.ts'
 import { accountStream, consoleStream, financeStream } from '../../src/kernel/streams.ts'
 import type { createHistory } from './history.ts'
 
@@ -44,6 +45,11 @@ export const makeAdoption = ({ fact, state }: ReturnType<typeof createHistory>):
   fact(person, ...decidePersonAdoption(state(person, personFold), member).events)
   const tokens = [{ tokenId, commitment }]
   fact(financeStream, ...decideTokenAdoption(state(financeStream, financeTokenFold), tokens).events)
-  const adopted = { accounts: 1, people: 1, tokens: 1 }
-  fact(adoptionRef.stream, ...decideAdoptionEnd(state(adoptionRef.stream, adoptionRef.fold), adopted).events)
+  const whitelist = whitelistRef(accountId)
+  const entries = [{ entryId: 'wle_golden_before', planId: 'pln_golden_before' as PlanId, commitment }]
+  fact(whitelist.stream, ...decideNetworkAdoption(state(whitelist.stream, whitelist.fold), entries).events)
+  const end = (event: AdoptionEvent) =>
+    fact(adoptionRef.stream, ...decideAdoptionEnd(state(adoptionRef.stream, adoptionRef.fold), event).events)
+  end({ type: 'WhitelistsAdopted', data: { entries: 1 } })
+  end({ type: 'CommitmentsAdopted', data: { accounts: 1, people: 1, tokens: 1 } })
 }

@@ -7,6 +7,7 @@ import { decideImport, decideState } from '../../src/domain/catalog/decide.ts'
 import { catalogFold } from '../../src/domain/catalog/fold.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
+import { decideAllowance, decideNetworkRemoval, whitelistRef } from '../../src/domain/plans/whitelist.ts'
 import { decideExpiry, decideReplacement } from '../../src/domain/stock/decide.ts'
 import type { StockedAddress } from '../../src/domain/stock/events.ts'
 import { addressFold, stockFold } from '../../src/domain/stock/fold.ts'
@@ -171,6 +172,19 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   refund('ord_golden_topup', { kind: 'whole' })
   meter(5_000_000_000)
   fact(planStream(planId), { type: 'PlanCredentialRotated', data: { generation: 1 } })
+  const whitelist = whitelistRef(buyer)
+  const onWhitelist = () => state(whitelist.stream, whitelist.fold)
+  const allow = (entryCommitment: string) =>
+    fact(
+      whitelist.stream,
+      ...decideAllowance(onWhitelist(), [
+        { entry: { entryId: 'wle_golden', planId, commitment: entryCommitment }, known: null },
+      ]).events,
+    )
+  const [first, second] = ['01'.repeat(32), '02'.repeat(32)]
+  allow(first)
+  allow(second)
+  fact(whitelist.stream, ...decideNetworkRemoval(onWhitelist(), [first]).events)
 
   const timed = {
     ...mine,

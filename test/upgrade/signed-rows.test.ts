@@ -3,9 +3,11 @@ import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/demo-file.ts'
 import { findChat } from '../../src/features/accounts/customer-vault.ts'
 import { createChatSigner } from '../../src/features/accounts/index.ts'
+import { createIsAllowed } from '../../src/features/lines/whitelist-commitments.ts'
 import { type BatchItem, createBatchItems } from '../../src/features/scrapers/batch-items.ts'
 import { createWhitelistLookup } from '../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { AccountId, ScrapeBatchId } from '../../src/kernel/ids.ts'
+import { createReads } from '../../src/platform/eventstore/postgres/reads.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
 import { atEnd } from '../support/cleanup.ts'
@@ -72,7 +74,7 @@ test('whitelists and chats of an older version work after the first start or com
     const lookup = () =>
       createWhitelistLookup({
         pool: now,
-        keys,
+        isAllowed: createIsAllowed(createReads(now, { read: () => undefined })),
         clock: Date.now,
         logger: { error: () => undefined },
         onError: (error) => assert.fail(String(error)),
@@ -88,14 +90,16 @@ test('whitelists and chats of an older version work after the first start or com
 
     // Somebody adds rows with SQL, and names something as left by an older version.
     for (const sql of write(accountId, '198.51.100.7/32', 'cus_later')) await now.query(sql)
-    await now.query(`insert into vault.uncommitted values ('account', $1)`, [accountId])
+    await now.query("update vault.whitelist set salt = sha256('later') where entry_id = 'wle_cus_later'")
+    await now.query(`insert into vault.uncommitted values ('account', $1), ('whitelists', '')`, [accountId])
     await first[by]()
     assert.equal(await lookup().find('198.51.100.7'), null, by)
     assert.equal(await chatOf('cus_later'), 'forged', by)
     const verified = await farebox(t, ['ledger', 'verify'], { ...env, DATABASE_URL: databaseUrl })
     // The read tables of a database that no server has served yet are found to be missing.
     const said = verified.out + verified.err
-    assert.match(said, /vault\.whitelist: 1 row as committed to, 1 of before/)
+    assert.match(said, /vault\.whitelist: 1 row as committed to \(1 since an upgrade only\), 0 of before/)
+    assert.match(said, /vault\.whitelist holds wle_cus_later, .* do not allow it so/)
     assert.match(said, /vault\.customers \(chats\): 1 row as committed to, 1 of before/)
     assert.doesNotMatch(said, /than the service has written/)
   }

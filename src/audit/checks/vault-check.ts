@@ -3,15 +3,16 @@ import type { StoredPages } from '../../../projections/other-tables.ts'
 import { createChatSigner, type SignedChat } from '../../features/accounts/index.ts'
 import { createPageSigner } from '../../features/deposits/index.ts'
 import { createExitLogins } from '../../features/exits/index.ts'
-import { createWhitelistSigner, type SignedEntry } from '../../features/lines/index.ts'
+import { createIsAllowed, type EntryRow, entryColumns } from '../../features/lines/index.ts'
 import { createLinkSigner, createSessionSigner } from '../../features/sign-in/index.ts'
 import { createStockLogins } from '../../features/stock/index.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { financeStream } from '../../kernel/streams.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import { commitmentSql, createVault } from '../../platform/vault/seal.ts'
-import { commitmentsTable } from '../invariants/delivery-invariants.ts'
+import { allowedEntry, commitmentsTable, removedEntry } from '../invariants/delivery-invariants.ts'
 import { addEventFindings, type EventLocationRow, type Findings } from './finding.ts'
 
 /** A table of the vault whose rows events commit to. */
@@ -290,20 +291,63 @@ export const checkDepositPages = (
 
 type SignedRow = { readonly named: string; readonly signature: Buffer | null }
 
-/** The addresses that use plans without credentials, and the chats that bots write to. */
-export const checkWhitelistAndChats = async (
+/**
+ * The addresses that use plans without credentials: each row is one that its account's stream allows. A row that was changed or
+ * removed after it was read is read again. A row without a salt is of an older release: it lets nobody in.
+ */
+export const checkWhitelist = async (
+  client: pg.ClientBase,
+  schema: string,
+  log: Pick<EventLog, 'readStreams'>,
+  findings: Findings,
+): Promise<VaultSummary> => {
+  const isAllowed = createIsAllowed(log)
+  const refusedOf = async (rows: readonly EntryRow[]): Promise<readonly EntryRow[]> => {
+    const allowed = await Promise.all(rows.map(isAllowed))
+    return rows.filter((_, at) => !allowed[at])
+  }
+  let [after, checked, uncommitted] = ['', 0, 0]
+  for (;;) {
+    const { rows } = await client.query<EntryRow>(
+      `select ${entryColumns} from ${whitelistTable} where entry_id > $1::text order by entry_id limit ${pageRows}`,
+      [after],
+    )
+    const salted = rows.filter(({ salt }) => salt !== null)
+    const doubtful = await refusedOf(salted)
+    const again = await client.query<EntryRow>(
+      `select ${entryColumns} from ${whitelistTable} where entry_id = any ($1::text[]) and salt is not null order by entry_id`,
+      [doubtful.map(({ entry_id }) => entry_id)],
+    )
+    const refused = await refusedOf(again.rows)
+    for (const { entry_id, plan_id, account_id } of refused)
+      findings.add({
+        where: 'log',
+        check: 'vault',
+        problem: `${whitelistTable} holds ${entry_id}, by which an address uses ${plan_id}: the events of ${account_id} do not allow it so, or no longer`,
+      })
+    checked += salted.length - doubtful.length + again.rows.length - refused.length
+    uncommitted += rows.length - salted.length
+    after = rows.at(-1)?.entry_id ?? after
+    if (rows.length < pageRows) break
+  }
+  const { rows } = await client.query<{ allowed: number; adopted: number }>(
+    `select count(*) as allowed, count(*) filter (where c.adopted) as adopted
+       from ${schema}.${commitmentsTable.name} c
+      where c.what = $1::text
+        and not exists (select from ${schema}.${commitmentsTable.name} r where r.what = $2::text and r.id = c.id)`,
+    [allowedEntry, removedEntry],
+  )
+  const { allowed, adopted } = rows[0]!
+  return { table: whitelistTable, checked, adopted, uncommitted, erased: Math.max(0, allowed - checked) }
+}
+
+/** The chats that bots write to. */
+export const checkChats = (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
   findings: Findings,
-): Promise<readonly VaultSummary[]> => [
-  await checkSignedRows<SignedEntry & SignedRow>(client, findings, {
-    table: whitelistTable,
-    from: `select entry_id as named, account_id, plan_id, network::text, targeting, signature from ${whitelistTable}`,
-    isSigned: createWhitelistSigner(keys).isSigned,
-    problemOf: ({ named, plan_id }) =>
-      `${whitelistTable} lets another address use ${plan_id}, or with other targeting, by ${named} than the service has written`,
-  }),
-  await checkSignedRows<SignedChat & SignedRow>(client, findings, {
+): Promise<VaultSummary> =>
+  checkSignedRows<SignedChat & SignedRow>(client, findings, {
     table: `${customersTable} (chats)`,
     from: `select customer_id as named, customer_id as "customerId", account_id as "accountId", chat_id as "chatId",
                   chat_signature as signature
@@ -311,8 +355,7 @@ export const checkWhitelistAndChats = async (
     isSigned: createChatSigner(keys.master).isSigned,
     problemOf: ({ named }) =>
       `${customersTable} holds another chat or reseller for ${named} than the service has written`,
-  }),
-]
+  })
 
 /** What signs in at suppliers: each row opens under its own id alone, which events name. */
 export const checkLogins = async (

@@ -1,8 +1,9 @@
 import type { AccountEvent } from '../../domain/accounts/events.ts'
 import type { DepositOpened } from '../../domain/deposits/events.ts'
 import type { FinanceTokenEvent } from '../../domain/finance/tokens.ts'
+import type { WhitelistEvent } from '../../domain/plans/whitelist.ts'
 import type { TermsEvent } from '../../domain/resellers/events.ts'
-import type { CommitmentsAdopted } from '../../domain/seals/adoption.ts'
+import type { AdoptionEvent } from '../../domain/seals/adoption.ts'
 import type { PersonEvent } from '../../domain/staff/events.ts'
 import type { DeliveryEvent, EndpointEvent } from '../../domain/webhooks/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
@@ -46,7 +47,7 @@ export const commitmentsTable: Table<CommitmentRow> = {
   appendOnly: true,
 }
 
-/** Whether an upgrade may still adopt: one row, from the first event on that ends it. */
+/** Whether an upgrade may still adopt: a row from the first event on that ends it, one for whitelists and one for all else. */
 type AdoptionRow = { id: string; position: number }
 
 const adoptionTable: Table<AdoptionRow> = {
@@ -55,7 +56,6 @@ const adoptionTable: Table<AdoptionRow> = {
   key: ['id'],
   indexes: [],
 }
-const adoptionKey = { table: adoptionTable.name, key: ['over'] }
 
 type Known = RecordedEvent<
   | AccountEvent
@@ -64,7 +64,8 @@ type Known = RecordedEvent<
   | DepositOpened
   | PersonEvent
   | FinanceTokenEvent
-  | CommitmentsAdopted
+  | WhitelistEvent
+  | AdoptionEvent
 >
 
 /** Behind the first dash of a stream's name. */
@@ -81,6 +82,15 @@ const url = (of: OfEndpoint & { readonly urlId: string; readonly urlCommitment?:
   endpointValue(of, of.urlId, of.urlCommitment)
 const secret = (of: OfEndpoint & { readonly secretId: string; readonly secretCommitment?: string }): Named =>
   endpointValue(of, of.secretId, of.secretCommitment)
+
+/** What was allowed by an entry of a whitelist, and what ended, each under its commitment. */
+export const [allowedEntry, removedEntry] = ['whitelist-entry', 'removed-whitelist-entry'] as const
+const allowed = (event: Known, commitment: string): Named => ({
+  what: allowedEntry,
+  id: commitment,
+  owner: ownerOf(event),
+  digest: commitment,
+})
 
 const namedBy = (event: Known): readonly Named[] => {
   switch (event.type) {
@@ -167,6 +177,13 @@ const namedBy = (event: Known): readonly Named[] => {
       return event.data.urlId === undefined ? [] : [url({ ...event.data, urlId: event.data.urlId })]
     case 'SecretRotated':
       return [secret(event.data)]
+    // The rows are compared with the accounts' streams (`checkWhitelist`): here they are counted.
+    case 'NetworkAllowed':
+      return [allowed(event, event.data.commitment)]
+    case 'NetworksAdopted':
+      return event.data.entries.map(({ commitment }) => ({ ...allowed(event, commitment), adopted: true }))
+    case 'NetworkRemoved':
+      return [{ ...allowed(event, event.data.commitment), what: removedEntry }]
     default:
       return []
   }
@@ -176,10 +193,16 @@ const adoptions: ReadonlySet<string> = new Set([
   'AccountCommitmentsAdopted',
   'PersonCommitmentsAdopted',
   'FinanceTokenCommitmentsAdopted',
+  'NetworksAdopted',
 ])
+/** Whitelists are adopted by themselves: versions before 0.2.0 was released adopted all else. */
+const ofWhitelists: ReadonlySet<string> = new Set(['NetworksAdopted', 'NetworkAllowed', 'WhitelistsAdopted'])
+const adoptionOf = ({ type }: RecordedEvent): string => (ofWhitelists.has(type) ? 'whitelists' : 'over')
 /** Of a release that adopts before it does anything else. GatewaySet and the like committed to something long before. */
 const endsAdoption = (event: Known, named: readonly Named[]): boolean =>
   event.type === 'CommitmentsAdopted' ||
+  event.type === 'WhitelistsAdopted' ||
+  event.type === 'NetworkAllowed' ||
   ((event.type === 'AccountCreated' ||
     event.type === 'StaffRoleGranted' ||
     event.type === 'PasskeyAdded' ||
@@ -190,7 +213,8 @@ const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void 
   const isAdoption = adoptions.has(event.type)
   const isEnd = endsAdoption(event, named)
   if (!isAdoption && !isEnd) return
-  const over = rows.get(adoptionTable, ['over'])
+  const adoption = adoptionOf(event)
+  const over = rows.get(adoptionTable, [adoption])
   if (isAdoption) {
     const { actor } = event.metadata
     if (over !== undefined)
@@ -203,7 +227,7 @@ const checkAdoption = (event: Known, named: readonly Named[], rows: Rows): void 
     if (actor.kind !== 'system' || actor.name !== 'upgrade')
       recordViolation(rows, event, 'adopted-by', 'only an upgrade adopts what older releases left')
   }
-  if (over === undefined && isEnd) rows.put(adoptionTable, { id: 'over', position: event.position })
+  if (over === undefined && isEnd) rows.put(adoptionTable, { id: adoption, position: event.position })
 }
 
 const commitmentTypes: ReadonlySet<string> = new Set([
@@ -219,6 +243,9 @@ const commitmentTypes: ReadonlySet<string> = new Set([
   'PasskeyAdded',
   'FinanceTokenIssued',
   'CommitmentsAdopted',
+  'NetworkAllowed',
+  'NetworkRemoved',
+  'WhitelistsAdopted',
   ...adoptions,
 ])
 
@@ -228,10 +255,11 @@ const commitmentTypes: ReadonlySet<string> = new Set([
  */
 export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
-  version: 4,
+  version: 5,
   tables: [commitmentsTable, adoptionTable],
   takes: { types: commitmentTypes },
-  reads: (event) => (commitmentTypes.has(event.type) ? [adoptionKey] : []),
+  reads: (event) =>
+    commitmentTypes.has(event.type) ? [{ table: adoptionTable.name, key: [adoptionOf(event)] }] : [],
   apply: (recorded, rows) => {
     const event = recorded as Known
     const named = namedBy(event)

@@ -14,21 +14,30 @@ export const commitmentsAdopted = defineEvent('CommitmentsAdopted', {
     tokens: integer('finance tokens', '0 or more', 'that were adopted'),
   },
 })
+/** A type of its own, because versions before 0.2.0 was released adopted all but the whitelists. */
+export const whitelistsAdopted = defineEvent('WhitelistsAdopted', {
+  stream: 'adoption',
+  means:
+    'An upgrade has committed to the entries of all whitelists that older releases had put into the vault. It happens once; no entry is adopted after it.',
+  fields: { entries: integer('entries', '0 or more', 'that were adopted') },
+})
 export type CommitmentsAdopted = EventOf<typeof commitmentsAdopted>
+export type WhitelistsAdopted = EventOf<typeof whitelistsAdopted>
 
-export const adoptionEventDefinitions = [commitmentsAdopted] as const
+export const adoptionEventDefinitions = [commitmentsAdopted, whitelistsAdopted] as const
+export type AdoptionEvent = EventOf<(typeof adoptionEventDefinitions)[number]>
 
-/** Whether the adoption is over. */
-const adoptionFold: Fold<boolean, CommitmentsAdopted> = {
+/** The adoptions that are over. */
+const adoptionFold: Fold<ReadonlySet<AdoptionEvent['type']>, AdoptionEvent> = {
   name: 'adoption',
-  version: 1,
-  initial: false,
-  evolve: () => true,
+  version: 2,
+  initial: new Set(),
+  evolve: (over, { type }) => new Set([...over, type]),
 }
 
 export const adoptionRef = { stream: adoptionStream, fold: adoptionFold }
 
 export const decideAdoptionEnd = (
-  over: boolean,
-  adopted: CommitmentsAdopted['data'],
-): Decided<CommitmentsAdopted> => (over ? decided() : decided({ type: 'CommitmentsAdopted', data: adopted }))
+  over: ReadonlySet<AdoptionEvent['type']>,
+  end: AdoptionEvent,
+): Decided<AdoptionEvent> => (over.has(end.type) ? decided() : decided(end))

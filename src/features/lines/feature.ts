@@ -13,7 +13,11 @@ import { createLineSets } from './line-sets.ts'
 import { lineRoutes } from './routes.ts'
 import { createAddToWhitelist, createWhitelist } from './whitelist.ts'
 import { whitelistPages } from './whitelist-pages.ts'
+import { createWhitelistRemovals, startWhitelistRemovals } from './whitelist-removals.ts'
 import { whitelistRoutes } from './whitelist-routes.ts'
+
+// For the list of workers (src/app/worker-list.ts).
+export { whitelistRemoval } from './whitelist-removals.ts'
 
 export const open = (
   core: ServerCore,
@@ -57,7 +61,8 @@ export const open = (
     exits: { index: exits.live.index, health: exits.health, recent: exits.recent },
   }
   const lines = createLineService({ ...reach, credentials, gateway, sets: createLineSets({ pool }) })
-  const whitelist = createWhitelist({ pool, clock, keys: core.keys })
+  const removals = createWhitelistRemovals({ pool, runner })
+  const whitelist = createWhitelist({ pool, clock, runner, removals })
   const addToWhitelist = createAddToWhitelist({ ...reach, whitelist, allowLoopback })
   return {
     routes: [
@@ -68,5 +73,6 @@ export const open = (
       ...linePages({ planFinder, locations, generateLines: lines, tryUrl, island }),
       ...whitelistPages({ planFinder, locations, whitelist, addToWhitelist, island }),
     ],
+    workers: [() => startWhitelistRemovals({ scheduler: core.scheduler, pool, removals, clock })],
   }
 }

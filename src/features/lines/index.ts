@@ -1,2 +1,3 @@
+export { adoptWhitelists } from './adopt-whitelists.ts'
 export { minPrefixLength } from './whitelist.ts'
-export { adoptWhitelist, createWhitelistSigner, type SignedEntry } from './whitelist-signer.ts'
+export { createIsAllowed, type EntryRow, entryColumns, type IsAllowed } from './whitelist-commitments.ts'

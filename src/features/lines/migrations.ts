@@ -27,5 +27,20 @@ export const migrations: Migrations = {
   `,
   // Where connections of an address go out; null: anywhere.
   '1408_whitelist_targeting': 'alter table vault.whitelist add column targeting jsonb',
+  // Of entries that an older version wrote; they are compared once more when an upgrade adopts them.
   '1782_signed_whitelist': 'alter table vault.whitelist add column signature bytea',
+  // Null for an entry that no event commits to: it lets nobody in. A removal is written here together with the change of the
+  // row, and deleted once it is in the log. The line of `vault.uncommitted` asks for the adoption of the entries, or, where there
+  // are none, for its end.
+  '1840_committed_whitelist': `
+    alter table vault.whitelist add column salt bytea;
+    update vault.whitelist set salt = uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid());
+    insert into vault.uncommitted select 'whitelists', '' where exists (select from vault.accounts);
+    create table work.whitelist_removals (
+      commitment text primary key collate "C",
+      account_id text not null collate "C",
+      removed_at timestamptz not null default clock_timestamp()
+    );
+    create index whitelist_removals_account on work.whitelist_removals (account_id);
+  `,
 }

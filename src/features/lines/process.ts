@@ -1,1 +1,2 @@
 export { createLineSets } from './line-sets.ts'
+export { createIsAllowed } from './whitelist-commitments.ts'

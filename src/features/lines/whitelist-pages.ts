@@ -116,7 +116,8 @@ ${await locationPickers({ planFinder, locations }, plan, text, problems)}
     const path = planPath(plan.plan_id, '/whitelist')
     const removed = typed.text('remove')
     if (removed !== '') {
-      const done = await whitelist.remove(plan.plan_id, removed)
+      const own = { planId: plan.plan_id, accountId: visit.account.accountId }
+      const done = await whitelist.remove(own, removed, visit.cause)
       return goTo(path, done ? 'It is off the whitelist.' : 'It was not on the whitelist any more.')
     }
     const label = typed.text('label')
@@ -127,12 +128,17 @@ ${await locationPickers({ planFinder, locations }, plan, text, problems)}
     if (Object.keys(problems).length > 0) return refusedView(await view(visit, plan, typed.text, problems))
     const place = readLocationFields(typed.text)
     try {
-      await addToWhitelist(plan, visit.account.accountId, {
-        entries: [
-          { cidr: typed.text('cidr'), label, ...(Object.keys(place).length > 0 && { targeting: place }) },
-        ],
-        move: typed.text('move') === 'yes',
-      })
+      await addToWhitelist(
+        plan,
+        visit.account.accountId,
+        {
+          entries: [
+            { cidr: typed.text('cidr'), label, ...(Object.keys(place).length > 0 && { targeting: place }) },
+          ],
+          move: typed.text('move') === 'yes',
+        },
+        visit.cause,
+      )
       return goTo(path, 'It is on the whitelist.')
     } catch (error) {
       const { text, status } = refusalOf(error)

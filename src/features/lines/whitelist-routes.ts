@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PlanQueries } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
+import { causeOf } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -146,12 +147,14 @@ export const whitelistRoutes = (deps: {
         'address_taken',
         'whitelist_limit_reached',
       ],
-      handler: async ({ caller, scope, params: { id }, body, after }) => {
+      handler: async ({ caller, scope, params: { id }, body, after, requestId }) => {
         const { entries, move = false } = body
-        const added = await deps.addToWhitelist(await planOf(scope, id, after), caller.accountId, {
-          entries,
-          move,
-        })
+        const added = await deps.addToWhitelist(
+          await planOf(scope, id, after),
+          caller.accountId,
+          { entries, move },
+          causeOf({ caller, requestId }),
+        )
         return { status: 201, body: { whitelist: added.map(shown) } }
       },
     }),
@@ -171,9 +174,10 @@ export const whitelistRoutes = (deps: {
       examples: { params: { id: planExample.planId, entryId: entryExample.id } },
       responses: { 204: { description: 'It is off.' } },
       errors: ['not_found'],
-      handler: async ({ scope, params: { id, entryId }, after }) => {
+      handler: async ({ caller, scope, params: { id, entryId }, after, requestId }) => {
         const { plan_id: planId } = await planOf(scope, id, after)
-        if (!(await whitelist.remove(planId, entryId)))
+        const plan = { planId, accountId: caller.accountId }
+        if (!(await whitelist.remove(plan, entryId, causeOf({ caller, requestId }))))
           throw refuse('not_found', 'the plan has no such entry on its whitelist')
         return { status: 204 }
       },

@@ -1,15 +1,22 @@
+import { isDeepStrictEqual } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import type pg from 'pg'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
+import { commitmentsOf, decideAllowance, whitelistRef } from '../../domain/plans/whitelist.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Cause } from '../../kernel/event.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle, readState } from '../../platform/commands/handle.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
-import type { Keys } from '../../platform/vault/keys.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
+import { freshSalt } from '../../platform/vault/seal.ts'
 import type { OwnPlan } from '../plans/index.ts'
 import { createExitAvailability } from './exit-availability.ts'
 import { type TargetingInput, targetingOf } from './targeting-input.ts'
-import { createWhitelistSigner } from './whitelist-signer.ts'
+import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commitments.ts'
+import type { WhitelistRemovals } from './whitelist-removals.ts'
 
 /** Entries of one account, over all of its plans. */
 export const maxWhitelist = 150
@@ -62,6 +69,8 @@ export type AddAnswer =
   | { readonly outcome: 'taken'; readonly cidr: string; readonly movable: boolean }
   | { readonly outcome: 'full' }
 
+type OfPlan = { readonly planId: PlanId; readonly accountId: AccountId }
+
 export type Whitelist = {
   list(
     planId: PlanId,
@@ -71,20 +80,16 @@ export type Whitelist = {
     readonly total: number
   }>
   /** All of them or none. A network that the plan has already gets the new label and targeting. */
-  add(
-    plan: { readonly planId: PlanId; readonly accountId: AccountId },
-    entries: readonly NewEntry[],
-    move: boolean,
-  ): Promise<AddAnswer>
+  add(plan: OfPlan, entries: readonly NewEntry[], move: boolean, cause: Cause): Promise<AddAnswer>
   /** False when the plan has no such entry. */
-  remove(planId: PlanId, entryId: string): Promise<boolean>
+  remove(plan: OfPlan, entryId: string, cause: Cause): Promise<boolean>
 }
 
-type Row = {
-  readonly entry_id: string
-  readonly network: string
+/** Another account took one of the networks a moment ago. */
+class NetworkTaken extends Error {}
+
+type Row = EntryRow & {
   readonly label: string
-  readonly targeting: Targeting | null
   readonly created_at: string
   readonly last_used_at: string | null
 }
@@ -97,110 +102,203 @@ const entryOf = (row: Row): WhitelistEntry => ({
   lastUsedAt: row.last_used_at,
 })
 
-const columns = 'entry_id, network::text, label, targeting, created_at, last_used_at'
+const columns = `${entryColumns}, label, created_at, last_used_at`
 
-/** The addresses that may use a plan without credentials. One network is of one plan, over all accounts. */
+/** A network that is to be on a whitelist, and the entry that it has now, of whatever account; null: none. */
+type Place = { readonly network: string; readonly entry: EntryRow | null }
+
+/** The networks in the order in which they are given, and how many entries the account has. */
+const readPlaces = async (
+  client: Pick<pg.ClientBase, 'query'>,
+  accountId: AccountId,
+  given: readonly NewEntry[],
+): Promise<{ readonly places: readonly Place[]; readonly total: number }> => {
+  const { rows } = await client.query<EntryRow & { readonly total: number }>(
+    `select w.entry_id, w.account_id, w.plan_id, w.targeting, w.salt, g.network::text,
+            (select count(*) from vault.whitelist where account_id = $1::text) as total
+       from unnest($2::cidr[]) with ordinality as g (network, at) left join vault.whitelist w on w.network = g.network
+      order by g.at`,
+    [accountId, given.map(({ cidr }) => cidr)],
+  )
+  return {
+    places: rows.map(({ total: _, ...entry }) => ({
+      network: entry.network,
+      entry: entry.entry_id === null ? null : entry,
+    })),
+    total: rows[0]?.total ?? 0,
+  }
+}
+
+/**
+ * The addresses that may use a plan without credentials. One network is of one plan, over all accounts.
+ *
+ * An event allows an entry before its row is written. A removal is written down in the transaction that ends the row, and is in
+ * the log before it is answered (whitelist-removals.ts). So the log allows each row at any time, and what a crash leaves lets
+ * nobody in.
+ */
 export const createWhitelist = ({
   pool,
   clock,
-  keys,
+  runner,
+  removals,
 }: {
   readonly pool: pg.Pool
   readonly clock: Clock
-  readonly keys: Pick<Keys, 'master'>
-}): Whitelist => ({
-  list: async (planId, { limit, offset }) => {
-    const [found, counted] = await Promise.all([
-      pool.query<Row>(
-        `select ${columns} from vault.whitelist where plan_id = $1::text
-          order by entry_id desc limit $2::int offset $3::bigint`,
-        [planId, limit, offset],
-      ),
-      pool.query<{ total: number }>(
-        'select count(*) as total from vault.whitelist where plan_id = $1::text',
-        [planId],
-      ),
-    ])
-    return { entries: found.rows.map(entryOf), total: counted.rows[0]?.total ?? 0 }
-  },
-  add: async ({ planId, accountId }, entries, move) => {
-    const client = await pool.connect()
-    try {
-      await client.query('begin')
-      // One after another for an account, so that two calls cannot pass the limit together.
+  readonly runner: CommandRunner
+  readonly removals: WhitelistRemovals
+}): Whitelist => {
+  /** One change after another for an account, so that two calls cannot pass the limit together. */
+  const changing = <Value>(
+    accountId: AccountId,
+    change: (client: pg.PoolClient) => Promise<Value>,
+  ): Promise<Value> =>
+    inTransaction(pool, async (client) => {
       await client.query('select pg_advisory_xact_lock(hashtextextended($1::text, 7230801))', [accountId])
-      const networks = entries.map(({ cidr }) => cidr)
-      const { rows: held } = await client.query<{ network: string; account_id: string; plan_id: string }>(
-        'select network::text, account_id, plan_id from vault.whitelist where network = any ($1::cidr[]) for update',
-        [networks],
-      )
-      const foreign = held.find((row) => row.plan_id !== planId && (row.account_id !== accountId || !move))
-      const { rows: counted } = await client.query<{ total: number }>(
-        'select count(*) as total from vault.whitelist where account_id = $1::text',
-        [accountId],
-      )
-      const fresh = networks.length - held.length
-      const isFull = (counted[0]?.total ?? 0) + fresh > maxWhitelist
-      if (foreign || isFull) {
-        await client.query('rollback')
-        return foreign
-          ? { outcome: 'taken', cidr: foreign.network, movable: foreign.account_id === accountId }
-          : { outcome: 'full' }
-      }
-      const { rows } = await client.query<Row>(
-        `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, created_at)
-         select given.entry_id, $1::text, $2::text, given.network, given.label, given.targeting, $7::timestamptz
-           from unnest($3::text[], $4::cidr[], $5::text[], $6::jsonb[]) given (entry_id, network, label, targeting)
+      return change(client)
+    })
+
+  /** Writes rows that the log allows; null: somebody else changed what was read before. */
+  const write = (
+    { planId, accountId }: OfPlan,
+    entries: readonly NewEntry[],
+    before: Awaited<ReturnType<typeof readPlaces>>,
+    rows: readonly EntryRow[],
+    ended: readonly string[],
+  ): Promise<readonly Row[] | null> =>
+    changing(accountId, async (client) => {
+      if (!isDeepStrictEqual(await readPlaces(client, accountId, entries), before)) return null
+      await removals.add(client, accountId, ended)
+      const written = await client.query<Row>(
+        `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, salt, created_at)
+         select given.entry_id, $1::text, $2::text, given.network, given.label, given.targeting, given.salt, $8::timestamptz
+           from unnest($3::text[], $4::cidr[], $5::text[], $6::jsonb[], $7::bytea[])
+                  given (entry_id, network, label, targeting, salt)
          on conflict (network) do update
            set label = excluded.label,
                targeting = excluded.targeting,
+               salt = excluded.salt,
                last_used_at = case when known.plan_id = excluded.plan_id then known.last_used_at end,
                created_at = case when known.plan_id = excluded.plan_id then known.created_at else excluded.created_at end,
                plan_id = excluded.plan_id
-           where known.account_id = excluded.account_id
+           where known.entry_id = excluded.entry_id
          returning ${columns}`,
         [
           accountId,
           planId,
-          entries.map(() => newId('wle')),
-          networks,
+          rows.map(({ entry_id }) => entry_id),
+          rows.map(({ network }) => network),
           entries.map(({ label }) => label),
-          entries.map(({ targeting }) => targeting && JSON.stringify(targeting)),
+          rows.map(({ targeting }) => targeting && JSON.stringify(targeting)),
+          rows.map(({ salt }) => salt),
           isoTime(clock()),
         ],
       )
-      if (rows.length < entries.length) {
-        // Another account took one of them a moment ago.
-        await client.query('rollback')
-        const lost = networks.find((network) => !rows.some((row) => row.network === network)) ?? ''
-        return { outcome: 'taken', cidr: lost, movable: false }
-      }
-      const { sign } = createWhitelistSigner(keys)
-      await client.query(
-        `update vault.whitelist w set signature = s.signature
-           from unnest($1::text[], $2::bytea[]) as s (entry_id, signature) where w.entry_id = s.entry_id`,
-        [
-          rows.map(({ entry_id }) => entry_id),
-          rows.map((row) => sign({ ...row, account_id: accountId, plan_id: planId })),
-        ],
-      )
-      await client.query('commit')
-      return { outcome: 'added', entries: rows.map(entryOf) }
-    } catch (error) {
-      await client.query('rollback').catch(() => undefined)
+      if (written.rows.length < rows.length) throw new NetworkTaken()
+      return written.rows
+    }).catch((error: unknown) => {
+      if (error instanceof NetworkTaken) return null
       throw error
-    } finally {
-      client.release()
-    }
-  },
-  remove: async (planId, entryId) => {
-    const { rowCount } = await pool.query(
-      'delete from vault.whitelist where plan_id = $1::text and entry_id = $2::text',
-      [planId, entryId],
-    )
-    return rowCount === 1
-  },
-})
+    })
+
+  return {
+    list: async (planId, { limit, offset }) => {
+      const [found, counted] = await Promise.all([
+        pool.query<Row>(
+          `select ${columns} from vault.whitelist where plan_id = $1::text
+            order by entry_id desc limit $2::int offset $3::bigint`,
+          [planId, limit, offset],
+        ),
+        pool.query<{ total: number }>(
+          'select count(*) as total from vault.whitelist where plan_id = $1::text',
+          [planId],
+        ),
+      ])
+      return { entries: found.rows.map(entryOf), total: counted.rows[0]?.total ?? 0 }
+    },
+
+    add: async (plan, entries, move, cause) => {
+      const { planId, accountId } = plan
+      for (;;) {
+        const before = await readPlaces(pool, accountId, entries)
+        const isTaken = ({ entry }: Place) =>
+          entry !== null && entry.plan_id !== planId && (entry.account_id !== accountId || !move)
+        const taken = before.places.find(isTaken)
+        if (taken)
+          return {
+            outcome: 'taken',
+            cidr: taken.network,
+            movable: taken.entry?.account_id === accountId,
+          }
+        const more = before.places.filter(({ entry }) => entry === null).length
+        if (before.total + more > maxWhitelist) return { outcome: 'full' }
+
+        const wanted = before.places.map(({ network, entry }, at) => {
+          const row: EntryRow = {
+            entry_id: entry?.entry_id ?? newId('wle'),
+            account_id: accountId,
+            plan_id: planId,
+            network,
+            targeting: entries[at]!.targeting,
+            salt: freshSalt(),
+          }
+          const commitment = entryCommitment(row)!
+          // With the salt of the row as it is: the same commitment where it says the same.
+          const unchanged = { ...row, salt: entry?.salt ?? null }
+          return {
+            row,
+            unchanged,
+            entry: { entryId: row.entry_id, planId, commitment },
+            known: entryCommitment(unchanged),
+          }
+        })
+        const { results } = await handle(
+          runner,
+          { ...cause, name: 'allow-networks' },
+          whitelistRef(accountId),
+          (state) => decideAllowance(state, wanted),
+        )
+        const changed = wanted
+          .map((each, at) => ({ ...each, ...results[at]! }))
+          .filter(({ isKnown }) => !isKnown)
+        const rows = await write(
+          plan,
+          entries,
+          before,
+          wanted.map(({ row, unchanged }, at) => (results[at]!.isKnown ? unchanged : row)),
+          changed.flatMap(({ former }) => former),
+        )
+        if (rows !== null) {
+          await removals.append(accountId, cause)
+          return { outcome: 'added', entries: rows.map(entryOf) }
+        }
+        await removals.appendUnwritten(
+          accountId,
+          changed.map(({ entry }) => entry.commitment),
+          cause,
+        )
+      }
+    },
+
+    remove: async ({ planId, accountId }, entryId, cause) => {
+      const allowed = await readState(runner, { ...cause, name: 'read-whitelist' }, whitelistRef(accountId))
+      const removed = await changing(accountId, async (client) => {
+        const { rows } = await client.query<EntryRow>(
+          `delete from vault.whitelist
+            where account_id = $1::text and plan_id = $2::text and entry_id = $3::text returning ${entryColumns}`,
+          [accountId, planId, entryId],
+        )
+        const [row] = rows
+        if (row === undefined) return false
+        const last = entryCommitment(row)
+        const ended = new Set([...commitmentsOf(allowed, entryId), ...(last === null ? [] : [last])])
+        await removals.add(client, accountId, [...ended])
+        return true
+      })
+      await removals.append(accountId, cause)
+      return removed
+    },
+  }
+}
 
 /** An address or network as somebody names it; without targeting its connections go out anywhere. */
 export type NamedEntry = {
@@ -218,6 +316,7 @@ export type AddToWhitelist = (
   plan: OwnPlan,
   accountId: AccountId,
   asked: { readonly entries: readonly NamedEntry[]; readonly move: boolean },
+  cause: Cause,
 ) => Promise<readonly WhitelistEntry[]>
 
 export const createAddToWhitelist = (
@@ -228,7 +327,7 @@ export const createAddToWhitelist = (
   },
 ): AddToWhitelist => {
   const { sellableTargetingOf, refuseUnavailable } = createExitAvailability(deps)
-  return async (found, accountId, asked) => {
+  return async (found, accountId, asked, cause) => {
     const { generate, family } = sellableTargetingOf(found)
     const entries = new Map<string, NewEntry>()
     for (const [at, { cidr: text, label = '', targeting: wanted }] of asked.entries.entries()) {
@@ -239,7 +338,7 @@ export const createAddToWhitelist = (
       entries.set(cidr, { cidr, label, targeting })
     }
     const plan = { planId: found.plan_id, accountId }
-    const added = await deps.whitelist.add(plan, [...entries.values()], asked.move)
+    const added = await deps.whitelist.add(plan, [...entries.values()], asked.move, cause)
     if (added.outcome === 'full')
       throw refuse(
         'whitelist_limit_reached',

@@ -2,18 +2,11 @@ import { z } from 'zod'
 import { maxActiveEndpoints, maxEndpoints } from '../../domain/webhooks/decide.ts'
 import { defaultEvents } from '../../domain/webhooks/events.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { causeOf } from '../../platform/http/auth.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
-import {
-  causeOf,
-  common,
-  endpointOwnerOf,
-  eventsField,
-  onEndpoint,
-  subscriptionOf,
-  urlField,
-} from './route-fields.ts'
+import { common, endpointOwnerOf, eventsField, onEndpoint, subscriptionOf, urlField } from './route-fields.ts'
 import { NewWebhook, RotatedSecret, secretExample, WebhookRecord, webhookExample } from './webhook-record.ts'
 import type { WebhookService } from './webhook-service.ts'
 

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { type EndpointRefusal, maxActiveEndpoints, maxEndpoints } from '../../domain/webhooks/decide.ts'
 import { type Subscription, type WebhookEventName, webhookEvents } from '../../domain/webhooks/events.ts'
 import type { Refused } from '../../kernel/decider.ts'
-import type { Cause } from '../../kernel/event.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { accountOnly } from '../../platform/http/route.ts'
@@ -73,10 +72,5 @@ export const done = <Made>(result: WebhookResult<Made>) => {
   if (result.outcome === 'refused') throw refusal(result)
   return result
 }
-
-export const causeOf = ({ caller, requestId }: { caller: Caller; requestId: string }): Cause => ({
-  actor: { kind: 'key', accountId: caller.accountId, keyId: caller.keyId },
-  correlationId: requestId,
-})
 
 export const endpointOwnerOf = ({ accountId }: Caller, endpointId: string) => ({ accountId, endpointId })

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { listDeliveries } from '../../../projections/webhooks.ts'
+import { causeOf } from '../../platform/http/auth.ts'
 import {
   inRange,
   instantQuery,
@@ -13,7 +14,7 @@ import { type Route, route } from '../../platform/http/route.ts'
 import { allowances } from './allowance.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import { maxRedelivered } from './redeliver.ts'
-import { causeOf, common, endpointOwnerOf, onEndpoint } from './route-fields.ts'
+import { common, endpointOwnerOf, onEndpoint } from './route-fields.ts'
 import {
   DeliveryRecord,
   deliveryExample,

@@ -3,10 +3,9 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Targeting } from '../../domain/exits/exit-targeting.ts'
-import { createWhitelistSigner, minPrefixLength, type SignedEntry } from '../../features/lines/index.ts'
+import { type EntryRow, entryColumns, type IsAllowed, minPrefixLength } from '../../features/lines/index.ts'
 import { type Clock, hasElapsed, isoTime } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
-import type { Keys } from '../../platform/vault/keys.ts'
 
 /** How long an address may still connect that was taken off, and how soon one may that was put on. */
 const heldMs = 1_000
@@ -30,25 +29,18 @@ export type WhitelistLookup = {
   find(source: string): Promise<Whitelisted | null>
 }
 
-type EntryRow = SignedEntry & {
-  readonly entry_id: string
-  readonly plan_id: PlanId
-  readonly signature: Buffer | null
-}
-
 /**
- * For gateways: what was looked up is held for a second, and a use is noted once a minute. An entry that the service has not
- * written so lets nobody in, and is logged.
+ * For gateways: what was looked up is held for a second, and a use is noted once a minute. An entry that the log does not allow
+ * as it stands lets nobody in, and is logged.
  */
 export const createWhitelistLookup = (deps: {
   readonly pool: pg.Pool
-  readonly keys: Pick<Keys, 'master'>
+  readonly isAllowed: IsAllowed
   readonly clock: Clock
   readonly logger: Pick<Logger, 'error'>
   readonly onError: (error: unknown) => void
 }): WhitelistLookup => {
-  const { pool, clock, logger, onError } = deps
-  const { isSigned } = createWhitelistSigner(deps.keys)
+  const { pool, isAllowed, clock, logger, onError } = deps
   const held = new LRUCache<string, { readonly found: Whitelisted | null; readonly atMs: number }>({
     max: maxAddresses,
   })
@@ -65,11 +57,12 @@ export const createWhitelistLookup = (deps: {
       .catch(onError)
   }
 
-  const read = async (source: string): Promise<Whitelisted | null> => {
+  /** The entries of the networks that an address is in, the narrowest first. */
+  const rowsOf = async (source: string): Promise<readonly EntryRow[]> => {
     const { rows } = await pool.query<EntryRow>({
       name: 'whitelisted',
       // Networks are at most so wide: each is looked up by the unique index.
-      text: `select entry_id, account_id, plan_id, network::text, targeting, signature from vault.whitelist
+      text: `select ${entryColumns} from vault.whitelist
               where network = any (array(
                 select network(set_masklen($1::inet, bits))
                   from generate_series(case family($1::inet) when 4 then ${minPrefixLength.ipv4} else ${minPrefixLength.ipv6} end,
@@ -77,10 +70,26 @@ export const createWhitelistLookup = (deps: {
               order by masklen(vault.whitelist.network) desc`,
       values: [source],
     })
-    const row = rows.find(isSigned)
-    for (const { entry_id: entryId } of rows.slice(0, row && rows.indexOf(row)))
-      logger.error({ entryId }, 'an entry of a whitelist was written by somebody else than the service')
-    if (row === undefined) return null
+    return rows
+  }
+
+  /** The first entry that the log allows, and those before it, which it does not. */
+  const compared = async (source: string) => {
+    const refused: EntryRow[] = []
+    for (const row of await rowsOf(source)) {
+      if (await isAllowed(row)) return { row, refused }
+      refused.push(row)
+    }
+    return { row: null, refused }
+  }
+
+  const read = async (source: string): Promise<Whitelisted | null> => {
+    const first = await compared(source)
+    // A row that was changed or removed after it was read is not in the log any more: the second look does not find it so.
+    const { row, refused } = first.refused.length === 0 ? first : await compared(source)
+    for (const { entry_id: entryId, account_id: accountId } of refused)
+      logger.error({ entryId, accountId }, 'the log does not allow an entry of a whitelist')
+    if (row === null) return null
     note(row.entry_id)
     return { planId: row.plan_id, targeting: row.targeting }
   }

@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { KeyScope as Scope } from '../../kernel/scopes.ts'
 import { refuse } from './errors.ts'
@@ -18,6 +19,18 @@ export type Caller = {
   readonly blocked: boolean
   readonly email: string
 }
+
+/** Who causes the events of a request. */
+export const causeOf = ({
+  caller,
+  requestId,
+}: {
+  readonly caller: Caller
+  readonly requestId: string
+}): Cause => ({
+  actor: { kind: 'key', accountId: caller.accountId, keyId: caller.keyId },
+  correlationId: requestId,
+})
 
 /** Looks keys up; `src/features/accounts/authenticate.ts` implements it. Revocation and blocking show within a second. */
 export type Directory = {

@@ -6,7 +6,6 @@ import { anyTargeting } from '../../../src/domain/exits/exit-targeting.ts'
 import { createCustomers } from '../../../src/features/accounts/customer-service.ts'
 import { changeCustomer, createChatSigner } from '../../../src/features/accounts/customer-vault.ts'
 import { createExitLogins } from '../../../src/features/exits/exit-logins.ts'
-import { createWhitelist } from '../../../src/features/lines/whitelist.ts'
 import { createMeter } from '../../../src/features/plans/meter-traffic.ts'
 import { createResellerCredentials } from '../../../src/features/resellers/gateway-credentials.ts'
 import { createResellers } from '../../../src/features/resellers/terms.ts'
@@ -18,6 +17,7 @@ import { type AccountId, newId, type PlanId } from '../../../src/kernel/ids.ts'
 import { masterKey } from '../../../src/platform/vault/keys.ts'
 import { commitmentOf, commitmentSql, createVault, freshSalt } from '../../../src/platform/vault/seal.ts'
 import { buyer, cause, serviceWorld } from '../../features/accounts/world.ts'
+import { type WhitelistEntry, whitelistOf } from '../../features/lines/whitelist-world.ts'
 import { openPlan } from '../../features/plans/open-plan.ts'
 import { postgresWorld, runnerOver } from '../../platform/commands/world.ts'
 import { testDatabase } from '../../support/postgres.ts'
@@ -213,10 +213,10 @@ describe('what resellers and receivers left in the vault', () => {
       { ...none, table: 'vault.console_passkeys' },
       { ...none, table: 'vault.finance_tokens' },
       { ...none, table: 'vault.customers', checked: 2 },
+      { ...none, table: 'vault.whitelist' },
       { ...none, table: 'vault.console_sessions' },
       { ...none, table: 'vault.console_links' },
       { ...none, table: 'vault.deposit_pages' },
-      { ...none, table: 'vault.whitelist' },
       { ...none, table: 'vault.customers (chats)' },
       { ...none, table: 'vault.exit_credentials' },
       { ...none, table: 'vault.stock_credentials' },
@@ -290,19 +290,67 @@ describe('what resellers and receivers left in the vault', () => {
   })
 })
 
-describe('rows of the vault that are signed', () => {
-  test('a changed entry of a whitelist and a changed chat are found, and rows that nobody signed are outside', async (t) => {
+describe('whitelists of plans', () => {
+  const table = 'vault.whitelist'
+
+  test('a row that no event allows as it is, and one that was removed and is back, are found', async (t) => {
     const world = await serviceWorld(t)
     const { pool } = world
-    const [accountId, planId] = ['acc_one' as AccountId, 'pln_one' as PlanId]
-    const whitelist = createWhitelist({ pool, clock: Date.now, keys })
-    const targeting = { ...anyTargeting, country: 'de' }
+    const plan = { accountId: 'acc_one' as AccountId, planId: 'pln_one' as PlanId }
+    const whitelist = whitelistOf(world)
     const entries = ['203.0.113.7/32', '198.51.100.7/32'].map((cidr) => ({
       cidr,
       label: 'office',
-      targeting,
+      targeting: { ...anyTargeting, country: 'de' },
     }))
-    assert.equal((await whitelist.add({ planId, accountId }, entries, false)).outcome, 'added')
+    const added = await whitelist.add(plan, entries, false, cause)
+    assert.ok(added.outcome === 'added')
+    const summary = async () => (await verified(world)).vault.find((each) => each.table === table)
+    assert.deepEqual(await summary(), { table, checked: 2, adopted: 0, uncommitted: 0, erased: 0 })
+
+    const edits = [
+      `plan_id = 'pln_other'`,
+      `account_id = 'acc_other'`,
+      `entry_id = 'wle_other'`,
+      `network = '192.0.2.9/32'`,
+      'targeting = null',
+      `targeting = jsonb_set(targeting, '{country}', '"us"')`,
+      `salt = sha256('x')`,
+    ]
+    const one = `(select min(entry_id) from ${table})`
+    for (const change of edits) {
+      const said = await mutated(world, table, `update ${table} set ${change} where entry_id = ${one}`)
+      assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
+      assert.match(said[0]!, /^vault: vault.whitelist holds wle_.* do not allow it so, or no longer$/, change)
+      await pool.query('drop table public.kept')
+    }
+    // A label lets nobody act, and neither does the time of the last use.
+    const harmless = `update ${table} set label = 'home', last_used_at = now()`
+    assert.deepEqual(await mutated(world, table, harmless), [])
+
+    const [{ id }] = added.entries as readonly [WhitelistEntry]
+    await pool.query(`drop table public.kept; create table public.removed as select * from ${table}`)
+    await whitelist.remove(plan, id, cause)
+    assert.deepEqual((await verified(world)).findings.map(findingText), [])
+    await pool.query(`insert into ${table} select * from public.removed where entry_id = $1`, [id])
+    const back = (await verified(world)).findings.map(findingText)
+    assert.equal(back.length, 1, back.join('; '))
+    assert.match(back[0]!, new RegExp(`^vault: ${table} holds ${id}, by which an address uses pln_one`))
+
+    // An event without its row lets nobody in; a row of an older release that nothing committed to neither.
+    await pool.query(`delete from ${table}`)
+    await pool.query(`insert into ${table} (entry_id, account_id, plan_id, network, label, created_at)
+      values ('wle_old', 'acc_one', 'pln_one', '192.0.2.1/32', '', now())`)
+    assert.deepEqual((await verified(world)).findings.map(findingText), [])
+    assert.deepEqual(await summary(), { table, checked: 0, adopted: 0, uncommitted: 1, erased: 1 })
+  })
+})
+
+describe('rows of the vault that are signed', () => {
+  test('a changed chat is found, and one that nobody signed is outside', async (t) => {
+    const world = await serviceWorld(t)
+    const { pool } = world
+    const accountId = 'acc_one' as AccountId
     const customers = createCustomers({ pool, master })
     const chats = createChatSigner(master)
     for (const [ref, chatId] of [
@@ -310,47 +358,24 @@ describe('rows of the vault that are signed', () => {
       ['bob', '100201'],
     ] as const)
       await changeCustomer(pool, chats, accountId, await customers.ensure(accountId, ref), { chatId })
-    // Of an older release, and of somebody with SQL: neither opens anything.
-    await pool.query(`insert into vault.whitelist (entry_id, account_id, plan_id, network, label, created_at)
-      values ('wle_old', 'acc_one', 'pln_one', '192.0.2.1/32', '', now())`)
+    // Of an older release, or of somebody with SQL: it opens nothing.
     await pool.query(
       `insert into vault.customers (customer_id, account_id, chat_id) values ('cus_old', 'acc_one', '5')`,
     )
     const clean = await verified(world)
     assert.deepEqual(clean.findings.map(findingText), [])
-    const outside = { checked: 2, adopted: 0, uncommitted: 1, erased: 0 }
-    assert.deepEqual(clean.vault.slice(-4, -2), [
-      { table: 'vault.whitelist', ...outside },
-      { table: 'vault.customers (chats)', ...outside },
-    ])
-
-    const edits: readonly (readonly [table: string, change: string])[] = [
-      ['vault.whitelist', `plan_id = 'pln_other'`],
-      ['vault.whitelist', `account_id = 'acc_other'`],
-      ['vault.whitelist', `network = '192.0.2.9/32'`],
-      ['vault.whitelist', `targeting = null`],
-      ['vault.whitelist', `targeting = jsonb_set(targeting, '{country}', '"us"')`],
-      ['vault.whitelist', `signature = '\\x00'`],
-      ['vault.customers', `chat_id = '666'`],
-      ['vault.customers', `account_id = 'acc_other'`],
-      ['vault.customers', `customer_id = 'cus_other'`],
-    ]
-    for (const [table, change] of edits) {
-      const id = table === 'vault.whitelist' ? 'entry_id' : 'customer_id'
-      const signature = table === 'vault.whitelist' ? 'signature' : 'chat_signature'
-      const one = `(select min(${id}) from ${table} where ${signature} is not null)`
-      const said = await mutated(world, table, `update ${table} set ${change} where ${id} = ${one}`)
+    assert.deepEqual(
+      clean.vault.find(({ table }) => table === 'vault.customers (chats)'),
+      { table: 'vault.customers (chats)', checked: 2, adopted: 0, uncommitted: 1, erased: 0 },
+    )
+    const table = 'vault.customers'
+    for (const change of [`chat_id = '666'`, `account_id = 'acc_other'`, `customer_id = 'cus_other'`]) {
+      const one = `(select min(customer_id) from ${table} where chat_signature is not null)`
+      const said = await mutated(world, table, `update ${table} set ${change} where customer_id = ${one}`)
       assert.equal(said.length, 1, `${change}: ${said.join('; ')}`)
-      assert.match(said[0]!, new RegExp(`^vault: ${table}.* than the service has written`), change)
+      assert.match(said[0]!, /^vault: vault.customers.* than the service has written/, change)
       await pool.query('drop table public.kept')
     }
-    // A label says nothing that lets anybody act, and neither does when an entry was used.
-    const said = await mutated(
-      world,
-      'vault.whitelist',
-      `update vault.whitelist set label = 'home', last_used_at = now()`,
-    )
-    assert.deepEqual(said, [])
   })
 
   test('a login of a supplier that was moved or made up is found, and holds up no other', async (t) => {

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { parseUsername } from '../../../src/domain/exits/username.ts'
 import { createLineSets } from '../../../src/features/lines/line-sets.ts'
 import { networkOf } from '../../../src/features/lines/whitelist.ts'
+import { createIsAllowed } from '../../../src/features/lines/whitelist-commitments.ts'
 import { createWhitelistLookup } from '../../../src/gateway/authenticate/whitelist-lookup.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import type { Called, HttpClient } from '../../support/http.ts'
@@ -257,7 +258,7 @@ test('lines of plans', async (t) => {
 
     const lookupDeps = {
       pool,
-      keys: service.core.keys,
+      isAllowed: createIsAllowed(service.core.log),
       clock,
       logger: service.core.logger,
       onError: (error: unknown) => assert.fail(String(error)),

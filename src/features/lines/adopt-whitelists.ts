@@ -1,0 +1,46 @@
+import type pg from 'pg'
+import { decideNetworkAdoption, whitelistRef } from '../../domain/plans/whitelist.ts'
+import type { Cause } from '../../kernel/event.ts'
+import { canonicalJson } from '../../kernel/json-text.ts'
+import type { CommandRunner } from '../../platform/commands/command.ts'
+import { handle } from '../../platform/commands/handle.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner } from '../../platform/vault/seal.ts'
+import { type EntryRow, entryColumns, entryCommitment } from './whitelist-commitments.ts'
+
+type OldRow = EntryRow & { readonly signature: Buffer | null }
+
+/**
+ * Commits to the entries that an older release wrote. Versions before 0.2.0 was released signed each row: a signature that does
+ * not fit was made by somebody else.
+ * @param withoutSignature whether the entries are of a release that signed none
+ * @returns how many entries were adopted
+ */
+export const adoptWhitelists = async (
+  deps: { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'>; readonly runner: CommandRunner },
+  cause: Cause,
+  withoutSignature: boolean,
+): Promise<number> => {
+  const { pool, keys, runner } = deps
+  const signer = createRowSigner(keys.master, 'whitelist entry v1')
+  const isGenuine = ({ signature, account_id, plan_id, network, targeting }: OldRow): boolean =>
+    signature === null
+      ? withoutSignature
+      : signer.isSigned([account_id, plan_id, network, targeting && canonicalJson(targeting)], signature)
+  const { rows } = await pool.query<OldRow>(
+    `select ${entryColumns}, signature from vault.whitelist where salt is not null order by entry_id`,
+  )
+  let adopted = 0
+  for (const [accountId, entries] of Map.groupBy(rows.filter(isGenuine), (row) => row.account_id)) {
+    const found = entries.map((row) => ({
+      entryId: row.entry_id,
+      planId: row.plan_id,
+      commitment: entryCommitment(row)!,
+    }))
+    await handle(runner, { ...cause, name: 'adopt-whitelist' }, whitelistRef(accountId), (state) =>
+      decideNetworkAdoption(state, found),
+    )
+    adopted += found.length
+  }
+  return adopted
+}
