@@ -107,12 +107,18 @@ const columns = `${entryColumns}, label, created_at, last_used_at`
 /** A network that is to be on a whitelist, and the entry that it has now, of whatever account; null: none. */
 type Place = { readonly network: string; readonly entry: EntryRow | null }
 
+type Places = { readonly places: readonly Place[]; readonly total: number }
+
+/** Whether an account has too few entries left for its new networks. */
+const isFull = ({ places, total }: Places): boolean =>
+  total + places.filter(({ entry }) => entry === null).length > maxWhitelist
+
 /** The networks in the order in which they are given, and how many entries the account has. */
 const readPlaces = async (
   client: Pick<pg.ClientBase, 'query'>,
   accountId: AccountId,
   given: readonly NewEntry[],
-): Promise<{ readonly places: readonly Place[]; readonly total: number }> => {
+): Promise<Places> => {
   const { rows } = await client.query<EntryRow & { readonly total: number }>(
     `select w.entry_id, w.account_id, w.plan_id, w.targeting, w.salt, g.network::text,
             (select count(*) from vault.whitelist where account_id = $1::text) as total
@@ -157,16 +163,17 @@ export const createWhitelist = ({
       return change(client)
     })
 
-  /** Writes rows that the log allows; null: somebody else changed what was read before. */
+  /** Writes rows that the log allows; null: somebody else changed an entry since it was read, or filled the whitelist. */
   const write = (
     { planId, accountId }: OfPlan,
     entries: readonly NewEntry[],
-    before: Awaited<ReturnType<typeof readPlaces>>,
+    before: readonly Place[],
     rows: readonly EntryRow[],
     ended: readonly string[],
   ): Promise<readonly Row[] | null> =>
     changing(accountId, async (client) => {
-      if (!isDeepStrictEqual(await readPlaces(client, accountId, entries), before)) return null
+      const now = await readPlaces(client, accountId, entries)
+      if (isFull(now) || !isDeepStrictEqual(now.places, before)) return null
       await removals.add(client, accountId, ended)
       const written = await client.query<Row>(
         `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, salt, created_at)
@@ -220,19 +227,19 @@ export const createWhitelist = ({
       const { planId, accountId } = plan
       for (;;) {
         const before = await readPlaces(pool, accountId, entries)
+        const { places } = before
         const isTaken = ({ entry }: Place) =>
           entry !== null && entry.plan_id !== planId && (entry.account_id !== accountId || !move)
-        const taken = before.places.find(isTaken)
+        const taken = places.find(isTaken)
         if (taken)
           return {
             outcome: 'taken',
             cidr: taken.network,
             movable: taken.entry?.account_id === accountId,
           }
-        const more = before.places.filter(({ entry }) => entry === null).length
-        if (before.total + more > maxWhitelist) return { outcome: 'full' }
+        if (isFull(before)) return { outcome: 'full' }
 
-        const wanted = before.places.map(({ network, entry }, at) => {
+        const wanted = places.map(({ network, entry }, at) => {
           const row: EntryRow = {
             entry_id: entry?.entry_id ?? newId('wle'),
             account_id: accountId,
@@ -263,7 +270,7 @@ export const createWhitelist = ({
         const rows = await write(
           plan,
           entries,
-          before,
+          places,
           wanted.map(({ row, unchanged }, at) => (results[at]!.isKnown ? unchanged : row)),
           changed.flatMap(({ former }) => former),
         )
