@@ -16,7 +16,17 @@ export const openLogReads = async (
   closing: CloseStack,
   { config, pool, logger }: { readonly config: Config; readonly pool: pg.Pool; readonly logger: Logger },
 ): Promise<LogReads> => {
-  if (config.eventStoreUrl === null) return createReads(pool, { read: () => undefined })
+  if (config.eventStoreUrl === null) {
+    const { readStreams, logId } = createReads(pool, { read: () => undefined })
+    let id: string | null = null
+    return {
+      readStreams,
+      logId: async () => {
+        id ??= await logId()
+        return id
+      },
+    }
+  }
   // Its client is large: it is loaded only where it is used.
   const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
   const log = eventStoreDbLog({
