@@ -1,20 +1,30 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { adoptCommitments } from '../../src/app/adopt-commitments.ts'
+import { allMigrations } from '../../src/app/migrations.ts'
 import { findingText } from '../../src/audit/checks/finding.ts'
 import { verifyLog } from '../../src/audit/verify.ts'
 import { accountRef } from '../../src/domain/accounts/fold.ts'
+import { adoptionRef } from '../../src/domain/seals/adoption.ts'
 import { storeKey } from '../../src/features/accounts/account-vault.ts'
 import { generateKey, hashKey } from '../../src/features/accounts/api-key.ts'
 import { createDirectory } from '../../src/features/accounts/authenticate.ts'
 import { createDepositPages } from '../../src/features/deposits/deposit-urls.ts'
 import { depositRef } from '../../src/features/deposits/settle-deposit.ts'
+import {
+  createIsAllowed,
+  type EntryRow,
+  entryColumns,
+} from '../../src/features/lines/whitelist-commitments.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import { type AccountId, type DepositId, type KeyId, newId } from '../../src/kernel/ids.ts'
 import { accountStream, adoptionStream, depositStream } from '../../src/kernel/streams.ts'
+import { migrate } from '../../src/platform/postgres/migrate.ts'
 import { masterKey } from '../../src/platform/vault/keys.ts'
+import { createRowSigner } from '../../src/platform/vault/seal.ts'
 import { testKey } from '../audit/world.ts'
 import { cause, serviceWorld } from '../features/accounts/world.ts'
+import { testDatabase } from '../support/postgres.ts'
 
 test('an upgrade commits once to what an older release left: it works from then on, and nothing is adopted later', async (t) => {
   const { pool, log, runner, logger, accounts } = await serviceWorld(t)
@@ -134,4 +144,79 @@ test('an upgrade commits once to what an older release left: it works from then 
     }),
   })
   assert.match((await verified()).texts.join(), /an upgrade adopts before anything else/)
+})
+
+test('entries of whitelists that a version before signed are adopted once, also where all else was adopted before', async (t) => {
+  const { pool, log, runner, logger } = await serviceWorld(t)
+  const keys = { master: masterKey(Buffer.alloc(32, 7)) }
+  const accountId = newId<AccountId>('acc')
+  // That version had adopted keys and e-mails, and signed the rows of whitelists.
+  const adopted = { type: 'CommitmentsAdopted', data: { accounts: 0, people: 0, tokens: 0 } } as const
+  await runner.run({
+    ...cause,
+    name: 'version-before',
+    streams: { adoption: adoptionRef },
+    decide: () => ({ appends: [{ stream: adoptionStream, events: [adopted] }], answer: null }),
+  })
+  const signer = createRowSigner(keys.master, 'whitelist entry v1')
+  const leave = (id: string, network: string, signature: Buffer | null) =>
+    pool.query(
+      `insert into vault.whitelist (entry_id, account_id, plan_id, network, label, created_at, salt, signature)
+       values ($1, $2, 'pln_one', $3, '', now(), sha256('salt'), $4)`,
+      [id, accountId, network, signature],
+    )
+  const signed = (network: string) => signer.sign([accountId, 'pln_one', network, null])
+  await leave('wle_signed', '203.0.113.1/32', signed('203.0.113.1/32'))
+  await leave('wle_exchanged', '203.0.113.2/32', signed('203.0.113.9/32'))
+  await leave('wle_unsigned', '203.0.113.3/32', null)
+  const allowed = async (): Promise<readonly string[]> => {
+    const { rows } = await pool.query<EntryRow>(
+      `select ${entryColumns} from vault.whitelist order by network`,
+    )
+    const isAllowed = createIsAllowed(log)
+    const answers = await Promise.all(rows.map(isAllowed))
+    return rows.filter((_, at) => answers[at]).map(({ entry_id }) => entry_id)
+  }
+  const upgrade = async (): Promise<void> => {
+    await pool.query("insert into vault.uncommitted values ('whitelists', '')")
+    await adoptCommitments({ pool, keys, runner, logger })
+  }
+  await upgrade()
+  assert.deepEqual(await allowed(), ['wle_signed'])
+
+  // A row that was removed before the upgrade still has its signature. Nothing is adopted a second time.
+  await leave('wle_removed', '203.0.113.4/32', signed('203.0.113.4/32'))
+  const head = await log.head()
+  await upgrade()
+  assert.equal(await log.head(), head)
+  assert.deepEqual(await allowed(), ['wle_signed'])
+  const { findings, vault } = await verifyLog(
+    { pool, log, groups: [], logInPostgres: true },
+    { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null },
+  )
+  assert.deepEqual(
+    findings.map((finding) => /vault.whitelist holds (\w+)/.exec(findingText(finding))?.[1]),
+    ['wle_exchanged', 'wle_removed', 'wle_unsigned'],
+  )
+  const table = 'vault.whitelist'
+  assert.deepEqual(
+    vault.find((each) => each.table === table),
+    { table, checked: 1, adopted: 1, uncommitted: 0, erased: 0 },
+  )
+})
+
+test('the migration asks for the adoption of whitelists wherever there are accounts', async (t) => {
+  const { pool } = await testDatabase(t)
+  const later = Object.entries(allMigrations).filter(([name]) => name !== '1840_committed_whitelist')
+  await migrate(pool, Object.fromEntries(later))
+  await pool.query(
+    `insert into vault.accounts (account_id, email, salt) values ('acc_one', 'a@example.com', sha256('salt'))`,
+  )
+  await pool.query(`insert into vault.whitelist (entry_id, account_id, plan_id, network, label, created_at)
+    values ('wle_old', 'acc_one', 'pln_one', '203.0.113.1/32', '', now())`)
+  await migrate(pool, allMigrations)
+  const { rows } = await pool.query("select what, id from vault.uncommitted where what = 'whitelists'")
+  assert.deepEqual(rows, [{ what: 'whitelists', id: '' }])
+  const { rows: salts } = await pool.query('select length(salt) as bytes from vault.whitelist')
+  assert.deepEqual(salts, [{ bytes: 32 }])
 })
