@@ -1,7 +1,8 @@
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
-import type { PlanDirectory } from '../authenticate/plan-directory.ts'
+import type { KnownPlan, PlanDirectory } from '../authenticate/plan-directory.ts'
 
 /** What a process asks for of one plan; bytes. */
 export type LeaseRequest = {
@@ -41,6 +42,8 @@ const smallestSlab = 64 * 1024
 /** At most this part of what is left goes to one process at once: slabs shrink as a plan runs low. */
 const share = 8
 
+const maxPlans = 50_000
+
 type LeaseRow = LeaseAnswer & {
   readonly plan_id: PlanId
   /** Of the plan, and what was used of it, as the row and the counter say that the lease was taken out of. */
@@ -58,12 +61,27 @@ export const createLeases = (deps: {
 }) => {
   const { pool, worker, findPlan, monotonicMs } = deps
 
+  const lastSeen = new LRUCache<PlanId, KnownPlan>({ max: maxPlans })
+
+  const planOf = async (planId: PlanId, total: number): Promise<KnownPlan | null> => {
+    try {
+      const known = await findPlan(planId)
+      // A top-up may have landed since it was read.
+      const plan = (known?.totalBytes ?? 0) < total ? await findPlan(planId, monotonicMs()) : known
+      if (plan) lastSeen.set(planId, plan)
+      return plan
+    } catch (error) {
+      // A log that is away for long changes nothing: tunnels that are open go on.
+      const plan = lastSeen.get(planId)
+      if (plan) return plan
+      throw error
+    }
+  }
+
   /** Of what was granted, what the log has of the plan: SQL can change a row and a counter. */
   const confirmed = async ({ plan_id, total, used, ...answer }: LeaseRow): Promise<LeaseAnswer> => {
     if (total === null || answer.free === null) return answer
-    const known = await findPlan(plan_id)
-    // A top-up landed since it was read.
-    const plan = (known?.totalBytes ?? 0) < total ? await findPlan(plan_id, monotonicMs()) : known
+    const plan = await planOf(plan_id, total)
     const beyond = Math.max(0, total - (plan?.totalBytes ?? 0)) + Math.max(0, (plan?.usedBytes ?? 0) - used)
     const free = Math.max(0, answer.free - beyond)
     return { ...answer, free, granted: Math.min(answer.granted, free) }

@@ -37,7 +37,7 @@ export type KnownPlan = {
 
 export type PlanDirectory = {
   /**
-   * The plan as of at most a second ago, or of half a minute while Postgres does not answer; null: no such plan.
+   * The plan as of at most a second ago, or of half a minute while Postgres or the log does not answer; null: no such plan.
    * @param sinceMs as of `CachedLookup`
    */
   find(planId: PlanId, sinceMs?: number): Promise<KnownPlan | null>

@@ -46,8 +46,8 @@ export type Rental = {
 }
 
 /**
- * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres does
- * not answer.
+ * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres or
+ * the log does not answer.
  */
 export type Rentals = {
   /** That of the address of ours that a client dialled; null: nobody rents it. */
