@@ -215,6 +215,7 @@ describe('what resellers and receivers left in the vault', () => {
       { ...none, table: 'vault.customers', checked: 2 },
       { ...none, table: 'vault.console_sessions' },
       { ...none, table: 'vault.console_links' },
+      { ...none, table: 'work.console_address' },
       { ...none, table: 'vault.deposit_pages' },
       { ...none, table: 'vault.whitelist' },
       { ...none, table: 'vault.customers (chats)' },
