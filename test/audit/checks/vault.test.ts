@@ -286,7 +286,7 @@ describe('what resellers and receivers left in the vault', () => {
     assert.deepEqual(erased.findings.map(findingText), [])
     assert.deepEqual(
       erased.vault.map(({ erased: gone }) => gone),
-      [0, 6, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0],
+      [0, 6, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0],
     )
   })
 })
