@@ -353,6 +353,9 @@ test('what an account has', async (t) => {
       assert.equal(before - after, Math.round(Number(price) * 1_000_000))
       const again = await Promise.all([1, 2].map(() => browser.post(path, sent)))
       for (const { html } of again) assert.match(html, /were charged before, and no more now/)
+      const changed = await browser.post(path, { ...sent, 'in-subreddit': 'node' })
+      assert.equal(changed.status, 409)
+      assert.match(changed.html, /This form was sent before with other values\./)
       assert.equal(await balance(), after)
       assert.equal(
         (await browser.post(path, { do: 'call', 'in-subreddit': 'x' })).status,
