@@ -101,6 +101,7 @@ export const frameContext = (
   more: Partial<FrameContext> = {},
 ): FrameContext => ({
   style: deps.assets.style,
+  sendOnce: deps.assets.island('send-once'),
   theme: null,
   zone: null,
   path: '/console',

@@ -102,7 +102,7 @@ export type Assets = {
   find(file: string): Asset | null
 }
 
-export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks'] as const
+export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks', 'send-once'] as const
 export type Island = (typeof islands)[number]
 
 export const assetFolder = '/console/assets'

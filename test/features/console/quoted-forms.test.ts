@@ -209,6 +209,19 @@ test('a form with a quote orders what its fields say', async (t) => {
     await context.close()
   })
 
+  await t.test('a form with a key is sent once while its answer is on the way', async () => {
+    const { page, context } = await signedInPage()
+    const posts: string[] = []
+    page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
+    await page.goto(`${origin}/console/top-up`)
+    await page.getByLabel('Amount').fill('25')
+    const press = "document.querySelector('main form .first').click()"
+    await page.evaluate(`${press}; new Promise((done) => setTimeout(() => done(${press})))`)
+    await page.getByText('Deposit of $25.00').waitFor()
+    assert.equal(posts.length, 1)
+    await context.close()
+  })
+
   await t.test('where the quote cannot be had, the price that was shown buys nothing else', async () => {
     const { page, context } = await signedInPage()
     const before = (await quantities()).length
