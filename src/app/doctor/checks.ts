@@ -213,7 +213,10 @@ export const checkQueues = async (
       : note('queues', text, 'a running server works them off'),
   )
   const notes = failing.map(({ queue, failing }) =>
-    note('queues', `${queue}: ${pluralize(failing, 'item')} failed three times or more, and wait`),
+    note(
+      'queues',
+      `${queue}: ${pluralize(failing, 'item')} with three attempts or more, of which the last failed`,
+    ),
   )
   for (const queue of queues) {
     const items = await countTooLate(pool, queue, clock())

@@ -14,8 +14,9 @@ export const linkFor = async (
   context: CliContext,
   subjectId: string,
 ): Promise<{ readonly url: string; readonly expiresAt: string }> => {
-  const { config, pool } = context
-  const origin = config.console.url ?? (await readConsoleAddress(pool)) ?? `http://localhost:${config.port}`
+  const { config } = context
+  const origin =
+    config.console.url ?? (await readConsoleAddress(context)) ?? `http://localhost:${config.port}`
   const deps = { people: createPeople(context), links: createLinks(context), clock: context.clock, origin }
   const made = await printLink(deps, subjectId, context)
   if (made.outcome === 'refused')
