@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
-import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
+import type { Cli, CliContext, OpenContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { checkRequiredLast, requiredHelp } from '../platform/cli/required-options.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
@@ -149,11 +149,12 @@ export const runCli = async (
     clock: deps.clock ?? (() => Number.NaN),
     action:
       <Arguments extends readonly unknown[]>(
-        work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+        load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
         options: OpenOptions = { makes: false },
       ) =>
       (...given) =>
         act(given, async (done) => {
+          const work = await load()
           const { context, close } = await deps.open(options)
           try {
             done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
@@ -163,22 +164,20 @@ export const runCli = async (
         }),
     bareAction:
       <Arguments extends readonly unknown[]>(
-        work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+        load: () => Promise<(config: Config, ...given: Arguments) => Promise<CliOutput>>,
       ) =>
       (...given) =>
         act(given, async (done) => {
+          const work = await load()
           done(await work(await readSettings(), ...(given.slice(0, -1) as unknown as Arguments)))
         }),
     openingAction:
       <Arguments extends readonly unknown[]>(
-        work: (
-          config: Config,
-          open: (options?: OpenOptions) => ReturnType<CliDeps['open']>,
-          ...given: Arguments
-        ) => Promise<CliOutput>,
+        load: () => Promise<(config: Config, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
       ) =>
       (...given) =>
         act(given, async (done) => {
+          const work = await load()
           const open = (options: OpenOptions = { makes: false }) => deps.open(options)
           done(await work(await readSettings(), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),
