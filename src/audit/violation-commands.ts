@@ -1,5 +1,4 @@
-import type { Moment } from '../features/finance/for-commands.ts'
-import { createMoments, momentWork } from '../features/finance/index.ts'
+import { createMoments, type Moment, momentWork } from '../features/finance/index.ts'
 import { pluralize } from '../kernel/formats.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'

@@ -7,8 +7,14 @@ import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
-import type { Moment } from '../finance/for-commands.ts'
-import { catchUpBooks, isReversedRange, momentWork, openReader, readGatewayNames } from '../finance/index.ts'
+import {
+  catchUpBooks,
+  isReversedRange,
+  type Moment,
+  momentWork,
+  openReader,
+  readGatewayNames,
+} from '../finance/index.ts'
 import { btcpay } from './btcpay-statement.ts'
 import { nowpayments } from './nowpayments-statement.ts'
 import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
