@@ -154,9 +154,10 @@ export const runCli = async (
       ) =>
       (...given) =>
         act(given, async (done) => {
-          const work = await load()
+          // Where there is no Farebox, the work need not be loaded.
           const { context, close } = await deps.open(options)
           try {
+            const work = await load()
             done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
           } finally {
             await close()
