@@ -43,6 +43,7 @@ const startRefusals: Readonly<Record<string, string>> = {
   FareboxNotInstalled: 'no_farebox',
   DatabaseUnreachable: 'database_unreachable',
   LockHeld: 'database_busy',
+  LogUnreachable: 'log_unreachable',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
   StartRefused: 'start_refused',
@@ -61,7 +62,10 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
   if (isApiError(error)) return new CliRefusal(error.code, error.message, error.extra)
   if (error instanceof CommandOverload)
-    return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
+    return new CliRefusal(
+      'overloaded',
+      `${messagesOf(error)}; "farebox doctor" checks the log. Run the command again, it does nothing twice`,
+    )
   if (isDatabaseOutage(error))
     return new CliRefusal(
       'overloaded',

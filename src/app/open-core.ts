@@ -162,9 +162,11 @@ export const openCoreOn = async (
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
+  // A server waits with what its start runs (src/app/start.ts).
+  const patient = role === 'command' && logWait !== null ? logWait.runner(runner) : runner
+  const coreRunner = guarded(patient, timeGuard)
   // One that copies a log adds nothing of its own.
-  if (options.signs !== false)
-    await adoptCommitments({ pool, keys, runner: guarded(runner, timeGuard), log, logger })
+  if (options.signs !== false) await adoptCommitments({ pool, keys, runner: coreRunner, log, logger })
   return {
     keys,
     postgresUrl: postgres.url,
@@ -174,7 +176,7 @@ export const openCoreOn = async (
     logWait,
     appends,
     codec,
-    runner: guarded(runner, timeGuard),
+    runner: coreRunner,
     clock,
     backgroundScheduler,
     clockGuard: timeGuard,
