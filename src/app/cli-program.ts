@@ -61,6 +61,8 @@ const isApiError = (error: unknown): error is ApiError => error instanceof Error
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
   if (isApiError(error)) return new CliRefusal(error.code, error.message, error.extra)
+  if (error instanceof CommandOverload && (error.cause as Error | undefined)?.name === 'LogUnreachable')
+    return refusalOf(error.cause)
   if (error instanceof CommandOverload)
     return new CliRefusal(
       'overloaded',

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import type pg from 'pg'
 import { laterThan } from '../audit/checks/event-reader.ts'
 import { periodCheck, startPeriodGuard } from '../features/finance/index.ts'
 import { scraperHealth } from '../features/scrapers/index.ts'
@@ -21,11 +22,10 @@ import { clientConfig, createPool } from '../platform/postgres/pool.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { adoptCommitments } from './adopt-commitments.ts'
 import { type ClockGuard, clockComparison, serviceClock, startClockGuard } from './clock-guard.ts'
 import { migrateDatabase } from './migrate-database.ts'
 import { type Database, type DatabaseOptions, databaseWaitMs, openDatabase } from './open-database.ts'
-import { logWaitFor, openLog } from './open-log.ts'
+import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
 import { openPostgresClock } from './postgres-clock.ts'
 
 export type CoreOptions = DatabaseOptions & {
@@ -63,6 +63,11 @@ const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotE
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   closeOnFailure(async (closing) => openCoreOn(await openDatabase(closing, options), closing, options))
+
+/** Whether the first start after an upgrade has work, which is loaded then alone. */
+const hasUncommitted = async (pool: pg.Pool): Promise<boolean> =>
+  (await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')).rows[0]
+    ?.any === true
 
 /** The core on a database that is open: `openCore` without its first step. */
 export const openCoreOn = async (
@@ -158,15 +163,20 @@ export const openCoreOn = async (
     hooks,
     snapshots: createPostgresSnapshots({ pool, keys, logger }),
     streamLocks,
-    ...(config.crashAt?.point.endsWith('-snapshot') && { limits: eagerSnapshots }),
+    limits: {
+      ...(config.crashAt?.point.endsWith('-snapshot') && eagerSnapshots),
+      // The log's own wait ends first, with a message that names the log.
+      ...(role === 'command' && logWait !== null && { queueWaitMs: 2 * logWaitMs.command }),
+    },
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
-  // A server waits with what its start runs (src/app/start.ts).
-  const patient = role === 'command' && logWait !== null ? logWait.runner(runner) : runner
-  const coreRunner = guarded(patient, timeGuard)
+  const coreRunner = guarded(runner, timeGuard)
   // One that copies a log adds nothing of its own.
-  if (options.signs !== false) await adoptCommitments({ pool, keys, runner: coreRunner, log, logger })
+  if (options.signs !== false && (await hasUncommitted(pool))) {
+    const { adoptCommitments } = await import('./adopt-commitments.ts')
+    await adoptCommitments({ pool, keys, runner: coreRunner, log, logger })
+  }
   return {
     keys,
     postgresUrl: postgres.url,

@@ -1,5 +1,8 @@
+import { once } from 'node:events'
 import { access, constants } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { keyNames } from '../../platform/vault/keys.ts'
 import type { Config } from '../config.ts'
@@ -61,8 +64,10 @@ const readiness = async (
   // `/readyz` says what is missing only with the token.
   const headers = token === null ? {} : { authorization: `Bearer ${token}` }
   try {
-    const answer = await fetch(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
-    return { status: answer.status, body: await answer.text() }
+    // Not by `fetch`, whose first call takes a tenth of this command's processor time.
+    const request = get(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    return { status: answer.statusCode ?? 0, body: await text(answer) }
   } catch {
     return null
   }

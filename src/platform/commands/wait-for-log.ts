@@ -54,8 +54,6 @@ export const createLogWait = ({ withinMs, where, onWait }: LogWaitOptions): LogW
         return await attempt()
       } catch (error) {
         if (over || !(error instanceof LogUnavailable || error instanceof CommandOverload)) throw error
-        // A read of the command was waited for in vain.
-        if (error.cause instanceof LogUnreachable) throw error.cause
         const nowMs = performance.now()
         failedAtMs ??= nowMs
         if (nowMs + pauseMs >= failedAtMs + withinMs)
