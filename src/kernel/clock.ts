@@ -32,10 +32,10 @@ export const isTime = (epochMs: number): boolean => epochMs >= firstMs && epochM
 export const isDate = (text: string): boolean =>
   /^\d{4}-\d\d-\d\d$/.test(text) && new Date(text).toJSON()?.slice(0, 10) === text
 
-/** Whether a text is an instant such as `2026-11-21T02:30:00Z` or `2026-11-21T02:30+01:00` (RFC 3339; seconds may be left out). */
+/** Whether a text is an instant such as `2026-11-21T02:30:00Z` or `2026-11-21T02:30:00+01:00` (RFC 3339). */
 export const isInstant = (text: string): boolean =>
   isDate(text.slice(0, 10)) &&
-  /^T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/.test(text.slice(10))
+  /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/.test(text.slice(10))
 
 /**
  * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the one form in events and answers.

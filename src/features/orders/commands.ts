@@ -8,10 +8,6 @@ import type { SettleTraffic } from './run-commands.ts'
 /** What the commands do: loaded when one runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `orders list [--account ID] [--status STATUS]`. */
-export const registerOrderList = (orders: Command, cli: Cli): void =>
-  registerList(orders, cli, { name: 'orders', statuses: orderStatuses }, async () => (await runs()).listing)
-
 const refundHelp = `
 It goes where it came from: to the wallet, and of an order for a reseller's customer to the customer's credit and, with
 the same share of the cost, to the reseller's wallet. Never more than was paid; parts add up to the whole.
@@ -32,7 +28,7 @@ export const ordersCommands =
   (settleTraffic: SettleTraffic) =>
   (program: Command, cli: Cli): void => {
     const orders = program.command('orders')
-    registerOrderList(orders, cli)
+    registerList(orders, cli, { name: 'orders', statuses: orderStatuses }, async () => (await runs()).listing)
 
     orders
       .command('show')

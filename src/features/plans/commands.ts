@@ -7,19 +7,15 @@ import type { Meter } from './meter-traffic.ts'
 /** What the commands do: loaded when one runs. */
 const runs = () => import('./run-commands.ts')
 
-/** `plans list|show`; passwords are not shown. */
-export const registerPlanList = (command: Command, cli: Cli): void =>
+/** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
+export const registerPlans = (program: Command, cli: Cli): void => {
+  const plans = program.command('plans')
   registerListCommands(
-    command,
+    plans,
     cli,
     { name: 'plans', one: 'plan', exampleId: 'pln_…', statuses: planStatuses },
     async () => (await runs()).plans,
   )
-
-/** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
-export const registerPlans = (program: Command, cli: Cli): void => {
-  const plans = program.command('plans')
-  registerPlanList(plans, cli)
 
   plans
     .command('meter')

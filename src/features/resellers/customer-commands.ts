@@ -8,15 +8,6 @@ import { maxCents, parseGatewayName, parseReference, parseSignedCents } from '..
 /** What the commands do: loaded when one runs. */
 const runs = () => import('./run-customer-commands.ts')
 
-/** `customers list|show` */
-export const registerCustomerList = (command: Command, cli: Cli): void =>
-  registerListCommands(
-    command,
-    cli,
-    { name: 'customers', one: 'customer', exampleId: 'cus_…' },
-    async () => (await runs()).customers,
-  )
-
 const reasons = [
   'payment',
   'correction',
@@ -44,7 +35,12 @@ Examples:
 /** `customers list|show|credit|adjust` */
 export const registerCustomers = (program: Command, cli: Cli): void => {
   const customers = program.command('customers').addHelpText('after', examples)
-  registerCustomerList(customers, cli)
+  registerListCommands(
+    customers,
+    cli,
+    { name: 'customers', one: 'customer', exampleId: 'cus_…' },
+    async () => (await runs()).customers,
+  )
 
   const movement = (name: string, description: string): Command =>
     customers
