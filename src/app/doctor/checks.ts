@@ -210,7 +210,7 @@ const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Findin
     : ok(check, found)
 }
 
-/** What is looked at inside of an open Farebox. */
+/** The checks of an open Farebox. */
 export const checkInside = async (
   context: DoctorContext,
   serverRuns: boolean,

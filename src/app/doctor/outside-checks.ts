@@ -66,6 +66,8 @@ const readiness = async (
   try {
     // Not by `fetch`, whose first call takes a tenth of this command's processor time.
     const request = get(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
+    // Of a body that does not end; the answer fails, too.
+    request.on('error', () => undefined)
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return { status: answer.statusCode ?? 0, body: await text(answer) }
   } catch {
