@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { findDeposit } from '../../../projections/deposits.ts'
-import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
+import { serviceBook } from '../../domain/ledger/books.ts'
+import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'

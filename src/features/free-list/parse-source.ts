@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
-import type { FeedFormat } from './sources.ts'
+import type { FeedFormat } from './feed-formats.ts'
 
 export type ParsedFeed = {
   /** Each once, in their order. */

@@ -4,8 +4,8 @@ import {
   type NoticeRow,
   noticesAfter,
 } from '../../../projections/notices.ts'
+import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/audiences.ts'
 import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
-import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/events.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
