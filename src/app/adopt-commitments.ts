@@ -172,8 +172,6 @@ export const adoptCommitments = async (
   deps: Deps & { readonly logger: Pick<Logger, 'info'> },
 ): Promise<void> => {
   const { pool, runner, logger } = deps
-  const { rows } = await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')
-  if (!rows[0]?.any) return
   const cause = {
     actor: { kind: 'system', name: 'upgrade' },
     correlationId: newId<string>('run'),
