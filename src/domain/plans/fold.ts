@@ -1,6 +1,7 @@
 import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Fold } from '../../kernel/decider.ts'
+import type { PlanId } from '../../kernel/ids.ts'
 import { joinJsonMembers } from '../../kernel/json-text.ts'
 import {
   dropExpired,
@@ -12,6 +13,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../../kernel/recent-ids.ts'
+import { planStream } from '../../kernel/streams.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 
 /** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */
@@ -34,7 +36,7 @@ export type PlanState = {
   readonly plan:
     | (Pick<
         PlanActivated['data'],
-        'planId' | 'accountId' | 'customerId' | 'productId' | 'shape' | 'renewal'
+        'planId' | 'accountId' | 'customerId' | 'productId' | 'shape' | 'renewal' | 'speedUnits'
       > & {
         readonly totalBytes: number | null
         readonly usedBytes: number
@@ -45,6 +47,8 @@ export type PlanState = {
         /** Milliseconds of the last `TrafficMetered`; null before the first. */
         readonly meteredAtMs: number | null
         readonly generation: number
+        /** Milliseconds since the epoch when that generation began; null for the first. */
+        readonly rotatedAtMs: number | null
       })
     | null
   /** The bytes that each order of the last seven days added, for a refund that takes back what is unused. */
@@ -71,7 +75,8 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
   const fulfilled = (orderId: string) =>
     remember(state.answers, orderId, { outcome: 'fulfilled', at: isoTime(at) }, at)
   if (event.type === 'PlanActivated') {
-    const { planId, orderId, accountId, customerId, productId, shape, renewal, bytes, expiresAt } = event.data
+    const { planId, orderId, accountId, customerId, productId } = event.data
+    const { shape, renewal, bytes, speedUnits, expiresAt } = event.data
     return {
       ...state,
       plan: {
@@ -81,6 +86,7 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
         productId,
         shape,
         renewal,
+        speedUnits,
         totalBytes: bytes,
         usedBytes: 0,
         expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
@@ -88,6 +94,7 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
         low: false,
         meteredAtMs: null,
         generation: 0,
+        rotatedAtMs: null,
       },
       answers: fulfilled(orderId),
     }
@@ -131,7 +138,7 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
     case 'PlanExpired':
       return { ...state, plan: { ...plan, expiresAtMs: Date.parse(event.data.expiredAt) } }
     case 'PlanCredentialRotated':
-      return { ...state, plan: { ...plan, generation: event.data.generation } }
+      return { ...state, plan: { ...plan, generation: event.data.generation, rotatedAtMs: at } }
     default: {
       const unknown: never = event
       throw new Error(`unknown plan event ${JSON.stringify(unknown)}`)
@@ -149,7 +156,7 @@ type Snapshot = {
 /** The state of `plan-{id}`. */
 export const planFold: Fold<PlanState, PlanEvent> = {
   name: 'plan',
-  version: 2,
+  version: 3,
   initial,
   evolve,
   snapshot: {
@@ -171,3 +178,6 @@ export const planFold: Fold<PlanState, PlanEvent> = {
       rememberedCount(state.answers) + rememberedCount(state.reports) + state.withdrawn.size,
   },
 }
+
+/** The stream of a plan, as a command names it. */
+export const planRef = (plan: PlanId) => ({ stream: planStream(plan), fold: planFold })

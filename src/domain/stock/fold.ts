@@ -12,6 +12,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../../kernel/recent-ids.ts'
+import { stockStream } from '../../kernel/streams.ts'
 import type {
   AddressEvent,
   EndpointsChanged,
@@ -353,3 +354,9 @@ export const stockFold: Fold<StockState, StockEvent> = {
     entries: (state) => 4 * (state.addresses.size + state.rentals.size) + rememberedCount(state.answers),
   },
 }
+
+/** The stream of a product's stock in a country, as a command names it. */
+export const stockRef = (productId: string, country: string) => ({
+  stream: stockStream(productId, country),
+  fold: stockFold,
+})

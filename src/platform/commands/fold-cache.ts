@@ -66,7 +66,8 @@ export const advance = (
   }
 }
 
-const newSlot = (ref: StreamRef<unknown>): Slot => ({
+/** A slot of which nothing is known yet. */
+export const newSlot = (ref: StreamRef<unknown>): Slot => ({
   stream: ref.stream,
   fold: ref.fold,
   point: null,

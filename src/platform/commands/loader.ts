@@ -1,9 +1,10 @@
 import type { StreamName } from '../../kernel/streams.ts'
-import { withTimeout } from '../eventstore/errors.ts'
-import type { StoredEvent } from '../eventstore/port.ts'
+import type { EventCodec } from '../eventstore/codec.ts'
+import { LogUnavailable, withTimeout } from '../eventstore/errors.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { advance, emptyPoint, type FoldPoint, type Slot } from './fold-cache.ts'
 import { asError } from './pending-command.ts'
-import type { CommandRunnerDeps, RunnerLimits, Snapshot } from './runner-ports.ts'
+import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './runner-ports.ts'
 
 /** `log`: the log did not answer. `fold`: it did, and the events could not be folded. */
 export type LoadFailure = { readonly slot: Slot; readonly kind: 'log' | 'fold'; readonly error: Error }
@@ -17,7 +18,10 @@ export type Loader = {
   underWay(): number
 }
 
-type LoaderDeps = Pick<CommandRunnerDeps, 'log' | 'codec' | 'logger' | 'snapshots'> & {
+type LoaderDeps = Pick<CommandRunnerDeps, 'logger'> & {
+  readonly log: Pick<EventLog, 'readStreams' | 'logId'>
+  readonly codec: Pick<EventCodec, 'decode'>
+  readonly snapshots?: SnapshotStore | undefined
   readonly limits: RunnerLimits
   readonly nextTick: () => number
   /** A slot was brought up to date. */
@@ -134,7 +138,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     withTimeout(
       answer,
       limits.readTimeoutMs,
-      () => new Error(`${what} took longer than ${limits.readTimeoutMs} ms`),
+      () => new LogUnavailable(`${what} took longer than ${limits.readTimeoutMs} ms`),
     )
 
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
