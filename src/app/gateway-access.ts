@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { createTrafficCounters, createTrafficReports, readCountedPlan } from '../features/plans/process.ts'
+import { alarmsOf } from '../domain/plans/decide.ts'
+import { planRef } from '../domain/plans/fold.ts'
+import { createTrafficCounters, createTrafficReports } from '../features/plans/process.ts'
 import { createStockLogins } from '../features/stock/process.ts'
 import { type AccessParts, startAccess } from '../gateway/admit/admit.ts'
 import { startBudgets } from '../gateway/admit/budgets.ts'
@@ -9,10 +11,13 @@ import { createUsage } from '../gateway/admit/record-usage.ts'
 import { createSessionCaps } from '../gateway/admit/session-caps.ts'
 import { createThrottle } from '../gateway/authenticate/credential-cache.ts'
 import { createLogins, createPasswords } from '../gateway/authenticate/login-directory.ts'
-import { createPlanDirectory } from '../gateway/authenticate/plan-directory.ts'
+import { createPlanDirectory, type PlanDirectory } from '../gateway/authenticate/plan-directory.ts'
 import { createRentals } from '../gateway/authenticate/rentals.ts'
 import type { Access } from '../gateway/gateway-ports.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
+import type { AccountId } from '../kernel/ids.ts'
+import { createStreamStates } from '../platform/commands/log-states.ts'
+import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 import type { Scheduler } from '../platform/work/scheduler.ts'
@@ -25,6 +30,9 @@ export type GatewayAccess = {
   /** Ends the leases and writes what is not written; call it when no tunnel is open. */
   stop(): Promise<void>
 }
+
+/** The stock of a product in a country may hold thousands of addresses: the states of so many are kept. */
+const maxStocks = 100
 
 /**
  * Who may use this gateway process, and what they may pass. It reads and counts on Postgres, and reads the log.
@@ -43,16 +51,34 @@ export const openAccess = (
     readonly maxTunnels: number
   } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayAccess => {
-  const { scheduler, pool, worker, clock, monotonicMs, logger } = deps
+  const { scheduler, pool, log, worker, clock, monotonicMs, logger } = deps
+  const snapshots = {
+    store: createPostgresSnapshots({ pool, keys: deps.keys, logger }),
+    logId: log.logId,
+    logger,
+  }
+  const stateOf = createStreamStates(log, { snapshots, whileAway: 'error' })
+  const stockOf = createStreamStates(log, { snapshots, whileAway: 'error', maxKept: maxStocks })
+  let plans: PlanDirectory
   const credentials = createCredentials(deps.keys.master)
   const budgets = startBudgets({
     scheduler,
     reports: createTrafficReports({
       counters: createTrafficCounters(pool),
-      plan: (planId) => readCountedPlan(pool, planId, clock()),
+      plan: async (planId) => {
+        const { state } = await stateOf(planRef(planId))
+        if (state.plan === null) return null
+        const { accountId, usedBytes } = state.plan
+        return { accountId: accountId as AccountId, usedBytes, alarms: alarmsOf(state, clock()) }
+      },
       clock,
     }),
-    leases: createLeases(pool, worker),
+    leases: createLeases({
+      pool,
+      worker,
+      findPlan: (planId, sinceMs) => plans.find(planId, sinceMs),
+      monotonicMs,
+    }),
     worker,
     monotonicMs,
     logger,
@@ -63,10 +89,16 @@ export const openAccess = (
     credentials,
     passwords: createPasswords(credentials),
     logins: createLogins({ pool, credentials, monotonicMs }),
-    directory: (onRead) => createPlanDirectory({ pool, monotonicMs, onRead }),
+    directory: (onRead) => {
+      plans = createPlanDirectory({ pool, stateOf, monotonicMs, logger, onRead })
+      return plans
+    },
     rentals: createRentals({
       pool,
+      accountOf: stateOf,
+      stockOf,
       monotonicMs,
+      logger,
       logins: createStockLogins({ pool, master: deps.keys.master }),
     }),
     throttle: createThrottle(monotonicMs),

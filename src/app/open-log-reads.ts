@@ -3,20 +3,36 @@ import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { createReads } from '../platform/eventstore/postgres/reads.ts'
+import { StartRefused } from '../platform/postgres/errors.ts'
 import type { Config } from './config.ts'
 
 /** What a process reads of the log that writes nothing to it. */
 export type LogReads = Pick<EventLog, 'readStreams' | 'logId'>
 
+const readsOfPostgres = async (pool: pg.Pool): Promise<LogReads> => {
+  const { readStreams, logId } = createReads(pool, { read: () => undefined })
+  const id = await logId()
+  const { rows } = await pool.query(
+    `select from engine.checkpoints where name = 'hot' and log_id <> $1::text`,
+    [id],
+  )
+  if (rows.length > 0)
+    throw new StartRefused(
+      'the events of this service are not in its Postgres: set EVENTSTORE_URL here as well, to the value that the service has',
+    )
+  return { readStreams, logId: async () => id }
+}
+
 /**
  * The log for a process that only reads it: in Postgres over the process's own pool, or in an EventStoreDB where its
- * address is set. It asks nothing before its first read, so a start does not wait for the log.
+ * address is set. A start does not wait for an EventStoreDB.
+ * @throws StartRefused when the service has its log elsewhere than in this Postgres
  */
 export const openLogReads = async (
   closing: CloseStack,
   { config, pool, logger }: { readonly config: Config; readonly pool: pg.Pool; readonly logger: Logger },
 ): Promise<LogReads> => {
-  if (config.eventStoreUrl === null) return createReads(pool, { read: () => undefined })
+  if (config.eventStoreUrl === null) return readsOfPostgres(pool)
   // Its client is large: it is loaded only where it is used.
   const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
   const log = eventStoreDbLog({

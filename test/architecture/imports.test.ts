@@ -49,6 +49,15 @@ describe('the structure of the source', () => {
     }
   })
 
+  test('reads for a gateway process neither the server, nor the read models, nor the client of EventStoreDB', () => {
+    const read = startReads('src/app/gateway-process.ts')
+    const unwanted = ['@eventstore/db-client', 'kysely', 'fastify', 'undici']
+    assert.deepEqual(
+      unwanted.filter((name) => read.has(name)),
+      [],
+    )
+  })
+
   test('reads for the list of commands, and for a command line that is wrong, no package but commander', () => {
     for (const entry of ['src/app/cli-program.ts', 'src/app/commands.ts'])
       assert.deepEqual(

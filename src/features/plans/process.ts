@@ -1,2 +1,2 @@
 export { createTrafficCounters } from './traffic-counters.ts'
-export { createTrafficReports, readCountedPlan } from './traffic-reports.ts'
+export { createTrafficReports } from './traffic-reports.ts'

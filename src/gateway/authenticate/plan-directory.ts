@@ -1,10 +1,17 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountRef } from '../../domain/accounts/fold.ts'
+import { catalogRef } from '../../domain/catalog/fold.ts'
+import type { Product } from '../../domain/catalog/product.ts'
+import { planRef } from '../../domain/plans/fold.ts'
 import type { Family } from '../../domain/shared/order-terms.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
+import type { StreamStates } from '../../platform/commands/log-states.ts'
+import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
 import { createCachedLookup } from './credential-cache.ts'
 
-/** What a gateway needs to know of a plan. */
+/** What a gateway needs to know of a plan, as the log has it. */
 export type KnownPlan = {
   readonly planId: PlanId
   readonly accountId: AccountId
@@ -14,6 +21,10 @@ export type KnownPlan = {
   readonly generation: number
   /** When that generation began; null for the first. */
   readonly rotatedAtMs: number | null
+  /** Null: sold by time. */
+  readonly totalBytes: number | null
+  /** By the log, which is some minutes behind the counter. */
+  readonly usedBytes: number
   /** What lines of the product may target, as its `generate.targeting` says. */
   readonly targeting: ReadonlySet<string>
   /** Of its product; null: any exit serves it. */
@@ -26,7 +37,7 @@ export type KnownPlan = {
 
 export type PlanDirectory = {
   /**
-   * The plan as of at most a second ago, or of half a minute while Postgres does not answer; null: no such plan.
+   * The plan as of at most a second ago, or of half a minute while Postgres or the log does not answer; null: no such plan.
    * @param sinceMs as of `CachedLookup`
    */
   find(planId: PlanId, sinceMs?: number): Promise<KnownPlan | null>
@@ -48,67 +59,134 @@ export const unitSpeed = (unit: string): number => {
   return (megabits * bitsPerMegabit) / 8
 }
 
-type Row = {
+type Row = ComparedRow & {
   readonly plan_id: PlanId
   readonly account_id: AccountId
+  readonly product_id: string
   readonly shape: string
   readonly speed_units: number | null
+  readonly total_bytes: number | null
   readonly expires_at: string | null
   readonly generation: number
   readonly rotated_at: string | null
-  readonly blocked: boolean
-  readonly targeting: readonly string[] | null
-  readonly family: Family | null
-  readonly unit: string | null
+  /** Null: the row names no account. */
+  readonly blocked: boolean | null
   readonly counts_hosts: boolean
 }
 
+/** What a row says that the log says as well. */
+type SaidOfPlan = Pick<
+  KnownPlan,
+  'accountId' | 'expiresAtMs' | 'generation' | 'rotatedAtMs' | 'totalBytes'
+> & {
+  readonly blocked: boolean | null
+  readonly productId: string
+  readonly shape: string
+  readonly speedUnits: number | null
+}
+type PlanFacts = SaidOfPlan & Pick<KnownPlan, 'blocked' | 'usedBytes'> & { readonly product: Product | null }
+
 const timeOf = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso))
 
-const knownPlan = (row: Row): KnownPlan => ({
-  planId: row.plan_id,
+const saidBy = (row: Row): SaidOfPlan => ({
   accountId: row.account_id,
   blocked: row.blocked,
   expiresAtMs: timeOf(row.expires_at),
   generation: row.generation,
   rotatedAtMs: timeOf(row.rotated_at),
-  targeting: new Set(row.targeting ?? []),
-  family: row.family,
-  bytesPerSecond:
-    row.shape === 'gateway_time' ? Math.max(1, row.speed_units ?? 1) * unitSpeed(row.unit ?? '') : null,
-  countsHosts: row.counts_hosts,
+  productId: row.product_id,
+  shape: row.shape,
+  speedUnits: row.speed_units,
+  totalBytes: row.total_bytes,
 })
 
-const readPlans = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<readonly KnownPlan[]> => {
+const readRows = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<readonly Row[]> => {
   const { rows } = await pool.query<Row>({
     name: 'gateway-plans',
-    text: `with product as (
-             select product->>'id' as product_id, product->>'unit' as unit, product->>'family' as family, product->'generate'->'targeting' as targeting
-               from read.catalog, jsonb_array_elements(products) product)
-           select plan.plan_id, plan.account_id, plan.shape, plan.speed_units, plan.expires_at, plan.generation,
-                  plan.rotated_at, account.blocked, product.unit, product.family, product.targeting,
+    text: `select plan.plan_id, plan.account_id, plan.product_id, plan.shape, plan.speed_units, plan.total_bytes,
+                  plan.expires_at, plan.generation, plan.rotated_at, account.blocked, ${foldedThrough},
                   not exists (select from work.plans_without_hosts without where without.plan_id = plan.plan_id) as counts_hosts
              from read.plans plan
-             join read.accounts account on account.account_id = plan.account_id
-             left join product on product.product_id = plan.product_id
+             left join read.accounts account on account.account_id = plan.account_id
             where plan.plan_id = any ($1::text[])`,
     values: [planIds],
   })
-  return rows.map(knownPlan)
+  return rows
 }
 
 export const createPlanDirectory = (deps: {
   readonly pool: pg.Pool
+  readonly stateOf: StreamStates
   readonly monotonicMs: MonotonicClock
+  readonly logger: Pick<Logger, 'error'>
   /** Told of each plan that was read again. */
   readonly onRead?: (plan: KnownPlan) => void
 }): PlanDirectory => {
-  const { pool, monotonicMs, onRead } = deps
+  const { pool, stateOf, monotonicMs, logger, onRead } = deps
+
+  const logged = async (row: Row): Promise<LoggedFacts<PlanFacts>> => {
+    const [{ state, position }, catalog, accountOfRow] = await Promise.all([
+      stateOf(planRef(row.plan_id)),
+      stateOf(catalogRef),
+      stateOf(accountRef(row.account_id)),
+    ])
+    const { plan } = state
+    if (plan === null) return { facts: null, position }
+    const accountId = plan.accountId as AccountId
+    const account = accountId === row.account_id ? accountOfRow : await stateOf(accountRef(accountId))
+    const { productId, shape, speedUnits, totalBytes, usedBytes, expiresAtMs, generation, rotatedAtMs } = plan
+    const product = catalog.state.products.find(({ id }) => id === productId) ?? null
+    const blocked = account.state?.blocked ?? true
+    const terms = {
+      productId,
+      shape,
+      speedUnits,
+      totalBytes,
+      usedBytes,
+      expiresAtMs,
+      generation,
+      rotatedAtMs,
+    }
+    return {
+      facts: { accountId, blocked, ...terms, product },
+      position: Math.max(position, account.position),
+    }
+  }
+
+  const factsOf = createComparison({
+    what: 'plan',
+    idOf: ({ plan_id }: Row) => plan_id,
+    saidBy,
+    logged,
+    monotonicMs,
+    logger,
+    maxKept: maxPlans,
+  })
+
+  const knownPlan = async (row: Row): Promise<KnownPlan | null> => {
+    const facts = await factsOf(row)
+    if (facts === null) return null
+    const { productId: _productId, shape, speedUnits, product, ...known } = facts
+    return {
+      ...known,
+      planId: row.plan_id,
+      targeting: new Set(product && 'generate' in product ? product.generate.targeting : []),
+      family: product?.family ?? null,
+      bytesPerSecond:
+        shape === 'gateway_time' ? Math.max(1, speedUnits ?? 1) * unitSpeed(product?.unit ?? '') : null,
+      countsHosts: row.counts_hosts,
+    }
+  }
+  const readPlan = async (row: Row): Promise<KnownPlan | null> => {
+    const plan = await knownPlan(row)
+    if (plan) onRead?.(plan)
+    return plan
+  }
+
   const plans = createCachedLookup<PlanId, KnownPlan>({
     read: async (planId) => {
-      const [plan] = await readPlans(pool, [planId])
-      if (plan) onRead?.(plan)
-      return plan ?? null
+      const [row] = await readRows(pool, [planId])
+      return row ? readPlan(row) : null
     },
     max: maxPlans,
     monotonicMs,
@@ -118,10 +196,8 @@ export const createPlanDirectory = (deps: {
     refresh: async (planIds) => {
       if (planIds.length === 0) return
       const askedMs = monotonicMs()
-      for (const plan of await readPlans(pool, planIds)) {
-        plans.store(plan.planId, plan, askedMs)
-        onRead?.(plan)
-      }
+      const rows = await readRows(pool, planIds)
+      await Promise.all(rows.map(async (row) => plans.store(row.plan_id, await readPlan(row), askedMs)))
     },
   }
 }

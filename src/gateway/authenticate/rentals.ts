@@ -1,10 +1,15 @@
 import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountRef } from '../../domain/accounts/fold.ts'
 import type { EndpointProtocol } from '../../domain/shared/endpoint-fields.ts'
 import type { StockedEndpoint } from '../../domain/stock/events.ts'
+import { stockRef } from '../../domain/stock/fold.ts'
 import { placeOfEndpoint, type StockLogins } from '../../features/stock/index.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
+import type { StreamStates } from '../../platform/commands/log-states.ts'
 import type { Login } from '../../platform/vault/logins.ts'
+import { type ComparedRow, createComparison, foldedThrough, type LoggedFacts } from './compare-with-log.ts'
 import { createCachedLookup } from './credential-cache.ts'
 
 /** How a mobile rental goes from one exit of its carrier to the next. */
@@ -27,7 +32,7 @@ export type RentalEndpoint = {
   readonly login: Login | null
 }
 
-/** A dedicated address that is rented. */
+/** A dedicated address that is rented, as the log has it. */
 export type Rental = {
   readonly proxyId: ProxyId
   readonly accountId: AccountId
@@ -41,8 +46,8 @@ export type Rental = {
 }
 
 /**
- * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres does
- * not answer.
+ * Finds rentals, as of at most a second ago, and not from before `sinceMs` (as of `CachedLookup`). Rejects when Postgres or
+ * the log does not answer.
  */
 export type Rentals = {
   /** That of the address of ours that a client dialled; null: nobody rents it. */
@@ -51,13 +56,17 @@ export type Rentals = {
   find(proxyId: ProxyId, sinceMs?: number): Promise<Rental | null>
 }
 
-type Row = {
+type Row = ComparedRow & {
   readonly proxy_id: ProxyId
   readonly account_id: AccountId
+  readonly product_id: string
+  readonly country: string
   readonly ip: string
-  readonly ends_at: string
+  readonly expires_at: string
+  readonly released_at: string | null
   readonly created_at: string
-  readonly blocked: boolean
+  /** Null: the row names no account. */
+  readonly blocked: boolean | null
   readonly carrier_id: string | null
   readonly rotation_minutes: number | null
   readonly turns: number
@@ -65,50 +74,126 @@ type Row = {
   readonly sealed: Buffer | null
 }
 
+/** What a row says that the log says as well. */
+type SaidOfRental = {
+  readonly accountId: AccountId
+  readonly blocked: boolean | null
+  readonly ip: string
+  readonly expiresAtMs: number
+  readonly carrierId: string | null
+  readonly endpoint: StockedEndpoint | null
+}
+type RentalFacts = SaidOfRental & { readonly blocked: boolean }
+
+const saidBy = (row: Row): SaidOfRental | null =>
+  row.released_at === null
+    ? {
+        accountId: row.account_id,
+        blocked: row.blocked,
+        ip: row.ip,
+        expiresAtMs: Date.parse(row.expires_at),
+        carrierId: row.carrier_id,
+        endpoint: row.endpoint,
+      }
+    : null
+
 const minuteMs = 60_000
 const maxRentals = 50_000
 
 const columns = `
-  select proxy.proxy_id, proxy.account_id, proxy.ip, proxy.created_at, account.blocked,
-         least(proxy.expires_at, proxy.released_at) as ends_at,
+  select proxy.proxy_id, proxy.account_id, proxy.product_id, proxy.country, proxy.ip, proxy.created_at,
+         proxy.expires_at, proxy.released_at, account.blocked,
          proxy.carrier_id, proxy.rotation_minutes, coalesce(turned.turns, 0) as turns,
-         proxy.endpoint, credential.sealed
-    from read.proxies proxy join read.accounts account on account.account_id = proxy.account_id
+         proxy.endpoint, credential.sealed, ${foldedThrough}
+    from read.proxies proxy left join read.accounts account on account.account_id = proxy.account_id
     left join work.rental_turns turned on turned.proxy_id = proxy.proxy_id
     left join vault.stock_credentials credential on credential.credential_id = proxy.endpoint->>'credentialId'`
 
 export const createRentals = (deps: {
   readonly pool: pg.Pool
+  readonly accountOf: StreamStates
+  readonly stockOf: StreamStates
   readonly logins: Pick<StockLogins, 'open'>
   readonly monotonicMs: MonotonicClock
+  readonly logger: Pick<Logger, 'error'>
 }): Rentals => {
-  const { pool, logins, monotonicMs } = deps
+  const { pool, accountOf, stockOf, logins, monotonicMs, logger } = deps
 
-  const endpointOf = ({ endpoint, sealed }: Row): RentalEndpoint | null => {
+  /** Rentals that are over are in no stock. */
+  const logged = async (row: Row): Promise<LoggedFacts<RentalFacts>> => {
+    const [{ state, position }, accountOfRow] = await Promise.all([
+      stockOf(stockRef(row.product_id, row.country)),
+      accountOf(accountRef(row.account_id)),
+    ])
+    const rental = state.rentals.get(row.proxy_id)
+    if (!rental) return { facts: null, position }
+    const accountId = rental.accountId as AccountId
+    const account = accountId === row.account_id ? accountOfRow : await accountOf(accountRef(accountId))
+    const { ip, expiresAtMs } = rental
+    const { carrierId = null, endpoint = null } = state.addresses.get(ip) ?? {}
+    const blocked = account.state?.blocked ?? true
+    const facts = { accountId, blocked, ip, expiresAtMs, carrierId, endpoint }
+    return { facts, position: Math.max(position, account.position) }
+  }
+
+  const factsOf = createComparison({
+    what: 'rental',
+    idOf: ({ proxy_id }: Row) => proxy_id,
+    saidBy,
+    logged,
+    monotonicMs,
+    logger,
+    maxKept: maxRentals,
+  })
+
+  const sealedOf = async (credentialId: string, row: Row): Promise<Buffer | null> => {
+    if (credentialId === row.endpoint?.credentialId) return row.sealed
+    const { rows } = await pool.query<Pick<Row, 'sealed'>>(
+      'select sealed from vault.stock_credentials where credential_id = $1::text',
+      [credentialId],
+    )
+    return rows[0]?.sealed ?? null
+  }
+
+  const endpointOf = async (endpoint: StockedEndpoint | null, row: Row): Promise<RentalEndpoint | null> => {
     if (endpoint === null) return null
     const { credentialId, ...rest } = endpoint
+    const sealed = credentialId && (await sealedOf(credentialId, row))
     const login =
       credentialId && sealed ? logins.open({ credentialId, place: placeOfEndpoint(rest) }, sealed) : null
     return { ...rest, login }
   }
 
-  const rentalOf = (row: Row): Rental => ({
-    proxyId: row.proxy_id,
-    accountId: row.account_id,
-    ip: row.ip,
-    blocked: row.blocked,
-    expiresAtMs: Date.parse(row.ends_at),
-    endpoint: endpointOf(row),
-    rotation:
-      row.carrier_id === null || row.rotation_minutes === null
-        ? null
-        : {
-            carrierId: row.carrier_id,
-            everyMs: row.rotation_minutes === 0 ? null : row.rotation_minutes * minuteMs,
-            sinceMs: Date.parse(row.created_at),
-            turns: Number(row.turns),
-          },
-  })
+  const rentalOf = async (row: Row): Promise<Rental> => {
+    const { carrier_id, rotation_minutes } = row
+    const facts = await factsOf(row)
+    const { accountId, blocked, ip, expiresAtMs, carrierId, endpoint } = facts ?? {
+      accountId: row.account_id,
+      blocked: row.blocked ?? true,
+      ip: row.ip,
+      // It is over.
+      expiresAtMs: 0,
+      carrierId: carrier_id,
+      endpoint: null,
+    }
+    return {
+      proxyId: row.proxy_id,
+      accountId,
+      blocked,
+      ip,
+      expiresAtMs,
+      endpoint: await endpointOf(endpoint, row),
+      rotation:
+        carrierId === null || rotation_minutes === null
+          ? null
+          : {
+              carrierId,
+              everyMs: rotation_minutes === 0 ? null : rotation_minutes * minuteMs,
+              sinceMs: Date.parse(row.created_at),
+              turns: Number(row.turns),
+            },
+    }
+  }
 
   const reader = (name: string, where: string) => async (key: string) => {
     const { rows } = await pool.query<Row>({ name, text: `${columns} where ${where}`, values: [key] })
@@ -120,7 +205,14 @@ export const createRentals = (deps: {
   )
   const find = reader('gateway-rental', 'proxy.proxy_id = $1::text')
   return {
-    at: createCachedLookup({ read: at, max: maxRentals, monotonicMs }).find,
+    at: createCachedLookup<string, Rental>({
+      read: async (address) => {
+        const rental = await at(address)
+        return rental?.ip === address ? rental : null
+      },
+      max: maxRentals,
+      monotonicMs,
+    }).find,
     find: createCachedLookup<ProxyId, Rental>({ read: find, max: maxRentals, monotonicMs }).find,
   }
 }

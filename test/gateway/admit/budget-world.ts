@@ -3,7 +3,9 @@ import { createTrafficCounters } from '../../../src/features/plans/traffic-count
 import { createTrafficReports } from '../../../src/features/plans/traffic-reports.ts'
 import { type Budgets, startBudgets } from '../../../src/gateway/admit/budgets.ts'
 import { createLeases } from '../../../src/gateway/admit/leases.ts'
+import { createPlanDirectory } from '../../../src/gateway/authenticate/plan-directory.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
+import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
 import { createLogger } from '../../../src/platform/http/logging.ts'
 import { testScheduler } from '../../support/scheduler.ts'
 import type { Service } from '../../support/service.ts'
@@ -45,14 +47,17 @@ export const startWorker = (
       return row ? { accountId: row.account_id, usedBytes: 0, alarms: { bytes: null, atMs: null } } : null
     },
   })
-  const leases = createLeases(pool, name)
+  const logger = createLogger('silent')
+  const stateOf = createStreamStates(core.log)
+  const { find: findPlan } = createPlanDirectory({ pool, stateOf, monotonicMs, logger })
+  const leases = createLeases({ pool, worker: name, findPlan, monotonicMs })
   const budgets = startBudgets({
     scheduler: testScheduler(),
     reports: { begin: alive(reports.begin), report: alive(reports.report) },
     leases: { renew: alive(leases.renew) },
     worker: name,
     monotonicMs,
-    logger: createLogger('silent'),
+    logger,
   })
   t.after(() => budgets.stop())
   return {

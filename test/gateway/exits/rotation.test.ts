@@ -8,6 +8,7 @@ import { createRentals, type Rental } from '../../../src/gateway/authenticate/re
 import { type OpenedExits, openExits } from '../../../src/gateway/exits/open-exits.ts'
 import { rentalExit } from '../../../src/gateway/exits/rental-exit.ts'
 import type { Exit } from '../../../src/gateway/gateway-ports.ts'
+import { createStreamStates } from '../../../src/platform/commands/log-states.ts'
 import { createCredentials } from '../../../src/platform/vault/credentials.ts'
 import { createVault } from '../../../src/platform/vault/seal.ts'
 import { testScheduler } from '../../support/scheduler.ts'
@@ -65,9 +66,12 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
   }
   /** As a gateway reads it that has not asked before. */
   const rentalAt = async (ip: string): Promise<Rental> => {
-    const { pool, keys } = service.farebox.core
+    const { pool, log, keys, logger } = service.farebox.core
     const logins = createStockLogins({ pool, master: keys.master })
-    const rental = await createRentals({ pool, logins, monotonicMs: () => performance.now() }).at(ip)
+    const stateOf = createStreamStates(log)
+    const states = { accountOf: stateOf, stockOf: stateOf }
+    const rentals = createRentals({ pool, ...states, logins, monotonicMs: () => performance.now(), logger })
+    const rental = await rentals.at(ip)
     return rental ?? assert.fail(`nobody rents ${ip}`)
   }
   const own: Exit = {

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test'
+import type { Logger } from 'pino'
 import { type Dispatcher, fetch, ProxyAgent, type Response, Socks5ProxyAgent } from 'undici'
 import { readConfig } from '../../../src/app/config.ts'
 import { type GatewayWorker, openGatewayWorker } from '../../../src/app/gateway-process.ts'
@@ -7,7 +8,11 @@ import { createLogger } from '../../../src/platform/http/logging.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import type { Service } from '../../support/service.ts'
 
-type Clocks = { readonly clock?: Clock; readonly monotonicMs?: () => number }
+type Parts = {
+  readonly clock?: Clock
+  readonly monotonicMs?: () => number
+  readonly logger?: Logger
+}
 
 /**
  * A gateway worker as `npm start` runs it, but inside this process: with real sockets, on the database of the service, and
@@ -17,7 +22,7 @@ export const startRealWorker = async (
   t: TestContext,
   { env }: Pick<Service, 'env'>,
   settings: Readonly<Record<string, string>> = {},
-  { clock = Date.now, monotonicMs = () => performance.now() }: Clocks = {},
+  { clock = Date.now, monotonicMs = () => performance.now(), logger = createLogger('fatal') }: Parts = {},
 ): Promise<GatewayWorker> => {
   const config = readConfig({
     ...env,
@@ -37,7 +42,7 @@ export const startRealWorker = async (
     systemClock: Date.now,
     monotonicMs,
     random: Math.random,
-    logger: createLogger('fatal'),
+    logger,
   })
   atEnd(t, () => worker.close())
   return worker
