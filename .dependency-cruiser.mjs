@@ -108,9 +108,9 @@ export default {
     ...ordered('src/features', features),
     forbid(
       'features through index.ts',
-      'Features, src/gateway, src/audit and src/sandbox import from another feature only its index.ts.',
+      'Features, src/gateway, src/audit and src/sandbox import from another feature only its index.ts and for-commands.ts.',
       { path: '^src/(?:features/([^/]+)|gateway|audit|sandbox)/' },
-      { path: '^src/features/', pathNot: ['^src/features/$1/', '^src/features/[^/]+/index[.]ts$'] },
+      { path: '^src/features/', pathNot: ['^src/features/$1/', '^src/features/[^/]+/(index|for-commands)[.]ts$'] },
     ),
     forbid(
       'features from app',

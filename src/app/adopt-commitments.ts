@@ -178,8 +178,6 @@ export const adoptCommitments = async ({
   readonly log: Pick<EventLog, 'lastOf'>
   readonly logger: Pick<Logger, 'info'>
 }): Promise<void> => {
-  const { rows } = await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')
-  if (!rows[0]?.any) return
   // Also where somebody filled the table again.
   if ((await log.lastOf(adoptionRef.stream)) === null) {
     const adopted = await adopt(pool, runner, keys)

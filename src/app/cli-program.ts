@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
-import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
+import type { Cli, CliContext, OpenContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { checkRequiredLast, requiredHelp } from '../platform/cli/required-options.ts'
 import { CommandOverload } from '../platform/commands/command.ts'
@@ -43,6 +43,7 @@ const startRefusals: Readonly<Record<string, string>> = {
   FareboxNotInstalled: 'no_farebox',
   DatabaseUnreachable: 'database_unreachable',
   LockHeld: 'database_busy',
+  LogUnreachable: 'log_unreachable',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
   StartRefused: 'start_refused',
@@ -60,8 +61,13 @@ const isApiError = (error: unknown): error is ApiError => error instanceof Error
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
   if (isApiError(error)) return new CliRefusal(error.code, error.message, error.extra)
+  if (error instanceof CommandOverload && (error.cause as Error | undefined)?.name === 'LogUnreachable')
+    return refusalOf(error.cause)
   if (error instanceof CommandOverload)
-    return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
+    return new CliRefusal(
+      'overloaded',
+      `${messagesOf(error)}; "farebox doctor" checks the log. Run the command again, it does nothing twice`,
+    )
   if (isDatabaseOutage(error))
     return new CliRefusal(
       'overloaded',
@@ -149,13 +155,15 @@ export const runCli = async (
     clock: deps.clock ?? (() => Number.NaN),
     action:
       <Arguments extends readonly unknown[]>(
-        work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+        load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
         options: OpenOptions = { makes: false },
       ) =>
       (...given) =>
         act(given, async (done) => {
+          // Where there is no Farebox, the work need not be loaded.
           const { context, close } = await deps.open(options)
           try {
+            const work = await load()
             done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
           } finally {
             await close()
@@ -163,22 +171,20 @@ export const runCli = async (
         }),
     bareAction:
       <Arguments extends readonly unknown[]>(
-        work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+        load: () => Promise<(config: Config, ...given: Arguments) => Promise<CliOutput>>,
       ) =>
       (...given) =>
         act(given, async (done) => {
+          const work = await load()
           done(await work(await readSettings(), ...(given.slice(0, -1) as unknown as Arguments)))
         }),
     openingAction:
       <Arguments extends readonly unknown[]>(
-        work: (
-          config: Config,
-          open: (options?: OpenOptions) => ReturnType<CliDeps['open']>,
-          ...given: Arguments
-        ) => Promise<CliOutput>,
+        load: () => Promise<(config: Config, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
       ) =>
       (...given) =>
         act(given, async (done) => {
+          const work = await load()
           const open = (options: OpenOptions = { makes: false }) => deps.open(options)
           done(await work(await readSettings(), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),

@@ -131,8 +131,7 @@ const commandList: readonly Listed[] = [
     about: 'save all that Postgres holds, and bring it back',
     load: async () => {
       const { backupCommands } = await import('../features/backup/commands.ts')
-      const { allMigrations } = await import('./migrations.ts')
-      return [backupCommands(allMigrations)]
+      return [backupCommands(async () => (await import('./migrations.ts')).allMigrations)]
     },
   },
   {
@@ -140,8 +139,8 @@ const commandList: readonly Listed[] = [
     about: 'make read models anew from the log',
     load: async () => {
       const { projectionsCommands } = await import('./projection-commands.ts')
-      const { invariantGroup } = await import('../audit/invariants/invariants.ts')
-      return [projectionsCommands([invariantGroup])]
+      const invariants = async () => [(await import('../audit/invariants/invariants.ts')).invariantGroup]
+      return [projectionsCommands(invariants)]
     },
   },
   {

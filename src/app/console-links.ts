@@ -26,7 +26,7 @@ export const startConsole = async (
   origin: string,
   demo: DemoFile | null,
 ): Promise<ConsoleStart> => {
-  await storeConsoleAddress(core.pool, origin)
+  await storeConsoleAddress(core, origin)
   const url = `${origin}/console`
   if (demo === null) return { url, links: [] }
   const links = createLinks(core)

@@ -157,7 +157,7 @@ export const createWorkMetrics = (
   )
   delayGauge(
     'farebox_queue_failing',
-    'Items that wait and failed three times or more.',
+    'Items that wait, were tried three times or more, and failed the last time.',
     ({ failing }) => failing,
   )
   const inFlight = new Map<string, () => number>()

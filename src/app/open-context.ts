@@ -2,10 +2,11 @@ import { userInfo } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { newId } from '../kernel/ids.ts'
+import { closeOnFailure } from '../kernel/resource-scope.ts'
 import type { CliContext, OpenOptions } from '../platform/cli/cli-context.ts'
 import { createLogger } from '../platform/http/logging.ts'
 import type { Config } from './config.ts'
-import { openCore } from './open-core.ts'
+import { openDatabase } from './open-database.ts'
 import { withUsedPorts } from './used-ports.ts'
 
 const operatorName = (): string => {
@@ -29,14 +30,19 @@ export const openCliContext = async (
   { makes, copies = false }: OpenOptions = { makes: false },
 ): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
   const logger = createLogger(levelGiven ? config.logLevel : 'error', standardError)
-  const core = await openCore({
+  const options = {
     config,
     role: 'command',
     makes,
-    ...(copies && { signs: false }),
+    ...(copies && { signs: false as const }),
     systemClock,
     logger,
     hooks: crashHooks(null, () => undefined),
+  } as const
+  const core = await closeOnFailure(async (closing) => {
+    const database = await openDatabase(closing, options)
+    // Loaded here: without a database, none of it is needed.
+    return (await import('./open-core.ts')).openCoreOn(database, closing, options)
   })
   const context: CliContext = {
     ...core,

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { Logger } from 'pino'
+import type pg from 'pg'
 import { laterThan } from '../audit/checks/event-reader.ts'
 import { periodCheck, startPeriodGuard } from '../features/finance/index.ts'
 import { scraperHealth } from '../features/scrapers/index.ts'
@@ -18,34 +18,25 @@ import { createCodec } from '../platform/eventstore/codec.ts'
 import { guardAppends } from '../platform/eventstore/event-times.ts'
 import type { Core } from '../platform/feature/core.ts'
 import { withStartFiles } from '../platform/postgres/errors.ts'
-import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool } from '../platform/postgres/pool.ts'
-import { requireInstalled } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { createScheduler } from '../platform/work/scheduler.ts'
 import type { Worker } from '../platform/work/worker.ts'
-import { adoptCommitments } from './adopt-commitments.ts'
 import { type ClockGuard, clockComparison, serviceClock, startClockGuard } from './clock-guard.ts'
-import type { Config } from './config.ts'
 import { migrateDatabase } from './migrate-database.ts'
-import { logWaitFor, openLog } from './open-log.ts'
-import { openPool } from './open-pool.ts'
+import { type Database, type DatabaseOptions, databaseWaitMs, openDatabase } from './open-database.ts'
+import { logWaitFor, logWaitMs, openLog } from './open-log.ts'
 import { openPostgresClock } from './postgres-clock.ts'
 
-export type CoreOptions = {
-  readonly config: Config
-  readonly role: 'server' | 'command'
+export type CoreOptions = DatabaseOptions & {
   /** What the process may start; left out: what a command may. */
   readonly workers?: readonly Worker[]
-  /** Whether a Farebox is made where there is none; left out: a server does. */
-  readonly makes?: boolean
   /** Left out: the setting FAREBOX_SIGNING says whether this process signs what it appends. False: it copies a log. */
   readonly signs?: false
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
   /** The service's clock where it is another than the system's, as in the demo's history; it never goes back. */
   readonly clock?: Clock
-  readonly logger: Logger
   readonly hooks: CrashHooks
   readonly metrics?: RunnerMetrics
 }
@@ -66,32 +57,26 @@ const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Co
 /** A test that dies inside a snapshot need not wait the half minute after which the first one of a stream is due. */
 const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
 
-/** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
-const databaseWaitMs = 10_000
-
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
  * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
-  closeOnFailure((closing) => openInto(closing, options))
+  closeOnFailure(async (closing) => openCoreOn(await openDatabase(closing, options), closing, options))
 
-const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core> => {
-  const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
+/** Whether the first start after an upgrade has work, which is loaded then alone. */
+const hasUncommitted = async (pool: pg.Pool): Promise<boolean> =>
+  (await pool.query<{ any: boolean }>('select exists (select from vault.uncommitted) as any')).rows[0]
+    ?.any === true
+
+/** The core on a database that is open: `openCore` without its first step. */
+export const openCoreOn = async (
+  { postgres, pool, connection }: Database,
+  closing: CloseStack,
+  options: CoreOptions,
+): Promise<Core> => {
+  const { config, role, systemClock, logger, hooks, metrics } = options
   const { workers = commandWorkers } = options
-  const postgres = await openPostgres(config, role, makes)
-  closing.add(postgres.stop)
-  const { pool, connection } = await openPool(
-    closing,
-    {
-      url: postgres.url,
-      applicationName: `farebox-${role}`,
-      max: role === 'server' ? config.poolSize : 4,
-      statementTimeoutMs: config.statementTimeoutMs,
-    },
-    { withinMs: databaseWaitMs, logger },
-  )
-  if (!makes) await requireInstalled(pool, postgres.url)
   await migrateDatabase({
     pool,
     ownerUrl: postgres.ownerUrl,
@@ -178,13 +163,20 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     hooks,
     snapshots: createPostgresSnapshots({ pool, keys, logger }),
     streamLocks,
-    ...(config.crashAt?.point.endsWith('-snapshot') && { limits: eagerSnapshots }),
+    limits: {
+      ...(config.crashAt?.point.endsWith('-snapshot') && eagerSnapshots),
+      // The log's own wait ends first, with a message that names the log.
+      ...(role === 'command' && logWait !== null && { queueWaitMs: 2 * logWaitMs.command }),
+    },
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())
+  const coreRunner = guarded(runner, timeGuard)
   // One that copies a log adds nothing of its own.
-  if (options.signs !== false)
-    await adoptCommitments({ pool, keys, runner: guarded(runner, timeGuard), log, logger })
+  if (options.signs !== false && (await hasUncommitted(pool))) {
+    const { adoptCommitments } = await import('./adopt-commitments.ts')
+    await adoptCommitments({ pool, keys, runner: coreRunner, log, logger })
+  }
   return {
     keys,
     postgresUrl: postgres.url,
@@ -194,7 +186,7 @@ const openInto = async (closing: CloseStack, options: CoreOptions): Promise<Core
     logWait,
     appends,
     codec,
-    runner: guarded(runner, timeGuard),
+    runner: coreRunner,
     clock,
     backgroundScheduler,
     clockGuard: timeGuard,

@@ -20,7 +20,7 @@ type LogOptions = {
 }
 
 /** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
-const logWaitMs = { server: 30_000, command: 10_000 }
+export const logWaitMs = { server: 30_000, command: 10_000 }
 
 /** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
 export const logWaitFor = (url: string, { role, logger }: LogOptions): LogWait =>

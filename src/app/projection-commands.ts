@@ -1,102 +1,29 @@
 import type { Command } from 'commander'
-import { followers } from '../../projections/groups.ts'
-import { createCheckedEvents } from '../audit/checked-events.ts'
-import { positionToken } from '../kernel/log-position.ts'
 import type { Cli } from '../platform/cli/cli-context.ts'
-import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
-import { createProgressBar, type ProgressStep } from '../platform/cli/progress-bar.ts'
-import { createCodec } from '../platform/eventstore/codec.ts'
-import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
 import type { ReadModelGroup } from '../platform/projections/read-model.ts'
-import {
-  type RebuildProgress,
-  type RebuildResult,
-  RebuildRunning,
-  rebuild,
-  UnknownReadModel,
-} from '../platform/projections/rebuild.ts'
-import { differenceText } from '../platform/projections/rebuild-tables.ts'
 
-const stepOf = (step: RebuildProgress): ProgressStep => ({
-  label: `${step.group}: ${step.phase.padEnd(8)}`,
-  done: step.position,
-  total: step.target,
-  count: step.events,
-  unit: 'events',
-  perSecond: step.eventsPerSecond,
-  secondsLeft: step.phase === 'fold' ? step.secondsLeft : null,
-})
-
-const resultText = (result: RebuildResult): string =>
-  [
-    fields({
-      group: result.group,
-      models: result.models.join(', '),
-      events: result.events,
-      position: positionToken(result.position),
-      seconds: result.durationMs / 1000,
-      compared: result.compared.join(', ') || null,
-      replaced: result.exchanged,
-    }),
-    ...result.differences.map((difference) => `DIFFERENT ${differenceText(difference)}`),
-  ].join('\n')
-
-const refusalOf = (error: unknown): CliRefusal | null => {
-  if (error instanceof UnknownReadModel) return new CliMisuse(error.message, {}, 'not_found')
-  if (error instanceof RebuildRunning) return new CliRefusal('rebuild_running', error.message)
-  if (error instanceof ProjectionsRefused) return new CliRefusal('projections_refused', error.message)
-  return null
-}
+/** Written out here, because the read models load much of the domain. */
+const names =
+  'balances, customers, orders, order-payments, open-orders, open-movements, open-scrapes, plans, proxies, stock, webhooks, accounts, catalog, reseller_terms, notices, deposits, gateway-changes, low-traffic, subscriptions, exits, proposals, journal, margins, scrape-usage, webhook-causes, laws'
 
 /**
  * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
- * @param more groups than those of the projections
+ * @param loadMore groups than those of the projections
  */
 export const projectionsCommands =
-  (more: readonly ReadModelGroup[]) =>
+  (loadMore: () => Promise<readonly ReadModelGroup[]>) =>
   (program: Command, cli: Cli): void => {
-    const groups = [...followers, ...more]
-    const names = groups.flatMap((group) => group.models.map(({ name }) => name))
-    const projections = program.command('projections')
-
-    projections
+    program
+      .command('projections')
       .command('rebuild')
       .description(
         'fill read models from the log beside the live ones, compare the two, and put them in their place',
       )
-      .argument('<name...>', `read models, or all: ${names.join(', ')}`)
+      .argument('<name...>', `read models, or all: ${names}`)
       .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
       .action(
-        cli.action(async ({ pool, log, keys }, given: readonly string[], options: { check?: boolean }) => {
-          const bar = createProgressBar(process.stderr)
-          const compareOnly = options.check === true
-          try {
-            const results = await rebuild(
-              {
-                pool,
-                log,
-                decode: createCodec().decode,
-                groups,
-                watch: createCheckedEvents({ pool, log, master: keys.master }),
-              },
-              given.includes('all') ? 'all' : given,
-              { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
-            )
-            bar.end()
-            const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
-            const differences = results.flatMap((result) => result.differences)
-            if (compareOnly && differences.length > 0)
-              throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
-                results: shown,
-              })
-            return {
-              json: { results: shown },
-              text: results.map(resultText).join('\n\n'),
-            }
-          } catch (error) {
-            bar.end()
-            throw refusalOf(error) ?? error
-          }
-        }),
+        cli.action(async () =>
+          (await import('./run-projection-commands.ts')).rebuildModels(await loadMore()),
+        ),
       )
   }

@@ -30,11 +30,16 @@ export const storeUsedPorts = async (pool: pg.Pool, { gateway, sandbox }: UsedPo
   )
 }
 
-/** The settings with the ports that the last server of this database used, where it recorded them. */
+type UsedPort = { readonly part: keyof UsedPorts; readonly port: number }
+
+/**
+ * The settings with the ports that the last server of this database used, where it recorded them. Where the record cannot be
+ * read, the settings stay as they are: a table that somebody renamed must not end `ledger verify`.
+ */
 export const withUsedPorts = async (config: Config, pool: pg.Pool): Promise<Config> => {
-  const { rows } = await pool.query<{ part: keyof UsedPorts; port: number }>(
-    'select part, port from work.used_ports',
-  )
+  const { rows } = await pool
+    .query<UsedPort>('select part, port from work.used_ports')
+    .catch(() => ({ rows: [] as UsedPort[] }))
   const used = new Map(rows.map(({ part, port }) => [part, port]))
   const { gateway, payments } = config
   const sandbox = payments.sandbox && {

@@ -1,65 +1,8 @@
 import type { Command } from 'commander'
 import type { Cli } from '../platform/cli/cli-context.ts'
-import { table } from '../platform/cli/output.ts'
-import { triggerText, type Worker } from '../platform/work/worker.ts'
-import { readWorkerRuns, type WorkerRuns } from '../platform/work/worker-runs.ts'
 
-const tookMs = ({ startedAt, finishedAt }: WorkerRuns): number | null =>
-  startedAt === null || finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt)
-
-type Listed = { readonly worker: Worker; readonly runs: WorkerRuns | null }
-
-const jsonOf = ({ worker, runs }: Listed) => {
-  const { name, about, trigger, per, process } = worker
-  return {
-    name,
-    about,
-    trigger: triggerText(worker),
-    everyMs: 'everyMs' in trigger ? trigger.everyMs : null,
-    process,
-    per,
-    processes: runs?.processes ?? 0,
-    lastRun: runs && {
-      startedAt: runs.startedAt,
-      finishedAt: runs.finishedAt,
-      tookMs: tookMs(runs),
-      succeeded: runs.failures === 0,
-      failuresInARow: runs.failures,
-      host: runs.host,
-      pid: runs.pid,
-    },
-    lastError: runs?.lastError ?? null,
-  }
-}
-
-const stateText = (runs: WorkerRuns | null): string => {
-  if (runs === null) return '-'
-  if (runs.failures > 0) return `failed ${runs.failures}x`
-  return runs.finishedAt === null ? 'running' : 'ok'
-}
-
-const textOf = (listed: readonly Listed[]): string =>
-  table(listed, [
-    { title: 'name', value: ({ worker }) => worker.name },
-    { title: 'what it does', value: ({ worker }) => worker.about },
-    { title: 'runs', value: ({ worker }) => triggerText(worker) },
-    { title: 'once per', value: ({ worker: { per, process } }) => (per === 'cluster' ? per : process) },
-    { title: 'processes', value: ({ runs }) => runs?.processes ?? 0, align: 'right' },
-    { title: 'last run', value: ({ runs }) => (runs === null ? 'never' : (runs.startedAt ?? 'never')) },
-    {
-      title: 'took',
-      value: ({ runs }) => {
-        const ms = runs && tookMs(runs)
-        return ms === null ? '-' : `${ms} ms`
-      },
-      align: 'right',
-    },
-    { title: 'state', value: ({ runs }) => stateText(runs) },
-    {
-      title: 'last error',
-      value: ({ runs }) => (runs?.lastError ? `${runs.lastError.at} ${runs.lastError.message}` : '-'),
-    },
-  ])
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-workers-command.ts')
 
 /** `workers`: what the processes of the service do by themselves, and how it went. */
 export const registerWorkers = (program: Command, cli: Cli): void => {
@@ -75,13 +18,5 @@ at most, a second when a worker begins to fail or works again.
 Example: which workers failed in their last run
   npx farebox workers --json | jq '.workers[] | select(.lastRun.succeeded == false) | {name, lastError}'`,
     )
-    .action(
-      cli.action(async ({ pool }) => {
-        // The list reads all that workers do, which no other command has a use for.
-        const { allWorkers } = await import('./worker-list.ts')
-        const runs = await readWorkerRuns(pool)
-        const listed = allWorkers.map((worker) => ({ worker, runs: runs.get(worker.name) ?? null }))
-        return { json: { workers: listed.map(jsonOf) }, text: textOf(listed) }
-      }),
-    )
+    .action(cli.action(async () => (await runs()).listWorkers))
 }

@@ -14,6 +14,7 @@ import {
   text,
   time,
 } from '../kernel/event-fields.ts'
+import type { CliOutput } from '../platform/cli/output.ts'
 import { type JsonSchema, jsonSchemaOf } from '../platform/http/json-schema.ts'
 
 /** What stands beside the data of every event. */
@@ -269,3 +270,9 @@ export const eventsPage = (): string => {
   }
   return `${parts.join('\n').trimEnd()}\n`
 }
+
+/** `ledger events` */
+export const printEvents = async (): Promise<CliOutput> => ({
+  json: eventDictionary(),
+  text: eventsPage().trimEnd(),
+})

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import { type Cli, groupCommand, wholeNumber } from '../platform/cli/cli-context.ts'
-import type { VerifyInput } from './verify-command.ts'
 
 /** `ledger verify [--seals file] [--witness file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
 export const registerVerify = (program: Command, cli: Cli): void => {
@@ -32,27 +31,14 @@ Examples:
   npx farebox ledger verify
   npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
-    .action(
-      cli.action(async (context, given: VerifyInput) =>
-        (await import('./verify-command.ts')).verify(context, cli.clock, given),
-      ),
-    )
+    .action(cli.action(async () => (await import('./verify-command.ts')).verify(cli.clock)))
   ledger
     .command('events')
     .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')
-    .action(
-      cli.bareAction(async () => {
-        const { eventDictionary, eventsPage } = await import('./event-dictionary-page.ts')
-        return { json: eventDictionary(), text: eventsPage().trimEnd() }
-      }),
-    )
+    .action(cli.bareAction(async () => (await import('./event-dictionary-page.ts')).printEvents))
   ledger
     .command('verifications')
     .description('list the verifications that were run, newest first; exit code 1 when their chain is broken')
     .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
-    .action(
-      cli.action(async (context, options: { limit: number }) =>
-        (await import('./verify-command.ts')).verifications(context, options),
-      ),
-    )
+    .action(cli.action(async () => (await import('./verify-command.ts')).verifications))
 }

@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { momentAction, momentForms, momentOption } from '../features/finance/index.ts'
+import { momentForms, momentOption } from '../features/finance/for-commands.ts'
 import { type Cli, groupCommand } from '../platform/cli/cli-context.ts'
-import type { DecideInput } from './violation-commands.ts'
 
 const reasonOption = (text: string): string => {
   const reason = text.trim()
@@ -19,11 +18,7 @@ const registerList = (ledger: Command, cli: Cli): void => {
       'after',
       '\nWhile one is open a running server does what FAREBOX_ON_VIOLATION says; "ledger decide" acknowledges it.',
     )
-    .action(
-      cli.action(async (context, options: { open?: boolean }) =>
-        (await import('./violation-commands.ts')).breaches(context, options),
-      ),
-    )
+    .action(cli.action(async () => (await import('./violation-commands.ts')).breaches))
 }
 
 const registerDecide = (ledger: Command, cli: Cli): void => {
@@ -42,11 +37,7 @@ const registerDecide = (ledger: Command, cli: Cli): void => {
       'after',
       '\nAn account that was blocked stays blocked until "accounts unblock". "ledger verify" still finds the events, with the reason. Only of events that were recorded while the clocks were ahead it says so without a finding.\n\nExample:\n  npx farebox ledger decide --all --since 2027-01-01T00:00:00Z --reason "the old version ran during the upgrade"',
     )
-    .action(
-      momentAction(cli, async (context, eventId: string | undefined, options: DecideInput) =>
-        (await import('./violation-commands.ts')).decide(context, eventId, options),
-      ),
-    )
+    .action(cli.action(async () => (await import('./violation-commands.ts')).decide))
 }
 
 /** `ledger breaches`, `ledger decide` */

@@ -42,7 +42,7 @@ export const readUnverifiedTables = async (pool: pg.Pool): Promise<UnverifiedTab
 }
 
 /** The options of `ledger verify`. */
-export type VerifyInput = {
+type VerifyInput = {
   readonly seals?: string
   readonly witness?: string
   readonly witnessKey?: string
@@ -161,53 +161,51 @@ const isServerRunning = async (pool: pg.Pool): Promise<boolean> => {
 }
 
 /** Verifies the whole log. @throws CliRefusal `log_differs`, `log_unsealed` */
-export const verify = async (
-  context: CliContext,
-  systemClock: Clock,
-  given: VerifyInput,
-): Promise<CliOutput> => {
-  const { pool, log, clock, actor, config } = context
-  const options = await optionsOf(context, systemClock, given)
-  const wasRunning = await isServerRunning(pool)
-  const bar = createProgressBar(process.stderr)
-  let steps: ReturnType<typeof stepsOf> | null = null
-  let label = ''
-  const { run, result } = await runVerification(
-    { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
-    {
-      runId: newRunId(),
-      actor,
-      ...options,
-      onWait: (text) => void process.stderr.write(`${text}\n`),
-      onProgress: ({ phase, done, total, count }) => {
-        const unit = phase === 'projections' ? 'tables' : 'events'
-        if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
-        label = phase
-        steps(done, count)
+export const verify =
+  (systemClock: Clock) =>
+  async (context: CliContext, given: VerifyInput): Promise<CliOutput> => {
+    const { pool, log, clock, actor, config } = context
+    const options = await optionsOf(context, systemClock, given)
+    const wasRunning = await isServerRunning(pool)
+    const bar = createProgressBar(process.stderr)
+    let steps: ReturnType<typeof stepsOf> | null = null
+    let label = ''
+    const { run, result } = await runVerification(
+      { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
+      {
+        runId: newRunId(),
+        actor,
+        ...options,
+        onWait: (text) => void process.stderr.write(`${text}\n`),
+        onProgress: ({ phase, done, total, count }) => {
+          const unit = phase === 'projections' ? 'tables' : 'events'
+          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
+          label = phase
+          steps(done, count)
+        },
       },
-    },
-  ).finally(() => bar.end())
-  const outside = await readUnverifiedTables(pool)
-  const running = wasRunning || (await isServerRunning(pool))
-  const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
-  const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
-  const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(outside)}`
-  if (result.findingCount > 0)
-    throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
-  const { unsealed } = result.seals
-  if (maxUnsealed !== null && unsealed > maxUnsealed) {
-    const why =
-      given.maxUnsealed === undefined
-        ? 'no server is running that would seal them'
-        : `--max-unsealed allows ${maxUnsealed}`
-    throw new CliRefusal(
-      'log_unsealed',
-      `${pluralize(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
-      json,
-    )
+    ).finally(() => bar.end())
+    const outside = await readUnverifiedTables(pool)
+    const running = wasRunning || (await isServerRunning(pool))
+    const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
+    const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
+    const summary = `${acknowledgedLines(result)}${resultText({ result })}\n${outsideText(outside)}`
+    if (result.findingCount > 0)
+      throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
+    const { unsealed } = result.seals
+    if (maxUnsealed !== null && unsealed > maxUnsealed) {
+      const why =
+        given.maxUnsealed === undefined
+          ? 'no server is running that would seal them'
+          : `--max-unsealed allows ${maxUnsealed}`
+      throw new CliRefusal(
+        'log_unsealed',
+        `${pluralize(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+        json,
+      )
+    }
+    return { json, text: `${summary}\nnothing is wrong` }
   }
-  return { json, text: `${summary}\nnothing is wrong` }
-}
 
 /** The verifications that were run, newest first. @throws CliRefusal when their chain is broken */
 export const verifications = async (

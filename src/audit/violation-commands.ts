@@ -1,4 +1,4 @@
-import { createMoments, type Moment } from '../features/finance/index.ts'
+import { createMoments, type Moment, momentWork } from '../features/finance/index.ts'
 import { pluralize } from '../kernel/formats.ts'
 import type { CliContext } from '../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../platform/cli/output.ts'
@@ -173,36 +173,38 @@ const decidedText = (
 }
 
 /** The options of `ledger decide`. */
-export type DecideInput = { readonly all?: boolean; readonly since?: Moment; readonly reason: string }
+type DecideInput = { readonly all?: boolean; readonly since?: Moment; readonly reason: string }
 
 /** Acknowledges violations. @throws CliMisuse when the arguments name none */
-export const decide = async (
-  context: CliContext,
-  eventId: string | undefined,
-  { all = false, since, reason }: DecideInput,
-): Promise<CliOutput> => {
-  const checked = checkedOf(context)
-  await checkWholeLog(context, checked)
-  const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
-  for await (const violation of choose(context, checked, { eventId, all, since })) {
-    await acknowledgeViolation(context.runner, violation, reason, context)
-    decided.push(violation)
-  }
-  if (eventId !== undefined && decided.length === 0)
-    throw new CliMisuse(
-      `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
-      {},
-      'not_found',
-    )
-  const text = decidedText(decided, all)
-  if (eventId === undefined)
-    return {
-      json: {
-        count: decided.length,
-        violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
-        reason,
-      },
-      text,
+export const decide = momentWork(
+  async (
+    context: CliContext,
+    eventId: string | undefined,
+    { all = false, since, reason }: DecideInput,
+  ): Promise<CliOutput> => {
+    const checked = checkedOf(context)
+    await checkWholeLog(context, checked)
+    const decided: Pick<Violation, 'eventId' | 'eventType' | 'rule' | 'problem'>[] = []
+    for await (const violation of choose(context, checked, { eventId, all, since })) {
+      await acknowledgeViolation(context.runner, violation, reason, context)
+      decided.push(violation)
     }
-  return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
-}
+    if (eventId !== undefined && decided.length === 0)
+      throw new CliMisuse(
+        `no event ${eventId} breaks a law; "ledger breaches" lists those that do`,
+        {},
+        'not_found',
+      )
+    const text = decidedText(decided, all)
+    if (eventId === undefined)
+      return {
+        json: {
+          count: decided.length,
+          violations: decided.map(({ eventId, rule }) => ({ eventId, rule })),
+          reason,
+        },
+        text,
+      }
+    return { json: { eventId, rules: decided.map(({ rule }) => rule), reason }, text }
+  },
+)

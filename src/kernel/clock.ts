@@ -28,6 +28,15 @@ const endMs = Date.parse('9999-12-31T23:59:59.999Z')
 /** Whether an instant has an `isoTime`. */
 export const isTime = (epochMs: number): boolean => epochMs >= firstMs && epochMs <= endMs
 
+/** Whether a text is a day of the calendar, such as `2026-11-21`. */
+export const isDate = (text: string): boolean =>
+  /^\d{4}-\d\d-\d\d$/.test(text) && new Date(text).toJSON()?.slice(0, 10) === text
+
+/** Whether a text is an instant such as `2026-11-21T02:30:00Z` or `2026-11-21T02:30:00+01:00` (RFC 3339). */
+export const isInstant = (text: string): boolean =>
+  isDate(text.slice(0, 10)) &&
+  /^T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/.test(text.slice(10))
+
 /**
  * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the one form in events and answers.
  * The last two are kept: whatever a batch decides happens at one instant, and what it rents mostly ends at one.

@@ -40,7 +40,13 @@ export const createExitDial = (options: {
   }
   const open = (host: string, port: number, localAddress?: string): Promise<Socket> =>
     new Promise((resolve, reject) => {
-      const socket = connect({ host, port, noDelay: true, ...(localAddress && { localAddress }) })
+      const socket = connect({
+        host,
+        port,
+        noDelay: true,
+        allowHalfOpen: true,
+        ...(localAddress && { localAddress }),
+      })
       socket.setTimeout(10_000, () => socket.destroy(new Error('the target does not answer')))
       socket.once('error', reject)
       socket.once('connect', () => {

@@ -26,7 +26,7 @@ export type ExitProxy = {
 export type AuthenticatedClient = { readonly shows: string | null }
 export type Authenticate = (username: string, password: string) => AuthenticatedClient | null
 
-/** Passes bytes both ways until one side ends. */
+/** Passes bytes both ways, and the end of each side to the other. */
 export const tunnel = (client: Socket, target: Socket): void => {
   const end = (): void => {
     client.destroy()
@@ -134,7 +134,7 @@ export const startExitProxy = async (options: {
   })
 
   const sockets = new Set<Socket>()
-  const server = createServer({ noDelay: true }, (socket) => {
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => undefined)

@@ -97,7 +97,7 @@ const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
     inside.close()
     outside.close()
   })
-  socket.resume()
+  socket.resume().once('end', () => socket.end())
   socket.write(reply(0, { host: '127.0.0.1', port: inside.address().port }))
 }
 

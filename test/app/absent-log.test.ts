@@ -25,6 +25,22 @@ test('an EventStoreDB that does not answer is waited for, then stops the start w
   assert.doesNotMatch(err, /\n {4}at /)
 })
 
+test('a command that waits in vain for an EventStoreDB names its address and what to do', async (t) => {
+  const { url } = await testDatabase(t)
+  const env = { ...demoEnv(url, await dataDirectory(t)), EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' }
+  // It makes the tables, and waits for the log in vain.
+  const imported = await farebox(t, ['ledger', 'import', 'nothing.jsonl'], env)
+  assert.equal(imported.code, 2, imported.err)
+  const { code, out, err } = await farebox(t, ['accounts', 'show', 'acc_1', '--json'], env)
+  const { error, code: refusal } = JSON.parse(out)
+  assert.deepEqual([code, refusal], [1, 'log_unreachable'])
+  assert.match(
+    error,
+    /^the log at esdb:\/\/127\.0\.0\.1:1 gave no answer within 10 s \(.*ECONNREFUSED.*\)\. Is EventStoreDB running, /,
+  )
+  assert.equal(err.trim(), `error: ${error}`)
+})
+
 test('a log that tells its id and then answers no read is waited for at every one, and told without a stack', async (t) => {
   const { url } = await testDatabase(t)
   const standIn = await eventStoreStandIn(t)

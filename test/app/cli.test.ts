@@ -20,15 +20,17 @@ const rooms: readonly Register[] = [
       .requiredOption('--cents <n>', 'whole cents', wholeNumber(1))
       .option('--scopes <list>', 'scopes', listOf(['buy', 'scrape']))
       .action(
-        cli.action(async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
-          if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
-          if (options.cents === 14) throw new Error('broken', { cause: full })
-          if (options.cents === 15)
-            throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), {
-              code: '25006',
-            })
-          return { json: { account, ...options }, text: `credited ${dollars(options.cents)}` }
-        }),
+        cli.action(
+          async () => async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
+            if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
+            if (options.cents === 14) throw new Error('broken', { cause: full })
+            if (options.cents === 15)
+              throw Object.assign(new Error('cannot execute INSERT in a read-only transaction'), {
+                code: '25006',
+              })
+            return { json: { account, ...options }, text: `credited ${dollars(options.cents)}` }
+          },
+        ),
       )
   },
 ]

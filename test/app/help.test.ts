@@ -4,8 +4,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { followers } from '../../projections/groups.ts'
 import { runCli } from '../../src/app/cli-program.ts'
 import { allRegistrations, registrationsFor } from '../../src/app/commands.ts'
+import { queues } from '../../src/app/queues.ts'
+import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -46,6 +49,14 @@ test('a command line loads the commands that it asks for, and says the same as w
   assert.deepEqual(await run(args, registrationsFor(args)), await run(args))
   const wrong = ['order', 'list']
   assert.match((await run(wrong, registrationsFor(wrong))).err, /Did you mean orders\?/)
+})
+
+test('the help of commands that take a queue or a read model names all of them', async () => {
+  const dead = (await run(['work', 'dead', '--help'])).out.replaceAll(/\s+/g, ' ')
+  assert.ok(dead.includes(`one of ${queues.map(({ name }) => name).join(', ')}`), dead)
+  const rebuild = (await run(['projections', 'rebuild', '--help'])).out.replaceAll(/\s+/g, ' ')
+  const models = [...followers, invariantGroup].flatMap((group) => group.models.map(({ name }) => name))
+  assert.ok(rebuild.includes(`read models, or all: ${models.join(', ')}`), rebuild)
 })
 
 test('every example of the help works when it is pasted: it is written with npx, and the program takes it', async (t) => {

@@ -21,7 +21,7 @@ const world = async (t: TestContext) => {
   await caughtUp(engine, log)
   const run = async (...args: readonly string[]) => {
     const lines: string[] = []
-    const code = await runCli(args, [projectionsCommands([])], {
+    const code = await runCli(args, [projectionsCommands(async () => [])], {
       out: (text) => lines.push(text),
       err: () => undefined,
       // The rest of a context is not for this command.

@@ -3,13 +3,18 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { files, imports, importsOf, textOf } from './sources.ts'
 
+const importsByFile = Map.groupBy(imports, ({ from }) => from)
+
 /** All that is loaded with a file: files, and packages by their names. */
 const startReads = (from: string): ReadonlySet<string> => {
   const read = new Set([from])
   for (const file of read)
-    for (const { to, typeOnly } of imports.filter((each) => each.from === file)) if (!typeOnly) read.add(to)
+    for (const { to, typeOnly } of importsByFile.get(file) ?? []) if (!typeOnly) read.add(to)
   return read
 }
+
+const packagesIn = (read: ReadonlySet<string>): string[] =>
+  [...read].filter((name) => !/^(node:|src\/|projections\/)/.test(name))
 
 /** biome.json and .dependency-cruiser.mjs say which folder may import which; these are the rules that no linter has. */
 describe('the structure of the source', () => {
@@ -29,12 +34,9 @@ describe('the structure of the source', () => {
   })
 
   test('reads at a start only the packages that every start needs, and for a command none of the server', () => {
-    // Each is loaded when a command line asks for a command of it.
-    const commands = [...textOf('src/app/commands.ts').matchAll(/import\('\.([^']+)'\)/g)]
-      .map(([, file = '']) => join('src/app', file.startsWith('.') ? `.${file}` : file))
-      .filter((file) => /command/.test(file))
-    assert.ok(commands.length > 20, commands.join(' '))
-    const entries = ['src/app/start.ts', 'src/app/open-context.ts', ...commands]
+    const work = files.filter((file) => /\/run-[a-z-]*commands?\.ts$/.test(file))
+    assert.ok(work.length > 20, work.join(' '))
+    const entries = ['src/app/start.ts', 'src/app/open-context.ts', 'src/app/open-core.ts', ...work]
     assert.ok(startReads('src/app/start.ts').has('pg'), 'files are followed to packages')
     const rare = ['@eventstore/db-client', 'stripe', 'kysely']
     const ofTheServer = ['fastify', 'undici', 'prom-client']
@@ -58,13 +60,35 @@ describe('the structure of the source', () => {
     )
   })
 
-  test('reads for the list of commands, and for a command line that is wrong, no package but commander', () => {
-    for (const entry of ['src/app/cli-program.ts', 'src/app/commands.ts'])
+  test('reads for the help of a command few files and no package but commander and immutable', () => {
+    // Each is loaded when a command line asks for a command of it.
+    const commands = [...textOf('src/app/commands.ts').matchAll(/import\('\.([^']+)'\)/g)]
+      .map(([, file = '']) => join('src/app', file.startsWith('.') ? `.${file}` : file))
+      .filter((file) => /command/.test(file))
+    assert.ok(commands.length > 20, commands.join(' '))
+    for (const entry of commands) {
+      const read = startReads(entry)
       assert.deepEqual(
-        [...startReads(entry)].filter((name) => !/^(node:|src\/)/.test(name)),
-        ['commander'],
+        packagesIn(read).filter((name) => name !== 'commander' && name !== 'immutable'),
+        [],
         entry,
       )
+      assert.ok(read.size <= 25, `${entry} loads ${read.size} modules: ${[...read].join(' ')}`)
+    }
+  })
+
+  test('reads no rules of the domain and no read model for a command that finds no database', () => {
+    for (const entry of ['src/app/open-context.ts', 'src/app/doctor/doctor.ts'])
+      assert.deepEqual(
+        [...startReads(entry)].filter((file) => /^(src\/domain|projections)\//.test(file)),
+        [],
+        entry,
+      )
+  })
+
+  test('reads for the list of commands, and for a command line that is wrong, no package but commander', () => {
+    for (const entry of ['src/app/cli-program.ts', 'src/app/commands.ts'])
+      assert.deepEqual(packagesIn(startReads(entry)), ['commander'], entry)
   })
 
   for (const reader of ['second-reader', 'dictionary-reader'])

@@ -81,6 +81,11 @@ const changes: readonly (readonly [change: string, undo: string, ...findings: Re
     `alter table engine.checkpoints drop column more, add column definitions jsonb not null default '{}'`,
     /^projections: group hot: the check could not run: /,
   ],
+  [
+    'alter table work.used_ports rename to hidden',
+    'alter table work.hidden rename to used_ports',
+    /^guards: table work\.used_ports: expected .*, found none/,
+  ],
 ]
 
 test('a table that was changed is a finding, and every other check goes on', async (t) => {

@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { type CheckedEvents, createCheckedEvents, joinRanges } from '../../src/audit/checked-events.ts'
 import { invariantGroup } from '../../src/audit/invariants/invariants.ts'
 import { type ViolationRow, violationsTable } from '../../src/audit/invariants/violation.ts'
+import { createEventDigest, startDigest } from '../../src/audit/seals/digests.ts'
 import { listSeals } from '../../src/audit/seals/seal-queries.ts'
 import { newEventId } from '../../src/kernel/ids.ts'
 import { isSelfSigned } from '../../src/kernel/streams.ts'
@@ -263,6 +264,81 @@ test('an unsigned event is not sealed after a restart, whatever tables and locks
     timeoutMs: 90_000,
     what: 'a seal',
   })
+})
+
+/** The digest of all events of a log, as somebody with the database can compute it. */
+const digestOfRows = async (pool: pg.Pool): Promise<string> => {
+  const { rows } = await pool.query<StoredEvent>(
+    'select stream, revision, id, type, data, metadata from log.events order by position',
+  )
+  const digestOf = createEventDigest()
+  return rows.reduce((digest, event, at) => digestOf(digest, at + 1, event), startDigest()).toString('hex')
+}
+
+test('a forged event is not sealed after process keys and signatures were deleted', async (t) => {
+  const service = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+  const { farebox, env } = service
+  const { accountId } = await freshAccount(service, 'forged@example.com', { cents: 2_000 })
+  await untilSealed(farebox.core.log)
+  await farebox.close()
+
+  const insider = createPool({ url: env.DATABASE_URL!, applicationName: 'insider' })
+  t.after(() => insider.end())
+  const sealed = await lastSeal(insider)
+  const isKey = `stream like 'process-key-%'`
+  const replaceKeys = `update log.events set type = 'NoticeWithdrawn', stream = 'notice-' || position where ${isKey}`
+  const append = (stream: string, type: string, data: string) =>
+    tamper(
+      insider,
+      [
+        `insert into log.events (position, stream, revision, id, type, data, metadata)
+         select h.last_position + 1, e.stream, e.revision + 1, $2, $3, $4, e.metadata
+           from log.head h, log.events e where e.stream = $1 order by e.revision desc limit 1`,
+        [stream, newEventId(), type, data],
+      ],
+      ['update log.head set last_position = last_position + 1'],
+    )
+  const forgeSeal = async (): Promise<void> => {
+    const { rows } = await insider.query(
+      `select e.data, (select count(*)::int from log.events) as events, h.id as last_id
+         from log.events e, log.events h where e.stream = 'seal' and h.position = (select last_position from log.head)
+        order by e.revision desc limit 1`,
+    )
+    const [{ data, events, last_id: throughEventId }] = rows
+    const seal = { ...JSON.parse(data), throughOrdinal: events, throughEventId }
+    await append('seal', 'LogSealed', JSON.stringify({ ...seal, digest: await digestOfRows(insider) }))
+    await tamper(insider, ['delete from work.event_digests'])
+  }
+  const changes: readonly { what: string; sql: string; forge?: () => Promise<void> }[] = [
+    { what: 'keys deleted', sql: `delete from log.events where ${isKey}` },
+    { what: 'keys replaced by other events', sql: replaceKeys },
+    {
+      what: 'an event replaced by a stop that no key signed',
+      sql: `update log.events set type = 'BatchSigningStopped', stream = 'signing', revision = 0 where position =
+              (select max(position) from log.events where position <= ${sealed} and not ${isKey})`,
+    },
+    { what: 'keys replaced, and a seal forged', sql: replaceKeys, forge: forgeSeal },
+  ]
+  const { rows: tables } = await insider.query<{ name: string; copy: string }>(
+    `select schemaname || '.' || tablename as name, 'kept.' || schemaname || '_' || tablename as copy
+       from pg_tables where schemaname in ('log', 'work', 'read', 'engine')`,
+  )
+  await insider.query('create schema kept')
+  for (const { name, copy } of tables) await insider.query(`create table ${copy} as select * from ${name}`)
+  for (const { what, sql, forge } of changes) {
+    await tamper(insider, [sql], ['delete from log.signatures'], ['delete from work.signatures_checked'])
+    await append(`account-${accountId}`, 'AccountUnblocked', '{}')
+    await forge?.()
+    const before = await lastSeal(insider)
+    const restarted = await startFarebox(t, env)
+    await untilBlocked(restarted.baseUrl)
+    const { out } = await operate(['ledger', 'verify', '--json'], env)
+    assert.match(out, /DIFFERENT seals/, what)
+    await restarted.stop()
+    assert.equal(await lastSeal(insider), before, what)
+    for (const { name, copy } of tables)
+      await tamper(insider, [`delete from ${name}`], [`insert into ${name} select * from ${copy}`])
+  }
 })
 
 test('events that the checks passed by are not sealed until all events were checked again', async (t) => {

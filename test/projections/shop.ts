@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { CustomerAdjustmentReason } from '../../src/domain/ledger/adjustment-reasons.ts'
 import {
   decideAdjustment,
   decideCapture,
@@ -8,13 +9,11 @@ import {
 } from '../../src/domain/ledger/decide.ts'
 import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/domain/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/domain/ledger/fold.ts'
-import type { CustomerAdjustmentReason } from '../../src/domain/ledger/manual-movements.ts'
 import { allocationOwnerOf } from '../../src/domain/orders/allocation-owner.ts'
 import { decidePlacement } from '../../src/domain/orders/decide-placement.ts'
 import { hasUnrefundedAmount } from '../../src/domain/orders/extended-rentals.ts'
 import { orderFold } from '../../src/domain/orders/fold.ts'
-import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
-import { decideRefund } from '../../src/domain/orders/refunds.ts'
+import { decideRefund, type RefundRequest } from '../../src/domain/orders/refunds.ts'
 import { decideMetering } from '../../src/domain/plans/decide.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
@@ -23,8 +22,13 @@ import { stockFold } from '../../src/domain/stock/fold.ts'
 import type { Appends, Fold } from '../../src/kernel/decider.ts'
 import type { DomainEvent } from '../../src/kernel/event.ts'
 import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/kernel/ids.ts'
-import type { StreamName } from '../../src/kernel/streams.ts'
-import { ledgerStream, orderStream, planStream, stockStream } from '../../src/kernel/streams.ts'
+import {
+  ledgerStream,
+  orderStream,
+  planStream,
+  type StreamName,
+  stockStream,
+} from '../../src/kernel/streams.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { addressOrder, planOrder } from '../support/world.ts'

@@ -8,7 +8,9 @@ import { promisify } from 'node:util'
 import { parseUsername } from '../../src/domain/exits/username.ts'
 import { openExits } from '../../src/gateway/exits/open-exits.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
+import { talkTo } from '../gateway/support/clients.ts'
 import { wrapped } from '../gateway/support/datagrams.ts'
+import { tcpTarget } from '../gateway/support/targets.ts'
 import { farebox } from '../support/farebox.ts'
 import { testScheduler } from '../support/scheduler.ts'
 import { startService } from '../support/service.ts'
@@ -118,6 +120,34 @@ test('the exits of the sandbox', async (t) => {
       assert.equal(seen.size, process.platform === 'linux' ? 3 : 1, [...seen].join())
     },
   )
+
+  await t.test('keep a tunnel whose client ends its side together with the request', async (tt) => {
+    const late = await tcpTarget(tt, (socket) => {
+      let sent = ''
+      socket.on('data', (bytes) => {
+        sent += bytes
+      })
+      socket.on('end', () => setImmediate(() => socket.end(`got ${sent}`)))
+    })
+    const { host, port, username, password, login } = await endpoint('-country-us')
+    const [user, pass] = [Buffer.from(username ?? ''), Buffer.from(password ?? '')]
+    const signIn = `Proxy-Authorization: Basic ${Buffer.from(login).toString('base64')}`
+    const requests = [
+      Buffer.from(`CONNECT 127.0.0.1:${late} HTTP/1.1\r\n${signIn}\r\n\r\n`),
+      Buffer.concat([
+        Buffer.of(5, 1, 2, 1, user.length),
+        user,
+        Buffer.of(pass.length),
+        pass,
+        Buffer.of(5, 1, 0, 1, 127, 0, 0, 1, late >> 8, late & 255),
+      ]),
+    ]
+    for (const request of requests) {
+      const talk = await talkTo(port, host)
+      talk.socket.end(Buffer.concat([request, Buffer.from('hello')]))
+      assert.match((await talk.rest()).toString('latin1'), /got hello$/)
+    }
+  })
 
   await t.test('refuse who does not sign in, and targets that are private', async () => {
     const { host, port, login } = await endpoint('-country-fr-os-mac')

@@ -1,5 +1,3 @@
-import { access, constants } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createCheckedEvents } from '../../audit/checked-events.ts'
 import { readGuardProblem, readUnsafeSettings } from '../../audit/checks/database-guards-check.ts'
@@ -14,47 +12,19 @@ import { pluralize } from '../../kernel/formats.ts'
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { StoreFailed } from '../../platform/outgoing/object-store.ts'
 import { openStore } from '../../platform/outgoing/open-object-store.ts'
-import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
 import { readCheckpoint } from '../../platform/projections/checkpoint.ts'
-import { keyNames } from '../../platform/vault/keys.ts'
 import { countTooLate, delayText } from '../../platform/work/queue-operations.ts'
 import { skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
-import { urlOf } from '../listen.ts'
 import { enabledGroups } from '../projections.ts'
 import { queues, readDelays } from '../queues.ts'
-
-/** `note`: worth knowing, and nothing is wrong. */
-export type State = 'ok' | 'note' | 'wrong'
-
-/** What one look came to. */
-export type Finding = {
-  readonly check: string
-  readonly state: State
-  readonly found: string
-  /** What to do; null when there is nothing to do. */
-  readonly todo: string | null
-}
-
-export const ok = (check: string, found: string): Finding => ({ check, state: 'ok', found, todo: null })
-export const note = (check: string, found: string, todo: string | null = null): Finding => ({
-  check,
-  state: 'note',
-  found,
-  todo,
-})
-export const wrong = (check: string, found: string, todo: string): Finding => ({
-  check,
-  state: 'wrong',
-  found,
-  todo,
-})
+import { type Finding, guarded, note, ok, wrong } from './finding.ts'
 
 /** A command's context with all settings. */
 export type DoctorContext = CliContext & { readonly config: Config }
 
 /** The clock of this machine, without a development offset, against Postgres's. */
-export const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
+const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding> => {
   await clockGuard.check()
   const aheadMs = clockGuard.aheadMs()
   const problem = skewProblem(aheadMs)
@@ -64,7 +34,7 @@ export const checkClock = async ({ clockGuard }: DoctorContext): Promise<Finding
 }
 
 /** Events that were recorded while the clocks of server and Postgres were ahead. */
-export const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
+const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
   const check = 'time of the log'
   const found = await readFutureTime(pool, clock())
   return found === null
@@ -72,7 +42,7 @@ export const checkTime = async ({ pool, clock }: DoctorContext): Promise<Finding
     : note(check, found, 'see to it that the clocks keep the time: docs/operations.md says what follows')
 }
 
-export const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
+const checkHead = async ({ log, codec }: DoctorContext): Promise<Finding> => {
   const head = await log.head()
   const last = head === 0 ? null : await log.eventAt(head)
   if (last === null) return note('log', 'it is empty')
@@ -105,10 +75,10 @@ const checkGroup = async (
   }
 }
 
-export const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
+const checkReadModels = (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> =>
   Promise.all(enabledGroups(context.config).map(({ name }) => checkGroup(context, name, serverRuns)))
 
-export const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
+const checkSeals = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const { runner, keys, config } = context
   const check = 'last seal'
   const { last, publicKey } = await readSeals(runner, context)
@@ -125,7 +95,7 @@ export const checkSeals = async (context: DoctorContext, serverRuns: boolean): P
 }
 
 /** Whether seals reach the place they go to. Orders never wait for it. */
-export const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
+const checkSealTarget = async (context: DoctorContext, serverRuns: boolean): Promise<Finding> => {
   const check = 'seal target'
   const { location } = context.config.sealTarget
   if (location === null)
@@ -157,7 +127,7 @@ export const checkSealTarget = async (context: DoctorContext, serverRuns: boolea
 }
 
 /** Violations that nobody acknowledged, as the servers found them. */
-export const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Finding> => {
+const checkViolations = async ({ pool, log, keys, config }: DoctorContext): Promise<Finding> => {
   const check = 'violations'
   if (!config.laws) return note(check, 'FAREBOX_LAWS is off: only "ledger verify" looks for them')
   const { rows } = await pool.query<{ made: boolean }>(
@@ -174,7 +144,7 @@ export const checkViolations = async ({ pool, log, keys, config }: DoctorContext
 }
 
 /** What could hide a violation. */
-export const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
+const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Finding> => {
   const check = 'guards'
   const problem = await readGuardProblem(pool)
   return problem === null
@@ -183,7 +153,7 @@ export const checkDatabaseGuards = async ({ pool }: DoctorContext): Promise<Find
 }
 
 /** Whether what was answered as written outlives a crash of the machine. */
-export const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
+const checkDurability = async ({ pool }: DoctorContext): Promise<Finding> => {
   const check = 'durability'
   const off = await readUnsafeSettings(pool)
   return off.length === 0
@@ -196,7 +166,7 @@ export const checkDurability = async ({ pool }: DoctorContext): Promise<Finding>
 }
 
 /** Queues whose items are late. */
-export const checkQueues = async (
+const checkQueues = async (
   { pool, clock }: DoctorContext,
   serverRuns: boolean,
 ): Promise<readonly Finding[]> => {
@@ -213,7 +183,10 @@ export const checkQueues = async (
       : note('queues', text, 'a running server works them off'),
   )
   const notes = failing.map(({ queue, failing }) =>
-    note('queues', `${queue}: ${pluralize(failing, 'item')} failed three times or more, and wait`),
+    note(
+      'queues',
+      `${queue}: ${pluralize(failing, 'item')} with three attempts or more, of which the last failed`,
+    ),
   )
   for (const queue of queues) {
     const items = await countTooLate(pool, queue, clock())
@@ -227,7 +200,7 @@ export const checkQueues = async (
 const dayMs = 86_400_000
 const verifyAfterDays = 31
 
-export const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
+const checkVerification = async ({ pool, clock }: DoctorContext): Promise<Finding> => {
   const check = 'last verification'
   const last = (await listVerifications(pool, { limit: 1, offset: 0 })).verifications[0]
   if (last === undefined) return note(check, 'none was run', 'run "ledger verify"')
@@ -240,115 +213,20 @@ export const checkVerification = async ({ pool, clock }: DoctorContext): Promise
     : ok(check, found)
 }
 
-const may = (path: string, mode: number): Promise<boolean> =>
-  access(path, mode).then(
-    () => true,
-    () => false,
-  )
-
-/** The directory of the embedded Postgres and of the generated keys. */
-export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
-  const check = 'data directory'
-  if (databaseUrl !== null) return ok(check, `${dataDir}; the database is the one of DATABASE_URL`)
-  if (!(await may(join(dataDir, 'postgres'), constants.F_OK)))
-    return wrong(
-      check,
-      `${dataDir} holds no Farebox`,
-      'set FAREBOX_DATA to the directory that holds yours, or make a new one with npm start',
-    )
-  if (!(await may(dataDir, constants.R_OK | constants.W_OK)))
-    return wrong(check, `this user may not read and write ${dataDir}`, 'run it as the user of the server')
-  const given = { master: masterKey, seal: sealKey }
-  for (const name of keyNames) {
-    const path = join(dataDir, `${name}.key`)
-    if (given[name] === null && !(await may(path, constants.R_OK)))
-      return wrong(
-        check,
-        `${path} is missing or cannot be read`,
-        `put it back from a backup, or set FAREBOX_${name.toUpperCase()}_KEY`,
-      )
-  }
-  return ok(check, dataDir)
-}
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** The server that has the data locked; null when none has, and where the database is not the embedded one. */
-export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
-  if (databaseUrl !== null) return null
-  const user = await readDataUser(dataDir).catch(() => null)
-  return user?.role === 'server' && isAlive(user.pid) ? user : null
-}
-
-/** What `/readyz` at this address says; null when nothing answers. */
-const readiness = async (
-  url: string,
-  token: string | null,
-): Promise<{ readonly status: number; readonly body: string } | null> => {
-  // `/readyz` says what is missing only with the token.
-  const headers = token === null ? {} : { authorization: `Bearer ${token}` }
-  try {
-    const answer = await fetch(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
-    return { status: answer.status, body: await answer.text() }
-  } catch {
-    return null
-  }
-}
-
-const reason = (body: string): string => {
-  try {
-    const { checks, error } = JSON.parse(body) as { checks?: Record<string, string>; error?: string }
-    const failing = Object.entries(checks ?? {}).filter(([, state]) => state !== 'ok')
-    return failing.length > 0
-      ? failing.map(([name, state]) => `${name}: ${state}`).join('; ')
-      : (error ?? body)
-  } catch {
-    return 'it is no Farebox'
-  }
-}
-
-/** Whether a server runs, and where. */
-export const checkServer = async (config: Config): Promise<Finding> => {
-  const check = 'server'
-  const user = await serverOf(config)
-  const process = user === null ? '' : ` (process ${user.pid})`
-  if (config.port === 0)
-    return user === null
-      ? note(check, 'none uses the data; with PORT=0 it could listen anywhere')
-      : ok(check, `process ${user.pid} runs, on a port that the system chose (PORT=0)`)
-  const url = urlOf(config)
-  const answer = await readiness(url, config.metricsToken)
-  if (answer === null)
-    return user === null
-      ? note(check, `none answers on ${url}`, 'start one with npm start')
-      : wrong(
-          check,
-          `process ${user.pid} uses the data, and nothing answers on ${url}`,
-          'wait for its start to end, read its log, or set HOST and PORT to those that it was started with',
-        )
-  if (config.databaseUrl === null && user === null)
-    return wrong(
-      check,
-      `something answers on ${url}, and it does not use the data of this FAREBOX_DATA`,
-      'set FAREBOX_DATA, or PORT, to those of the server that is meant',
-    )
-  return answer.status === 200
-    ? ok(check, `ready on ${url}${process}`)
-    : wrong(check, `not ready on ${url}${process}: ${reason(answer.body)}`, 'read its log')
-}
-
-/** Where scrapers are fetched from, by the settings; nobody is asked. */
-export const checkScrapers = ({ scrapers, payments }: Config): Finding => {
-  const check = 'scrapers'
-  const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
-  if (hosts.length > 0) return ok(check, `fetched from ${hosts.join(', then from ')}`)
-  if (payments.sandbox !== null) return note(check, 'the sandbox answers them, with invented data')
-  return note(check, 'no provider is configured: every call is answered 503', 'set FAREBOX_SCRAPERS_KEY')
-}
+/** The checks of an open Farebox. */
+export const checkInside = async (
+  context: DoctorContext,
+  serverRuns: boolean,
+): Promise<readonly Finding[]> => [
+  ...(await guarded('clock', () => checkClock(context))),
+  ...(await guarded('log', () => checkHead(context))),
+  ...(await guarded('time of the log', () => checkTime(context))),
+  ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
+  ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
+  ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
+  ...(await guarded('violations', () => checkViolations(context))),
+  ...(await guarded('guards', () => checkDatabaseGuards(context))),
+  ...(await guarded('durability', () => checkDurability(context))),
+  ...(await guarded('queues', () => checkQueues(context, serverRuns))),
+  ...(await guarded('last verification', () => checkVerification(context))),
+]

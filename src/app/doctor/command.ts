@@ -5,7 +5,5 @@ import type { Config } from '../config.ts'
 /** `doctor` */
 export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   // What it checks with is loaded when it runs: its help needs none of it.
-  program
-    .command('doctor')
-    .action(cli.openingAction(async (config, open) => (await import('./doctor.ts')).examine(config, open)))
+  program.command('doctor').action(cli.openingAction(async () => (await import('./doctor.ts')).examine))
 }

@@ -1,25 +1,8 @@
 import type { CliContext } from '../../platform/cli/cli-context.ts'
 import type { CliOutput } from '../../platform/cli/output.ts'
 import type { Config } from '../config.ts'
-import {
-  checkClock,
-  checkData,
-  checkDatabaseGuards,
-  checkDurability,
-  checkHead,
-  checkQueues,
-  checkReadModels,
-  checkScrapers,
-  checkSeals,
-  checkSealTarget,
-  checkServer,
-  checkTime,
-  checkVerification,
-  checkViolations,
-  type DoctorContext,
-  type Finding,
-  wrong,
-} from './checks.ts'
+import { type Finding, guarded } from './finding.ts'
+import { checkData, checkScrapers, checkServer } from './outside-checks.ts'
 import { checkSessions } from './sessions.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
@@ -35,32 +18,6 @@ const textOf = (findings: readonly Finding[]): string => {
   return `${lines.join('\n')}\n\n${count === 0 ? 'nothing is wrong' : `${count} of ${findings.length} looks found something wrong`}`
 }
 
-/** A look that fails is itself a finding. */
-const guarded = async (
-  check: string,
-  look: () => Promise<Finding | readonly Finding[]>,
-): Promise<readonly Finding[]> => {
-  try {
-    return [await look()].flat()
-  } catch (error) {
-    return [wrong(check, (error as Error).message, 'mend that, then look again')]
-  }
-}
-
-const inside = async (context: DoctorContext, serverRuns: boolean): Promise<readonly Finding[]> => [
-  ...(await guarded('clock', () => checkClock(context))),
-  ...(await guarded('log', () => checkHead(context))),
-  ...(await guarded('time of the log', () => checkTime(context))),
-  ...(await guarded('read models', () => checkReadModels(context, serverRuns))),
-  ...(await guarded('last seal', () => checkSeals(context, serverRuns))),
-  ...(await guarded('seal target', () => checkSealTarget(context, serverRuns))),
-  ...(await guarded('violations', () => checkViolations(context))),
-  ...(await guarded('guards', () => checkDatabaseGuards(context))),
-  ...(await guarded('durability', () => checkDurability(context))),
-  ...(await guarded('queues', () => checkQueues(context, serverRuns))),
-  ...(await guarded('last verification', () => checkVerification(context))),
-]
-
 type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
 /** Makes all checks; it fails when one of them finds something wrong. */
@@ -75,7 +32,8 @@ export const examine = async (config: Config, open: Open): Promise<CliOutput> =>
       ...(await guarded('database', async () => {
         const { context, close } = await open()
         try {
-          return await inside({ ...context, config }, server.state === 'ok')
+          const { checkInside } = await import('./checks.ts')
+          return await checkInside({ ...context, config }, server.state === 'ok')
         } finally {
           await close()
         }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type Finding, ok, wrong } from './checks.ts'
+import { type Finding, ok, wrong } from './finding.ts'
 
 const connections = 3
 const rounds = 3

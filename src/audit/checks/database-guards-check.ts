@@ -36,7 +36,7 @@ export const checkAppendOnly = async (pool: pg.Pool, findings: Findings): Promis
  */
 export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** Beside the schema `log`: the tables that say what was checked, found and applied. Every fact of them is listed. */
+/** Beside the schema `log`: the tables that say what was checked, found and applied. Every right to them is listed. */
 const auditTables = [
   'public.farebox_migration',
   'engine.checkpoints',
@@ -68,9 +68,11 @@ const sessionSettings = [
 
 /**
  * Every fact in the words of Postgres. Of the schema `log` and of the tables above they are all listed. Of the other tables that
- * the server trusts (`work`, `vault`, `engine`, `read`) only what could hide, change or add rows: triggers, rules, policies,
- * foreign keys, tables that inherit, views in their place, another owner, rights of others to write; of read tables also constraints
- * and unique indexes, which would stop the check of invariants. The owner is who owns the record of the migrations, for that is who made the rest.
+ * the server trusts (`work`, `vault`, `engine`, `read`) are listed triggers, rules, policies, tables that inherit, views in their
+ * place, another owner, rights of others to write, and rights that the service lacks. A default, a generated column, a type, a
+ * constraint and an index can run a function whenever a row is written, or refuse the row: of `work`, `vault` and `engine` all are
+ * listed. Read tables, whose columns `ledger verify` compares, have no defaults, constraints or unique indexes, and conditions of
+ * their indexes call no function. The owner is who owns the record of the migrations, for that is who made the rest.
  * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
  * may be the owner of all. `not null` stands with its column,
  * since only Postgres 18 and later name it as a constraint.
@@ -84,7 +86,7 @@ const facts = `
       from pg_roles r, known k
     union all select 0, '<everybody>'
   ), schema as (
-    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'log'
+    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine')
   ), ours as (
     select n.oid from pg_namespace n where n.nspname in ('log', 'work', 'vault', 'engine', 'read')
   ), extended as (
@@ -95,13 +97,15 @@ const facts = `
   ), trusted as (
     select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
         else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object,
-        n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
+        n.nspname, n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]) as whole,
         case n.nspname when 'read' then k.service else k.owner end as right_owner
       from pg_class c join pg_namespace n on n.oid = c.relnamespace, known k
      where c.relkind not in ('i', 'I', 'c', 't')
        and (n.oid in (select oid from ours) or n.nspname || '.' || c.relname = any ($1::text[]))
   ), relation as (
     select * from trusted where whole
+  ), migrated as (
+    select * from trusted where nspname <> 'read'
   ), routine as (
     select p.*, case p.prokind when 'f' then 'function ' else 'routine of kind ' || p.prokind::text || ' ' end
         || p.oid::regprocedure as object
@@ -109,21 +113,23 @@ const facts = `
       from pg_proc p where p.oid >= 16384 and p.pronamespace in (select oid from ours)
   ), type as (
     select t.*, 'type log.' || t.typname as object
-      from pg_type t join schema s on s.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
-     where coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
+      from pg_type t left join pg_class c on c.oid = t.typrelid
+     where t.typnamespace = 'log'::regnamespace and coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
   ), owned as (
-    select 'schema log' as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
+    select 'schema ' || nspname as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
     union all select object, relowner, relacl, case relkind when 'S' then 's' else 'r' end from relation
     union all select object, proowner, proacl, 'f' from routine
     union all select object, typowner, typacl, 'T' from type
   ), granted as (
     select o.object, 'rights' as fact, a.grantee, a.privilege_type, a.is_grantable
-      from owned o, aclexplode(coalesce(o.acl, acldefault(o.kind::"char", o.owner))) a where a.grantee <> o.owner
+      from known k, owned o, aclexplode(coalesce(o.acl, acldefault(o.kind::"char", o.owner))) a where a.grantee <> o.owner
+       and (o.kind <> 'n' or o.object = 'schema log' or a.grantee = k.service or a.privilege_type <> 'USAGE')
     union all
     select r.object, 'rights on column ' || c.attname, a.grantee, a.privilege_type, a.is_grantable
-      from relation r join pg_attribute c on c.attrelid = r.oid, aclexplode(c.attacl) a where a.grantee <> r.relowner
+      from trusted r join pg_attribute c on c.attrelid = r.oid, aclexplode(c.attacl) a
+     where a.grantee <> r.relowner and (r.whole or a.privilege_type <> 'SELECT')
     union all
-    select 'schema log', 'rights on what is made there, kind ' || d.defaclobjtype::text, a.grantee, a.privilege_type, a.is_grantable
+    select 'schema ' || s.nspname, 'rights on what is made there, kind ' || d.defaclobjtype::text, a.grantee, a.privilege_type, a.is_grantable
       from pg_default_acl d join schema s on s.oid = d.defaclnamespace, aclexplode(d.defaclacl) a where a.grantee <> d.defaclrole
   )
   select o.object, 'owner' as fact, r.name as value from owned o join role r on r.oid = o.owner
@@ -143,7 +149,7 @@ const facts = `
       case when c.attnotnull then 'not null' end,
       case when c.attgenerated = '' then 'default ' else 'generated ' end || pg_get_expr(d.adbin, d.adrelid),
       case when c.attidentity <> '' then 'identity ' || c.attidentity::text end)
-    from relation r join pg_attribute c on c.attrelid = r.oid and c.attnum > 0 and not c.attisdropped
+    from migrated r join pg_attribute c on c.attrelid = r.oid and c.attnum > 0 and not c.attisdropped
     join pg_type t on t.oid = c.atttypid left join pg_collation l on l.oid = c.attcollation
     left join pg_attrdef d on d.adrelid = c.attrelid and d.adnum = c.attnum
    where r.relkind <> 'S'
@@ -151,12 +157,12 @@ const facts = `
   select r.object, case when k.contype in ('p', 'u', 'x') then 'key ' else 'constraint ' end || k.conname,
       concat_ws(', ', pg_get_constraintdef(k.oid), case when not k.convalidated then 'not validated' end,
         pg_get_indexdef(nullif(k.conindid, 0)), case when not i.indisvalid then 'not valid' end)
-    from relation r join pg_constraint k on k.conrelid = r.oid and k.contype not in ('n', 't')
+    from migrated r join pg_constraint k on k.conrelid = r.oid and k.contype not in ('n', 't')
     left join pg_index i on i.indexrelid = k.conindid and i.indrelid = r.oid
   union all
   select r.object, 'index ' || c.relname,
       concat_ws(', ', pg_get_indexdef(i.indexrelid), case when not i.indisvalid then 'not valid' end)
-    from relation r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
+    from migrated r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
    where not exists (select from pg_constraint k where k.conindid = i.indexrelid and k.conrelid = r.oid)
   union all
   select t.object, 'owner', coalesce(r.name, t.relowner::text)
@@ -165,22 +171,37 @@ const facts = `
   select t.object, 'rights of ' || coalesce(r.name, a.grantee::text),
       string_agg(a.privilege_type, ', ' order by a.privilege_type collate "C")
     from known k, trusted t, aclexplode(t.relacl) a left join role r on r.oid = a.grantee
-   where not t.whole and a.grantee not in (t.relowner, k.owner, k.service)
-     and a.privilege_type not in ('SELECT', 'USAGE')
+   where not t.whole and a.grantee not in (t.relowner, k.owner)
+     and (a.grantee = k.service or a.privilege_type not in ('SELECT', 'USAGE'))
    group by t.object, coalesce(r.name, a.grantee::text)
+  union all
+  select t.object, 'rights of its owner', 'not ' || string_agg(m.may, ', ' order by m.may collate "C")
+    from trusted t, unnest(array['SELECT', 'INSERT', 'UPDATE', 'DELETE']) m(may)
+   where t.relkind = 'r' and t.relacl is not null
+     and not exists (select from aclexplode(t.relacl) a where a.grantee = t.relowner and a.privilege_type = m.may)
+   group by t.object
   union all
   select object, 'form', concat_ws(', ', case when relpersistence <> 'p' then 'not permanent' end,
       case when relrowsecurity then 'row security' end, case when relkind not in ('r', 'S') then 'no table' end)
     from trusted where not whole and (relpersistence <> 'p' or relrowsecurity or relkind not in ('r', 'S'))
   union all
   select t.object, 'constraint ' || k.conname, pg_get_constraintdef(k.oid)
-    from trusted t join pg_constraint k on k.conrelid = t.oid where not t.whole
-     and (k.contype = 'f' or t.object like 'table read.%' and k.contype in ('c', 'u', 'x'))
+    from trusted t join pg_constraint k on k.conrelid = t.oid where t.nspname = 'read' and k.contype in ('f', 'c', 'u', 'x')
+  union all
+  select t.object, 'column ' || c.attname, case when c.attgenerated = '' then 'default ' else 'generated ' end ||
+      pg_get_expr(d.adbin, d.adrelid)
+    from trusted t join pg_attrdef d on d.adrelid = t.oid join pg_attribute c on c.attrelid = t.oid and c.attnum = d.adnum
+   where t.nspname = 'read'
   union all
   select t.object, 'index ' || c.relname, pg_get_indexdef(i.indexrelid)
-    from trusted t join pg_index i on i.indrelid = t.oid and i.indisunique and not i.indisprimary
-    join pg_class c on c.oid = i.indexrelid
-   where t.object like 'table read.%' and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
+    from trusted t join pg_index i on i.indrelid = t.oid join pg_class c on c.oid = i.indexrelid
+   where t.nspname = 'read' and not exists (select from pg_constraint k where k.conindid = i.indexrelid)
+     and (i.indisunique and not i.indisprimary or i.indexprs is not null
+       or pg_get_expr(i.indpred, i.indrelid) !~* '^([a-z_ ()<>=]|''[a-z_]+''::text)+$'
+       or pg_get_expr(i.indpred, i.indrelid) ~* '[a-z_][(]')
+  union all
+  select t.object, 'statistics ' || e.stxname, coalesce(pg_get_statisticsobjdef_expressions(e.oid)::text, '')
+    from trusted t join pg_statistic_ext e on e.stxrelid = t.oid
   union all
   select r.object, 'trigger ' || g.tgname, concat_ws(', ', pg_get_triggerdef(g.oid),
       case g.tgenabled when 'O' then null when 'D' then 'disabled' when 'R' then 'on replicas only' else 'always' end)
@@ -198,7 +219,7 @@ const facts = `
   union all
   select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
       s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
-    from relation r join pg_sequence s on s.seqrelid = r.oid
+    from migrated r join pg_sequence s on s.seqrelid = r.oid
   union all
   select object, 'body', coalesce(pg_get_function_sqlbody(oid), prosrc) from routine
   union all

@@ -4,7 +4,7 @@ import { createChatSigner, type SignedChat } from '../../features/accounts/index
 import { createPageSigner } from '../../features/deposits/index.ts'
 import { createExitLogins } from '../../features/exits/index.ts'
 import { createWhitelistSigner, type SignedEntry } from '../../features/lines/index.ts'
-import { createLinkSigner, createSessionSigner } from '../../features/sign-in/index.ts'
+import { createAddressSigner, createLinkSigner, createSessionSigner } from '../../features/sign-in/index.ts'
 import { createStockLogins } from '../../features/stock/index.ts'
 import type { CustomerIdOf } from '../../kernel/external-id.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -97,6 +97,7 @@ const customersTable = 'vault.customers'
 
 const sessionsTable = 'vault.console_sessions'
 const linksTable = 'vault.console_links'
+const addressTable = 'work.console_address'
 const pagesTable = 'vault.deposit_pages'
 const whitelistTable = 'vault.whitelist'
 const exitLoginsTable = 'vault.exit_credentials'
@@ -108,6 +109,7 @@ export const vaultTables: readonly string[] = [
   customersTable,
   sessionsTable,
   linksTable,
+  addressTable,
   pagesTable,
   whitelistTable,
   exitLoginsTable,
@@ -243,7 +245,9 @@ const checkSignedRows = async <Row extends { readonly named: string; readonly si
   }
 }
 
-/** Sessions and sign-in links: they live for hours. */
+type SignedRow = { readonly named: string; readonly signature: Buffer | null }
+
+/** Sessions and sign-in links, which live for hours, and the address that the links lead to. */
 export const checkConsole = async (
   client: pg.ClientBase,
   keys: Pick<Keys, 'master'>,
@@ -264,6 +268,14 @@ export const checkConsole = async (
           `${table} holds ${row.named} of ${row.subject_id}, which the service has not written so`,
       }),
     )
+  summaries.push(
+    await checkSignedRows<SignedRow>(client, findings, {
+      table: addressTable,
+      from: `select origin as named, signature from ${addressTable}`,
+      isSigned: ({ named, signature }) => createAddressSigner(keys).isSigned({ origin: named, signature }),
+      problemOf: ({ named }) => `${addressTable} holds ${named}, which the service has not written so`,
+    }),
+  )
   return summaries
 }
 
@@ -287,8 +299,6 @@ export const checkDepositPages = (
         `${pagesTable} holds another pay page, return address or payer for ${named} than the service has written`,
     },
   )
-
-type SignedRow = { readonly named: string; readonly signature: Buffer | null }
 
 /** The addresses that use plans without credentials, and the chats that bots write to. */
 export const checkWhitelistAndChats = async (

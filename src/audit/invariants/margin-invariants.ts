@@ -1,5 +1,6 @@
+import { resellerBook, serviceBook } from '../../domain/ledger/books.ts'
 import type { CustomerCharged, CustomerRefunded } from '../../domain/ledger/events.ts'
-import { postingsOf, resellerBook, serviceBook } from '../../domain/ledger/postings.ts'
+import { postingsOf } from '../../domain/ledger/postings.ts'
 import type {
   OrderCompleted,
   OrderPaid,

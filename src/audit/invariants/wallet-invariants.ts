@@ -1,4 +1,5 @@
 import type { AccountCreated } from '../../domain/accounts/events.ts'
+import { resellerBook, serviceBook } from '../../domain/ledger/books.ts'
 import type { LedgerEvent } from '../../domain/ledger/events.ts'
 import {
   customerAccount,
@@ -7,8 +8,6 @@ import {
   type Posting,
   postingsOf,
   receivableAccount,
-  resellerBook,
-  serviceBook,
   serviceDebtAccount,
   serviceWalletAccount,
   walletAccount,

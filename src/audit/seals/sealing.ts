@@ -24,7 +24,7 @@ import {
   maxRunEvents,
   startDigest,
 } from './digests.ts'
-import { rotationStatement, type SealKey, sealStatement } from './seal-key.ts'
+import { rotationStatement, type SealKey, sealIsSigned, sealStatement } from './seal-key.ts'
 
 /** The running digest at the end of a log, with the digests that are not kept yet. */
 export type LogChain = {
@@ -49,13 +49,16 @@ const stepEvents = 100
 /** Steps after which the rest of the process gets a turn in any case. */
 const turnSteps = 5
 
+/** Keeps no digests. */
+const noStore: Pick<DigestStore, 'end' | 'save'> = { end: async () => null, save: async () => undefined }
+
 /**
  * Goes on from where the kept digests end, else from the start of the log.
  * @param sealedThrough the ordinal that the last seal covers, 0 without one
  * @param yieldToCommands called before each step of taking events
  */
 export const openChain = async (
-  store: DigestStore,
+  store: Pick<DigestStore, 'end' | 'save'>,
   sealedThrough: number,
   yieldToCommands: YieldToCommands = noYield,
 ): Promise<LogChain> => {
@@ -168,6 +171,20 @@ const differs = (ordinal: number): SealRefused =>
     `the events up to ordinal ${ordinal} are not those that were sealed: nothing more is sealed. Run "ledger verify" to see which event was changed`,
   )
 
+/** Whether the events that a seal covers are still those that were sealed: reads all of them. */
+const isAsSealed = async (
+  { log, yieldToCommands }: Pick<SealingDeps, 'log' | 'yieldToCommands'>,
+  { throughOrdinal, digest }: LogSealed['data'],
+): Promise<boolean> => {
+  const chain = await openChain(noStore, throughOrdinal, yieldToCommands)
+  for (let left = throughOrdinal; left > 0; left = throughOrdinal - chain.end().ordinal) {
+    const page = await log.readAll(chain.end().position, pageSize)
+    if (page.length === 0) return false
+    await chain.take(page.slice(0, left))
+  }
+  return chain.end().digest.toString('hex') === digest
+}
+
 /**
  * Seals the log on from its last seal. A seal is made only on a log that still has the digest of the seal before it.
  * @throws SealRefused when the kept digests are not those of the log's seals
@@ -176,7 +193,14 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   const { log, runner, store, key, clock, openSignatures, checkedEvents, yieldToCommands } = deps
   let { last } = await readSeals(runner, cause)
   const digests = await openChain(store, last?.throughOrdinal ?? 0, yieldToCommands)
+  if (last !== null && !sealIsSigned(last))
+    throw new SealRefused(
+      'the key of the last seal did not sign it: nothing more is sealed. Run "ledger verify" to see what was changed',
+    )
   const signatures = (await openSignatures?.(last?.throughOrdinal ?? 0)) ?? null
+  // Sealed events say whether the next ones must be signed. Only a log that was never signed, or no longer, says no.
+  if (last !== null && signatures?.beginsSigned === false && !(await isAsSealed(deps, last)))
+    throw differs(last.throughOrdinal)
   /** What is sealed is what was checked: the events are read once. */
   const chain: LogChain = {
     ...digests,

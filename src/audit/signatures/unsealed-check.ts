@@ -81,6 +81,8 @@ export const startCheck = async (
 
 /** Checks the signatures of events that are about to be sealed, in the memory of the process that seals them. */
 export type UnsealedCheck = {
+  /** Whether processes signed events where the check begins, as the sealed events say. */
+  readonly beginsSigned: boolean
   /** Where the events begin that `take` wants next. */
   next(): number
   /** Whether the events that were taken end where a batch ends. */
@@ -99,6 +101,7 @@ export const openUnsealedCheck = async (options: CheckedLog, sealed: number): Pr
   })
   let next = from.position
   return {
+    beginsSigned: from.signing,
     next: () => next,
     isWhole: () => (check.last()?.position ?? from.position) === next,
     async take(events) {

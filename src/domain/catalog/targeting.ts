@@ -41,7 +41,8 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 
 /**
  * The `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"): strict; `country` (alpha-3, any case)
- * and `period_days` are required for dedicated IPs, the mobile fields may be left out or null. Null for a gateway product.
+ * and `period_days` are required for dedicated IPs, the mobile fields may be left out or null. Null for a gateway product. A field
+ * that only other products take may be null.
  * Refusals: invalid_targeting, invalid_country, invalid_period.
  */
 export const parseMeta = (
@@ -49,7 +50,9 @@ export const parseMeta = (
   meta: Readonly<Record<string, unknown>> | undefined,
 ): Result<RateRequest | null> => {
   const accepted = targetingFields(product)
-  const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field))
+  // A serializer writes null for each field that is not set, also for those of other products.
+  const isUnset = (field: string): boolean => meta?.[field] === null && mobileFields.includes(field)
+  const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field) && !isUnset(field))
   if (unknown !== undefined)
     return reject(
       'invalid_targeting',

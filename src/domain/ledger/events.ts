@@ -10,7 +10,7 @@ import {
   text,
 } from '../../kernel/event-fields.ts'
 import { wholeOrder } from '../shared/order-terms.ts'
-import { adjustmentReasons, customerAdjustmentReasons } from './manual-movements.ts'
+import { adjustmentReasons, customerAdjustmentReasons } from './adjustment-reasons.ts'
 import { debtFields, walletDebtFields } from './purse.ts'
 
 /**

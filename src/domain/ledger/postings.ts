@@ -1,5 +1,6 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { assertSafe } from '../../kernel/money.ts'
+import { resellerBook, serviceBook } from './books.ts'
 import type { CustomerEvent, LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
 import { customerMovementOf, movementOf } from './movements.ts'
 import type { StatementLineBooked } from './statement-lines.ts'
@@ -15,9 +16,6 @@ export type Posting = {
 }
 
 export type LedgerOwner = { readonly accountId: AccountId; readonly reseller: boolean }
-
-export const serviceBook = 'service'
-export const resellerBook = (reseller: AccountId): string => `reseller:${reseller}`
 
 /** The accounts that a wallet's events touch: the service's own, and those of a reseller's mirror book. */
 export const walletAccount = (account: AccountId): string => `liabilities:wallet:${account}`

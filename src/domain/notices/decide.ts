@@ -1,6 +1,7 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { type Decision, decided, type Fold, refused } from '../../kernel/decider.ts'
-import { audiences, type NoticeEvent, type NoticePublished, noticeKinds } from './events.ts'
+import { audiences, noticeKinds } from './audiences.ts'
+import type { NoticeEvent, NoticePublished } from './events.ts'
 import { dateForms, namesDate } from './notice-dates.ts'
 
 const maxTitleLength = 200

@@ -1,20 +1,6 @@
 import { defineEvent, type EventOf } from '../../kernel/event.ts'
 import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../kernel/event-fields.ts'
-
-/** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
-export const noticeKinds = [
-  'INFO',
-  'MAINTENANCE',
-  'INCIDENT',
-  'RELEASE',
-  'PRICING',
-  'ACTION_REQUIRED',
-] as const
-export type NoticeKind = (typeof noticeKinds)[number]
-
-/** Who a notice is for (docs/http-api.md, "Webhooks and notices"). */
-export const audiences = ['ALL', 'CUSTOMERS', 'PARTNERS', 'DEVELOPERS'] as const
-export type Audience = (typeof audiences)[number]
+import { type Audience, audiences, noticeKinds } from './audiences.ts'
 
 /** What of an account says which audiences it belongs to. */
 export type Member = {

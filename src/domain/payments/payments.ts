@@ -1,4 +1,4 @@
-import { rails } from '../shared/order-terms.ts'
+import { rails } from '../shared/rails.ts'
 
 export type Rail = (typeof rails)[number]
 export type Provider = 'stripe' | 'btcpay' | 'nowpayments'

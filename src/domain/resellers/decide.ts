@@ -6,13 +6,8 @@ import { isDedicated, type Product } from '../catalog/product.ts'
 import type { ResellerRail } from '../payments/payments.ts'
 import type { RetailPrice, Shop, TermsEvent } from './events.ts'
 import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
+import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './limits.ts'
 
-/** Off the list price, in basis points: at 10,000 nothing would be left to pay. */
-export const maxDiscountBp = 9_999
-/** The largest order at the largest markup is still a safe integer of micro-dollars. */
-export const maxMarkupMillionths = 100_000_000
-/** $10,000 for one unit. */
-export const maxRetailMicros = 10_000_000_000
 /** Prices of one reseller. */
 const maxRetailPrices = 5_000
 

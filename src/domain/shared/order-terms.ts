@@ -16,6 +16,7 @@ import {
 } from '../../kernel/event-fields.ts'
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../../kernel/ids.ts'
 import { intervals } from './billing-interval.ts'
+import { rails } from './rails.ts'
 
 export const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
 export type Family = (typeof families)[number]
@@ -25,24 +26,6 @@ export const deliveries = ['lines', 'addresses'] as const
 export type Delivery = (typeof deliveries)[number]
 export const renewals = ['topup', 'repurchase', 'extend'] as const
 export type Renewal = (typeof renewals)[number]
-
-/** Rails that a hosted page can take money on (docs/http-api.md, "Errors", `unsupported_method`). */
-export const rails = [
-  'card',
-  'crypto',
-  'alipay',
-  'wechat',
-  'upi',
-  'momo',
-  'qris',
-  'pix',
-  'dana',
-  'fpx',
-  'oxxo',
-  'boleto',
-  'paymaya',
-  'grabpay_ph',
-] as const
 
 /** How an order can be paid: from the wallet, or on a hosted page. */
 export const orderMethods = ['wallet', ...rails] as const

@@ -1,15 +1,9 @@
 import { type Decided, type Decision, decided, refused } from '../../kernel/decider.ts'
 import type { SignInMethod } from '../../kernel/event.ts'
-import type {
-  AccountViewed,
-  ActConfirmed,
-  PersonEvent,
-  SessionEnded,
-  StaffRole,
-  WorkRetryAsked,
-} from './events.ts'
+import type { AccountViewed, ActConfirmed, PersonEvent, SessionEnded, WorkRetryAsked } from './events.ts'
 import type { PersonState } from './fold.ts'
 import { isStaff } from './lifetimes.ts'
+import type { StaffRole } from './roles.ts'
 
 /** Passkeys of one person at once. */
 export const maxPasskeys = 10

@@ -11,10 +11,7 @@ import {
   text,
   time,
 } from '../../kernel/event-fields.ts'
-
-/** What a member of the staff may be granted; customers and resellers have their pages by their account. */
-export const staffRoles = ['finance', 'operator'] as const
-export type StaffRole = (typeof staffRoles)[number]
+import { staffRoles } from './roles.ts'
 
 /**
  * A `console-{acc_… or stf_…}` stream: what one person may do in the console, and what was done about signing in. Addresses,

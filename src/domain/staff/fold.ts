@@ -1,8 +1,9 @@
 import { Map as ImmutableMap, Set as ImmutableSet } from 'immutable'
 import type { Fold } from '../../kernel/decider.ts'
 import { consoleStream } from '../../kernel/streams.ts'
-import type { PersonEvent, StaffRole } from './events.ts'
+import type { PersonEvent } from './events.ts'
 import { lifetimeOf } from './lifetimes.ts'
+import type { StaffRole } from './roles.ts'
 
 export type PersonState = {
   readonly roles: ImmutableSet<StaffRole>

@@ -1,6 +1,7 @@
 import type { DomainEvent, RecordedEvent } from '../../kernel/event.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
-import type { Audience, NoticePublished } from '../notices/events.ts'
+import type { Audience } from '../notices/audiences.ts'
+import type { NoticePublished } from '../notices/events.ts'
 import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
 import type { ScrapeBatchFinished } from '../scrapers/batches.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'

@@ -22,10 +22,4 @@ export {
   resellerOfCustomer,
   type SignedChat,
 } from './customer-vault.ts'
-export {
-  type ListedResource,
-  type Listing,
-  type Owned,
-  registerList,
-  registerListCommands,
-} from './list-command.ts'
+export type { ListedResource, Listing, Owned } from './list-things.ts'

@@ -92,6 +92,7 @@ ${tableOf({
       head: true,
       cell: (row) => html`<a href="${proposalPath(row.proposal_id)}">${whatText(row.what)}</a>`,
     },
+    { title: 'State', cell: (row) => stateOf(row, nowMs) },
     { title: 'About', cell: (row) => aboutOf(row, visit) },
     {
       title: 'Proposed by',
@@ -99,7 +100,6 @@ ${tableOf({
     },
     { title: 'When', cell: (row) => timeText(row.proposed_at) },
     { title: 'Until', cell: (row) => timeText(row.expires_at) },
-    { title: 'State', cell: (row) => stateOf(row, nowMs) },
   ],
 })}
 ${pagerOf(root, all ? { show: 'all' } : {}, { before: after === null ? null : before, next })}`,

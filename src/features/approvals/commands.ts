@@ -1,154 +1,14 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { ProposalRow } from '../../../projections/proposals.ts'
-import { approvalLimitAt } from '../../domain/ledger/approvals.ts'
-import { isoTime } from '../../kernel/clock.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
-import { type CliOutput, CliRefusal, dollars, fields, table } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
-import { createMeter } from '../plans/index.ts'
-import { approvalNeeded, approvalRefusal, maxCents, parseReference, refusalOf } from '../wallet/index.ts'
-import {
-  createProposals,
-  limitText,
-  proposalsAfter,
-  readProposal,
-  statusOf,
-  whatText,
-} from './approval-service.ts'
+import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { maxCents, parseReference } from '../wallet/for-commands.ts'
 
-const jsonOf = (row: ProposalRow, nowMs: number) => ({
-  proposalId: row.proposal_id,
-  status: statusOf(row, nowMs),
-  what: row.what,
-  accountId: row.account_id,
-  proposedBy: row.proposed_by,
-  proposedAt: row.proposed_at,
-  expiresAt: row.expires_at,
-  closedBy: row.closed_by,
-  closedAt: row.closed_at,
-  note: row.note,
-})
-
-const proposalsOf = (context: CliContext) =>
-  createProposals({ ...context, settleTraffic: createMeter(context).settle })
-
-const readable = async ({ pool }: CliContext) => {
-  await requireReadTable(pool, 'read.proposals')
-  return createKysely<ReadDatabase>(pool)
-}
-
-const list = async (
-  context: CliContext,
-  { all = false, limit }: { readonly all?: boolean; readonly limit: number },
-): Promise<CliOutput> => {
-  const db = await readable(context)
-  const nowMs = context.clock()
-  const rows = await proposalsAfter(db, { waiting: !all, after: null, limit, nowMs })
-  return {
-    json: { proposals: rows.map((row) => jsonOf(row, nowMs)) },
-    text: table(
-      rows,
-      [
-        { title: 'proposal', value: (row) => row.proposal_id },
-        { title: 'state', value: (row) => statusOf(row, nowMs) },
-        { title: 'what', value: (row) => whatText(row.what) },
-        { title: 'account', value: (row) => row.account_id ?? '-' },
-        { title: 'by', value: (row) => row.proposed_by },
-        { title: 'until', value: (row) => row.expires_at },
-      ],
-      all ? 'nothing was proposed yet' : 'nothing waits for approval; --all shows the rest',
-    ),
-  }
-}
-
-const show = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
-  const row = await readProposal(context, proposalId)
-  if (row === null) throw approvalRefusal({ code: 'unknown_proposal' })
-  const { what: _, ...shown } = jsonOf(row, context.clock())
-  return {
-    json: jsonOf(row, context.clock()),
-    text: fields({ what: whatText(row.what), ...shown }),
-  }
-}
-
-const approve = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
-  const approved = await proposalsOf(context).approve(proposalId, context)
-  if ('outcome' in approved) throw approvalRefusal(approved.refusal)
-  const { of, answer } = approved
-  if (of === 'movement') {
-    if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
-    const amountCents = microsToCentsFloor(answer.amountMicros)
-    return {
-      json: { proposalId, of, amountCents, balanceCents: answer.balanceCents },
-      text: `approved: moved ${dollars(amountCents)}; ${dollars(answer.balanceCents)} are there now`,
-    }
-  }
-  if (of === 'refund') {
-    if (answer.kind === 'refused')
-      throw new CliRefusal('refund_refused', `nothing moved: ${answer.reason}`, answer.extended)
-    if (answer.kind === 'already_applied')
-      throw new CliRefusal('already_applied', 'it was refunded before; nothing moved now')
-    const { amountCents, keptProxyIds } = answer
-    return {
-      json: { proposalId, of, refundCents: amountCents, keptProxyIds },
-      text: `approved: refunded ${dollars(amountCents)}`,
-    }
-  }
-  const { fromMs } = answer
-  return {
-    json: { proposalId, of, from: isoTime(fromMs) },
-    text: `approved: holds from ${isoTime(fromMs)} on`,
-  }
-}
-
-const close =
-  (reason: 'declined' | 'withdrawn') =>
-  async (
-    context: CliContext,
-    proposalId: string,
-    { note }: { readonly note?: string },
-  ): Promise<CliOutput> => {
-    const answer = await proposalsOf(context).close(proposalId, { reason, note: note ?? null }, context)
-    if (answer.outcome === 'refused') throw approvalRefusal(answer.refusal)
-    return {
-      json: { proposalId, status: reason, changed: answer.now },
-      text: `${answer.now ? reason : `was ${reason} before:`} ${proposalId}`,
-    }
-  }
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 const limitOf = (text: string): number | null => {
   if (text === 'off') return null
   if (/^\d+$/.test(text)) return wholeNumber(0, maxCents)(text)
   throw new InvalidArgumentError(`It must be whole cents from 0 to ${maxCents}, or off.`)
-}
-
-const set = async (context: CliContext, limitCents: number | null): Promise<CliOutput> => {
-  const answer = await proposalsOf(context).setLimit(limitCents, context)
-  if (answer.outcome !== 'set') throw approvalNeeded(answer)
-  const from = isoTime(answer.fromMs)
-  const done = answer.changed
-    ? `set: four eyes ${limitText(limitCents)}, from ${from} on`
-    : 'it was so before'
-  return { json: { limitCents, from, changed: answer.changed }, text: done }
-}
-
-const setting = async (context: CliContext): Promise<CliOutput> => {
-  const limits = await proposalsOf(context).limits(context)
-  const nowMs = context.clock()
-  const limitCents = approvalLimitAt(limits, nowMs)
-  const last = limits.at(-1)
-  const next =
-    last && last.fromMs > nowMs ? { limitCents: last.limitCents, from: isoTime(last.fromMs) } : null
-  return {
-    json: { limitCents, next },
-    text: fields({
-      'four eyes': limitText(limitCents),
-      ...(next && { next: `${limitText(next.limitCents)}, from ${next.from} on` }),
-    }),
-  }
 }
 
 const noteOption = [
@@ -160,7 +20,10 @@ const noteOption = [
 /** `four-eyes show|set` and `proposals list|show|approve|decline|withdraw` */
 export const registerProposals = (program: Command, cli: Cli): void => {
   const fourEyes = program.command('four-eyes')
-  fourEyes.command('show').description('show the limit as the log has it').action(cli.action(setting))
+  fourEyes
+    .command('show')
+    .description('show the limit as the log has it')
+    .action(cli.action(async () => (await runs()).setting))
   fourEyes
     .command('set')
     .description(
@@ -174,7 +37,7 @@ Examples:
   npx farebox four-eyes set 10000
   npx farebox four-eyes set off`,
     )
-    .action(cli.action(set))
+    .action(cli.action(async () => (await runs()).set))
 
   const proposals = program.command('proposals')
   proposals
@@ -182,12 +45,12 @@ Examples:
     .description('list what waits for approval, newest first, as the read tables have it')
     .option('--all', 'what was approved, closed or is over, too')
     .option('--limit <n>', 'so many', wholeNumber(1, 1_000), 100)
-    .action(cli.action(list))
+    .action(cli.action(async () => (await runs()).list))
   proposals
     .command('show')
     .description('show one proposal as the log has it')
     .argument('<proposal>', 'its id')
-    .action(cli.action(show))
+    .action(cli.action(async () => (await runs()).show))
   proposals
     .command('approve')
     .description('approve what another operator proposed: it is carried out, once')
@@ -201,19 +64,19 @@ Examples:
   npx farebox proposals list
   npx farebox proposals approve prp_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b`,
     )
-    .action(cli.action(approve))
+    .action(cli.action(async () => (await runs()).approve))
   proposals
     .command('decline')
     .description('decline what another operator proposed')
     .argument('<proposal>', 'its id')
     .option(...noteOption)
-    .action(cli.action(close('declined')))
+    .action(cli.action(async () => (await runs()).decline))
   proposals
     .command('withdraw')
     .description('take back what you proposed')
     .argument('<proposal>', 'its id')
     .option(...noteOption)
-    .action(cli.action(close('withdrawn')))
+    .action(cli.action(async () => (await runs()).withdraw))
 }
 
 export const commands = [registerProposals] as const

@@ -1,135 +1,17 @@
-import { access, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Command } from 'commander'
-import pg from 'pg'
-import { isoTime } from '../../kernel/clock.ts'
-import { positionToken } from '../../kernel/log-position.ts'
-import type { Cli, CliContext, CliSettings } from '../../platform/cli/cli-context.ts'
+import type { Cli } from '../../platform/cli/cli-context.ts'
 import { withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput, fields } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { fileSink, UnwritableFile } from '../../platform/outgoing/file-sink.ts'
 import type { Migrations } from '../../platform/postgres/migrate.ts'
-import { openPostgres } from '../../platform/postgres/open.ts'
-import { clientConfig } from '../../platform/postgres/pool.ts'
-import { fingerprintOf, keyNames, loadKeys } from '../../platform/vault/keys.ts'
-import { type BackupHead, BackupRefused, createBackup } from './create-backup.ts'
-import { checkBackup, restoreBackup } from './restore-backup.ts'
 
-const asMisuse = (error: unknown): unknown =>
-  error instanceof UnwritableFile ? new CliMisuse(error.message) : error
-
-const create = async (
-  context: CliContext,
-  { out, force = false }: { readonly out: string; readonly force?: boolean },
-): Promise<CliOutput> => {
-  const { config, log, pool, clock } = context
-  const elsewhere = config.eventStoreUrl !== null
-  const logHead: BackupHead['log'] | null = elsewhere
-    ? { kind: 'eventstoredb', logId: await log.logId(), position: await log.head() }
-    : null
-  const sink = await fileSink(out, { replace: force }).catch((error) => {
-    throw asMisuse(error)
-  })
-  const bar = createProgressBar(process.stderr)
-  let step: ReturnType<typeof stepsOf> | null = null
-  const client = await pool.connect()
-  try {
-    const created = await createBackup(client, sink, {
-      createdAt: isoTime(clock()),
-      log: logHead,
-      onProgress: (done, total) => {
-        step ??= stepsOf(bar, 'backup', total, 'bytes')
-        step(done, done)
-      },
-    })
-    const made = { ...created, position: positionToken(created.position) }
-    const { size } = await stat(out)
-    const note = elsewhere ? '\nThe log is not in it: back EventStoreDB up as well (docs/operations.md).' : ''
-    return {
-      json: { file: out, bytes: size, ...made },
-      text: `${fields({ file: out, bytes: size, ...made })}${note}\nKeep master.key and seal.key (or the two settings) apart from it: without them it cannot be restored.`,
-    }
-  } catch (error) {
-    await sink.abandon()
-    throw asMisuse(error)
-  } finally {
-    bar.end()
-    client.release(true)
-  }
-}
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  )
-
-/** The keys are never made here: new ones would not fit, and would stand in the way of the right ones. */
-const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> => {
-  for (const [name, given] of [
-    ['master', config.masterKey],
-    ['seal', config.sealKey],
-  ] as const)
-    if (given === null && !(await exists(join(config.dataDir, `${name}.key`))))
-      throw new CliMisuse(
-        `put ${name}.key of the service that was backed up into ${config.dataDir} first, or set FAREBOX_${name.toUpperCase()}_KEY`,
-        {},
-        'key_refused',
-      )
-  const keys = await loadKeys(config, keyNames)
-  for (const name of keyNames) {
-    const kept = head.keys.find((key) => key.name === name)
-    if (kept !== undefined && kept.fingerprint !== fingerprintOf(name, keys[name]))
-      throw new CliMisuse(`the ${name} key is not the one of the backup`, {}, 'key_refused')
-  }
-}
-
-const restore = async (migrations: Migrations, config: CliSettings, path: string): Promise<CliOutput> => {
-  if (!(await exists(path))) throw new CliMisuse(`${path} cannot be read`)
-  const bar = createProgressBar(process.stderr)
-  try {
-    const checking = stepsOf(bar, 'check  ', 0, 'rows')
-    const { head, rows } = await checkBackup(path, migrations, (done) => checking(0, done))
-    if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
-      throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
-    await assertKeys(config, head)
-    const postgres = await openPostgres(config, 'command', true)
-    try {
-      const client = new pg.Client(
-        clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
-      )
-      await client.connect()
-      try {
-        const step = stepsOf(bar, 'restore', rows, 'rows')
-        await restoreBackup(client, path, migrations, (done) => step(done, done))
-      } finally {
-        await client.end()
-      }
-    } finally {
-      await postgres.stop()
-    }
-    const { createdAt, log } = head
-    const told = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
-    return {
-      json: told,
-      text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
-    }
-  } catch (error) {
-    if (error instanceof BackupRefused)
-      throw new CliMisuse(`${path} is not restored, nothing was written: ${error.message}`, {}, 'no_backup')
-    throw error
-  } finally {
-    bar.end()
-  }
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /**
  * `backup create|restore`
- * @param migrations What a restored database is made with
+ * @param loadMigrations what a restored database is made with
  */
 export const backupCommands =
-  (migrations: Migrations) =>
+  (loadMigrations: () => Promise<Migrations>) =>
   (program: Command, cli: Cli): void => {
     const backup = program.command('backup')
     const creating = backup
@@ -140,13 +22,13 @@ export const backupCommands =
         'a file that is not there yet, written whole or not at all; it holds personal data and key hashes',
       )
       .option('--force', 'replace a file that is there')
-      .action(cli.action(create))
+      .action(cli.action(async () => (await runs()).create))
     withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
     const restoring = backup
       .command('restore')
       .description('put a backup into a new, empty database: all of it or nothing')
       .argument('<file>', 'what "backup create" wrote')
-      .action(cli.bareAction((config, path: string) => restore(migrations, config, path)))
+      .action(cli.bareAction(async () => (await runs()).restore(await loadMigrations())))
     withExamples(restoring, [
       'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
       'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',

@@ -1,32 +1,8 @@
 import type { Command } from 'commander'
-import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
-import type { ProductState } from '../../domain/catalog/product.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { readText } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
-import type { Done } from '../../platform/commands/handle.ts'
-import { type CatalogResult, createCatalogService, type Ordered, orderedProducts } from './import-catalog.ts'
+import type { Cli } from '../../platform/cli/cli-context.ts'
 
-const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
-
-const refusal = (problems: readonly Problem[]): CliRefusal =>
-  new CliMisuse(
-    `nothing was changed, ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:\n${problems
-      .map((problem) => `  ${problemText(problem)}`)
-      .join('\n')}`,
-    { problems },
-    'invalid_catalog',
-  )
-
-const accepted = <Made>(result: CatalogResult<Made>): Done<Made> => {
-  if (result.outcome === 'refused') throw refusal(result.refusal)
-  return result
-}
-
-const orderedIn =
-  (context: CliContext): Ordered =>
-  (productIds) =>
-    orderedProducts(context, productIds)
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /** `catalog import FILE`, `catalog check FILE` and `catalog set-state PRODUCT STATE`. */
 export const registerCatalog = (program: Command, cli: Cli): void => {
@@ -36,38 +12,13 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .command('import')
     .description('check a catalogue file as a whole and make it the catalogue')
     .argument('<file>', 'a file as docs/catalog.md explains')
-    .action(
-      cli.action(async (context, file: string) => {
-        const service = createCatalogService(context.runner)
-        const { changed, digest, products } = accepted(
-          await service.import(await textOf(file), context, orderedIn(context)),
-        )
-        return {
-          json: { status: changed ? 'imported' : 'unchanged', digest, products },
-          text: changed
-            ? `imported ${products} products, digest ${digest}`
-            : `nothing to do: this catalogue was imported last, digest ${digest}`,
-        }
-      }),
-    )
+    .action(cli.action(async () => (await runs()).importFile))
 
   catalog
     .command('check')
     .description('check a catalogue file, also against the catalogue that stands, and change nothing')
     .argument('<file>', 'a file as docs/catalog.md explains')
-    .action(
-      cli.action(async (context, file: string) => {
-        const service = createCatalogService(context.runner)
-        const { current, digest, products } = accepted(
-          await service.check(await textOf(file), context, orderedIn(context)),
-        )
-        const effect = current ? 'the catalogue that stands' : 'not imported yet'
-        return {
-          json: { status: 'valid', digest, products, imported: current },
-          text: `valid: ${products} products, digest ${digest}, ${effect}`,
-        }
-      }),
-    )
+    .action(cli.action(async () => (await runs()).checkFile))
 
   catalog
     .command('set-state')
@@ -75,30 +26,7 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .argument('<product>', 'the id of a product')
     .argument('<state>', 'active, parked or retired')
     .option('--successor <id>', 'the product to buy instead; required with retired')
-    .action(
-      cli.action(
-        async (
-          { runner, actor, correlationId },
-          productId: string,
-          state: string,
-          options: { successor?: string },
-        ) => {
-          if (!['active', 'parked', 'retired'].includes(state))
-            throw new CliMisuse(`${state} is no state: active, parked or retired`, {}, 'invalid_state')
-          const { changed, product } = accepted(
-            await createCatalogService(runner).setState(
-              { productId, state: state as ProductState, successorId: options.successor ?? null },
-              { actor, correlationId },
-            ),
-          )
-          const { id, successorId, since } = product
-          return {
-            json: { status: changed ? 'changed' : 'unchanged', productId: id, state, successorId, since },
-            text: changed ? `${id} is ${state} now` : `nothing to do: ${id} is ${state} already`,
-          }
-        },
-      ),
-    )
+    .action(cli.action(async () => (await runs()).setState))
 }
 
 export const commands = [registerCatalog] as const

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { findDeposit } from '../../../projections/deposits.ts'
-import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
+import { serviceBook } from '../../domain/ledger/books.ts'
+import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import { floorCents, type Rail } from '../../domain/payments/payments.ts'
 import { amountWriter } from '../../kernel/money.ts'
 import { wholeAccount } from '../../kernel/scopes.ts'
@@ -67,7 +68,7 @@ const floatOf = ({ provider, floatMicros }: OwnGatewayState, { visitor }: Person
 
 const list = async (ownGateways: Pick<OwnGateways, 'states'>, visit: PersonVisit) =>
   show({
-    title: 'Gateways',
+    title: 'Payment gateways',
     body: html`<p>Where customers pay the service itself. Gateways are set up by settings and hold from the next start on; resellers have their own.</p>
 ${tableOf({
   caption: 'Gateways of the service, in the order in which they are preferred',
@@ -240,7 +241,7 @@ export const ownGatewayListPages = ({
     name: 'listOwnGateways',
     summary: 'The gateways of the service: how they stand, their callbacks, what came in',
     for: ['operator'],
-    nav: { label: 'Gateways', group: 'Operator' },
+    nav: { label: 'Payment gateways', group: 'Operator' },
     show: (visit) => list(ownGateways, visit),
   }),
 ]

@@ -1,132 +1,28 @@
 import type { Command } from 'commander'
-import type { z } from 'zod'
-import { findDeposit, listDeposits } from '../../../projections/deposits.ts'
-import { listGatewayChanges } from '../../../projections/gateway-changes.ts'
-import { type DepositStatus, depositStatuses } from '../../domain/deposits/fold.ts'
-import type { AccountId, DepositId } from '../../kernel/ids.ts'
-import { wholeAccount } from '../../kernel/scopes.ts'
-import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { requireReadTable } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput, dollars, table } from '../../platform/cli/output.ts'
-import { type ListedResource, registerListCommands } from '../accounts/index.ts'
-import { parseReference } from '../wallet/index.ts'
-import { type DepositRecord, depositRecord } from './deposit-record.ts'
-import { createDepositPages } from './deposit-urls.ts'
-import { changeRecord, reviewChange } from './gateway-changes.ts'
+import { depositStatuses } from '../../domain/deposits/fold.ts'
+import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { registerListCommands } from '../accounts/for-commands.ts'
+import { parseReference } from '../wallet/for-commands.ts'
 
-type Shown = z.input<typeof DepositRecord>
-
-const deposits: ListedResource<Shown> = {
-  name: 'deposits',
-  one: 'deposit',
-  exampleId: 'dep_…',
-  statuses: depositStatuses,
-  owner: { table: 'read.deposits', id: 'deposit_id' },
-  reads: (context) => {
-    const { pool, clock } = context
-    const pages = createDepositPages(context)
-    return {
-      list: async (scope, page) => {
-        const status = page.status as DepositStatus | undefined
-        const found = await listDeposits(pool, scope, { ...page, status })
-        const rows = found.deposits.map((row) => ({
-          ...depositRecord(row, clock(), pages),
-          accountId: row.account_id as AccountId,
-        }))
-        return { rows, total: found.total }
-      },
-      find: async (account, id) => {
-        const found = await findDeposit(pool, wholeAccount(account), id)
-        return found ? depositRecord(found, clock(), pages) : null
-      },
-    }
-  },
-  columns: [
-    { title: 'deposit', value: (row) => row.deposit_id },
-    { title: 'created', value: (row) => row.created_at },
-    { title: 'status', value: (row) => row.status },
-    { title: 'method', value: (row) => row.method },
-    { title: 'amount', value: (row) => dollars(row.amount_cents), align: 'right' },
-    { title: 'credited', value: (row) => dollars(row.credited_cents), align: 'right' },
-    { title: 'order', value: (row) => row.order_id ?? '-' },
-    { title: 'customer', value: (row) => row.customer ?? row.customer_id ?? '-' },
-  ],
-  show: (row) => ({
-    deposit: row.deposit_id,
-    status: row.status,
-    method: row.method,
-    amount: dollars(row.amount_cents),
-    credited: dollars(row.credited_cents),
-    'charged back': dollars(row.charged_back_cents),
-    order: row.order_id,
-    customer: row.customer_id,
-    'own id of the customer': row.customer,
-    'created at': row.created_at,
-    'paid at': row.paid_at,
-    'expires at': row.expires_at,
-    'pay page': row.pay_url,
-  }),
-}
-
-const listChanges = async (
-  { pool }: CliContext,
-  { all = false, limit }: { readonly all?: boolean; readonly limit: number },
-): Promise<CliOutput> => {
-  await requireReadTable(pool, 'read.gateway_changes')
-  const rows = await listGatewayChanges(pool, { all, limit, offset: 0 })
-  return {
-    json: { changes: rows.map(changeRecord) },
-    text: table(
-      rows,
-      [
-        { title: 'deposit', value: (row) => row.deposit_id },
-        { title: 'number', value: (row) => String(row.number), align: 'right' },
-        { title: 'what', value: (row) => row.change },
-        { title: 'of', value: (row) => row.reference },
-        { title: 'amount', value: (row) => row.amount ?? '-' },
-        { title: 'gateway', value: (row) => row.gateway_id },
-        { title: 'reported', value: (row) => row.reported_at },
-        { title: 'closed', value: (row) => row.reviewed_at ?? '-' },
-      ],
-      all ? 'nothing was reported' : 'nothing is open',
-    ),
-  }
-}
-
-const review = async (
-  context: CliContext,
-  depositId: string,
-  number: number,
-  { note }: { readonly note: string },
-): Promise<CliOutput> => {
-  const answer = await reviewChange(
-    context.runner,
-    { depositId: depositId as DepositId, number, note },
-    context,
-  )
-  if (answer === 'unknown_change')
-    throw new CliMisuse(
-      `no deposit ${depositId} has a change ${number}; "deposits changes" shows them`,
-      {},
-      'not_found',
-    )
-  return {
-    json: { depositId, number, outcome: answer },
-    text: answer === 'reviewed' ? 'closed' : 'it was closed before',
-  }
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /** `deposits list|show|changes|review` */
 export const registerDeposits = (program: Command, cli: Cli): void => {
   const command = program.command('deposits')
-  registerListCommands(command, cli, deposits)
+  registerListCommands(
+    command,
+    cli,
+    { name: 'deposits', one: 'deposit', exampleId: 'dep_…', statuses: depositStatuses },
+    async () => (await runs()).deposits,
+  )
   command
     .command('changes')
     .description('list what payment providers said and nothing books, as the read tables have it')
     .option('--all', 'what was closed, too')
     .option('--limit <n>', 'so many', wholeNumber(1, 1_000), 100)
     .addHelpText('after', '\nExample:\n  npx farebox deposits changes')
-    .action(cli.action(listChanges))
+    .action(cli.action(async () => (await runs()).listChanges))
   command
     .command('review')
     .description('close what a payment provider said, once somebody looked at it; it moves no money')
@@ -139,7 +35,7 @@ export const registerDeposits = (program: Command, cli: Cli): void => {
 Example:
   npx farebox deposits review dep_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b 1 --note "taken back by hand"`,
     )
-    .action(cli.action(review))
+    .action(cli.action(async () => (await runs()).review))
 }
 
 export const commands = [registerDeposits] as const

@@ -44,12 +44,15 @@ const shown = 20
 const told = (
   event: DepositEvent,
   ofCustomer: boolean,
-): { readonly what: string; readonly more: string | null } => {
+): { readonly what: string; readonly more: Html | string | null } => {
   switch (event.type) {
     case 'DepositOpened':
       return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}` }
     case 'DepositInvoiceCreated':
-      return { what: 'The invoice is made', more: `it can be paid until ${event.data.expiresAt}` }
+      return {
+        what: 'The invoice is made',
+        more: html`it can be paid until ${timeText(event.data.expiresAt)}`,
+      }
     case 'DepositProcessing':
       return { what: 'A payment was seen', more: 'it is not final yet' }
     case 'DepositPaymentReceived':

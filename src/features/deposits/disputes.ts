@@ -69,6 +69,7 @@ export const disputeQueue: QueueTable = {
   owner: 'gateway_id',
   longestWaitMs: pauseMs,
   columns: [],
+  failed: `d.result not like '% found'`,
 }
 
 const findGateways = async (pool: pg.Pool, nowMs: number): Promise<void> => {

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { DepositDetails } from '../../domain/deposits/events.ts'
+import { depositStatuses } from '../../domain/deposits/fold.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import type { QueueTable } from '../../platform/work/queue-table.ts'
@@ -24,6 +25,8 @@ export const pollTable: QueueTable = {
   owner: 'gateway_id',
   longestWaitMs: maxPauseMs,
   columns: [],
+  // A look that was answered leaves the status of the deposit.
+  failed: `d.result not in (${depositStatuses.map((status) => `'${status}'`).join(', ')})`,
 }
 
 /**

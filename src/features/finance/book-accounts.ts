@@ -1,6 +1,8 @@
 import type pg from 'pg'
-import { customerAccount, gatewayAccount, serviceBook, walletAccount } from '../../domain/ledger/postings.ts'
+import { serviceBook } from '../../domain/ledger/books.ts'
+import { customerAccount, gatewayAccount, walletAccount } from '../../domain/ledger/postings.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { bookForms } from './input-forms.ts'
 
 /** Whether a book is the service's or that of a reseller, whose book may be empty. */
 export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => {
@@ -33,9 +35,6 @@ export const booksOf = async (
   )
   return rows.map(({ book: found }) => found)
 }
-
-/** What a book may be named, for messages and help. */
-export const bookForms = 'service, or reseller:ACCOUNT_ID'
 
 /** Why a book that was named is refused: to the command line and over HTTP in the same words. */
 const noSuchBook = (book: string): string => `there is no book ${book}; a book is ${bookForms}`

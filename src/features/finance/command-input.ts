@@ -1,55 +1,27 @@
-import { type Command, InvalidArgumentError } from 'commander'
 import { books } from '../../../projections/groups.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { type Format, formatOption } from '../../platform/cli/options.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
 import { createProgressBar, type ProgressBar } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
 import { type CatchUpContext, catchUp } from '../../platform/projections/bring-up.ts'
-import { type AccountMessages, bookForms, createAccountLookup } from './book-accounts.ts'
-import { createMoments, type Moment, MomentPastHead, momentForms, parseMoment } from './moment.ts'
+import { type AccountMessages, createAccountLookup } from './book-accounts.ts'
+import { createMoments, MomentPastHead } from './moment.ts'
 import { createFinanceReader, type FinanceReader } from './reader.ts'
-import { resourceIds } from './trail.ts'
+import { resourceIds } from './resource-ids.ts'
 
 /** Brings the journal up to the log's head and gives that position, as `catchUp` does. */
 export const catchUpBooks = (context: CatchUpContext, bar: ProgressBar): Promise<number> =>
   catchUp(context, { group: books, displayName: 'the journal' }, bar)
 
-/** Parses an option that names a point of the log. */
-export const momentOption = (text: string): Moment => {
-  const moment = parseMoment(text)
-  if (moment === null) throw new InvalidArgumentError(`It must be ${momentForms}.`)
-  return moment
-}
-
-/** `Cli.action` of a command that takes moments: one past the end of the log is wrong use, not a failure. */
-export const momentAction = <Arguments extends readonly unknown[]>(
-  cli: Cli,
-  work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
-) =>
-  cli.action<Arguments>((context, ...given) =>
+/** The work of a command that takes moments: one past the end of the log is wrong use, not a failure. */
+export const momentWork =
+  <Arguments extends readonly unknown[]>(
+    work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+  ) =>
+  (context: CliContext, ...given: Arguments): Promise<CliOutput> =>
     work(context, ...given).catch((error) => {
       throw error instanceof MomentPastHead ? new CliMisuse(error.message) : error
-    }),
-  )
-
-/** What a command shows: as of a moment, or of a range; of one book or all; in a format. */
-export type ReportOptions = {
-  readonly asOf?: Moment
-  readonly from?: Moment
-  readonly to?: Moment
-  readonly book?: string
-  readonly format: Format
-}
-
-/** Adds the options of `Shown`. */
-export const withReportOptions = (command: Command): Command =>
-  command
-    .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
-    .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
-    .option('--to <moment>', 'only what came before it (a position or a time)', momentOption)
-    .option('--book <name>', bookForms)
-    .addOption(formatOption())
+    })
 
 const words: AccountMessages = {
   list: '"ledger trial-balance"',

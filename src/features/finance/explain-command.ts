@@ -1,130 +1,12 @@
 import type { Command } from 'commander'
-import type { OrderDetails } from '../../domain/shared/order-terms.ts'
-import { actorText, type RecordedEvent } from '../../kernel/event.ts'
-import { pluralize } from '../../kernel/formats.ts'
-import { parsePosition, positionToken } from '../../kernel/log-position.ts'
-import { amountWriter } from '../../kernel/money.ts'
-import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { bookForms } from './book-accounts.ts'
-import { momentAction, momentOption, namedOrOther, openReader } from './command-input.ts'
-import {
-  type ExplainedEvent,
-  type Explanation,
-  explainEntry,
-  explainPositions,
-  explainResource,
-  orderIn,
-} from './explain.ts'
-import { accountText } from './gateway-names.ts'
-import { closingMicros } from './journal-sums.ts'
-import { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
-import { resourceIds, resourceKind } from './trail.ts'
-import { spanText, sumsJson } from './trial-balance.ts'
+import { bookForms, momentOption } from './for-commands.ts'
+import { momentForms } from './input-forms.ts'
+import { resourceIds } from './resource-ids.ts'
 
-const dollars = amountWriter([])
-const centsText = (cents: number): string => `$${dollars(BigInt(cents) * 10_000n)}`
-
-/** What was ordered and how it was priced. */
-export const orderText = (order: OrderDetails): string =>
-  [
-    `${order.kind} of ${order.quantity} ${order.unit} ${order.productId} for ${centsText(order.amountCents)}`,
-    `unit price ${centsText(order.unitPriceCents)}`,
-    `list price ${centsText(order.listCents)}`,
-    ...(order.costCents === undefined ? [] : [`cost ${centsText(order.costCents)}`]),
-    ...(order.customerId === null ? [] : [`customer ${order.customerId}`]),
-  ].join(', ')
-
-/** The plain fields of a fact: names and values, as they stand in the event. */
-export const factsText = (event: RecordedEvent): string =>
-  Object.entries(event.data as Record<string, unknown>)
-    .filter(([, value]) => value !== null && typeof value !== 'object')
-    .map(([name, value]) => `${name} ${value}`)
-    .join(', ')
-
-const linkText = ({ event, postings }: ExplainedEvent): string => {
-  const { actor, correlationId, causationId, recordedAt } = event.metadata
-  const order = orderIn(event)
-  const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
-  return [
-    `${positionToken(event.position)}  ${event.type}  ${event.stream} revision ${event.revision}`,
-    `    at ${recordedAt} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
-    `    ${[order && orderText(order), factsText(event)].filter((text) => text).join('; ')}`,
-    ...postings.map(
-      ({ book, account, gateway, amountMicros }) =>
-        `    ${amountMicros > 0n ? 'debit ' : 'credit'} ${write(amountMicros < 0n ? -amountMicros : amountMicros)}  ${accountText(account, gateway)}  (${book})`,
-    ),
-  ].join('\n')
-}
-
-/** The chain, one event under the other, and the terms with who set them. */
-export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
-  [
-    ...(leftOut === 0 ? [] : [`${pluralize(leftOut, 'more event')} left out: --limit shows more`]),
-    ...chain.map(linkText),
-    ...(terms.length === 0 ? [] : ['on these terms:']),
-    ...terms.map(
-      ({ what, event }) =>
-        `    ${what}: ${event.type} at position ${positionToken(event.position)}, ${event.metadata.recordedAt}, by ${actorText(event.metadata.actor)}, through ${event.metadata.correlationId}`,
-    ),
-  ].join('\n')
-
-const eventJson = (event: RecordedEvent) => ({
-  position: positionToken(event.position),
-  eventId: event.id,
-  type: event.type,
-  stream: event.stream,
-  revision: event.revision,
-  recordedAt: event.metadata.recordedAt,
-  actor: actorText(event.metadata.actor),
-  correlationId: event.metadata.correlationId,
-  causationId: event.metadata.causationId,
-})
-
-export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
-  leftOut,
-  chain: chain.map(({ event, postings }) => ({
-    ...eventJson(event),
-    data: event.data,
-    postings: postings.map((posting) => ({ ...posting, amountMicros: String(posting.amountMicros) })),
-  })),
-  // The whole catalogue stands in one event: who set a term is told, not all that was set.
-  terms: terms.map(({ what, event }) => ({ what, ...eventJson(event) })),
-})
-
-type Given = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
-
-const output = (explanation: Explanation, heading: string, more: object = {}): CliOutput => ({
-  json: { ...more, ...explanationJson(explanation) },
-  text: `${heading}\n\n${explanationText(explanation)}`,
-})
-
-const nothing = (what: string): CliMisuse => new CliMisuse(what, {}, 'not_found')
-
-/** The last lines behind the balance of an account. */
-const explainAccount = async (
-  context: CliContext,
-  { head, reader }: Awaited<ReturnType<typeof openReader>>,
-  given: string,
-  options: Given,
-): Promise<CliOutput> => {
-  const found = await namedOrOther(context.pool, given, { book: options.book, below: false })
-  const filter = { ...found, below: false }
-  const asked = { asOf: options.asOf }
-  const { span, totals } = await reader.totals(asked, head, filter)
-  const offset = Math.max(0, totals.lines - options.limit)
-  const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
-  const positions = [...new Set(lines.map(({ position }) => position))]
-  const explanation = await explainPositions(context, positions)
-  const closing = closingMicros(totals)
-  const shown = offset === 0 ? 'all of its lines' : `the last ${lines.length} of its ${totals.lines} lines`
-  return output(
-    explanation,
-    `${found.account} in the book ${found.book} is at ${amountWriter([closing])(closing)} ${spanText(span, false)}; ${shown}:`,
-    { ...found, position: positionToken(span.position), lines: totals.lines, ...sumsJson(totals) },
-  )
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-explain-command.ts')
 
 /** `ledger explain <account|id|position>` */
 export const registerExplain = (program: Command, cli: Cli): void => {
@@ -147,27 +29,7 @@ export const registerExplain = (program: Command, cli: Cli): void => {
 An account is named as in the trial balance; acc_… is its wallet, cus_… the credit of a customer. The ids of things begin
 with ${resourceIds}. A position is an event's place in the log, such as pos_0_1284.`,
     )
-    .action(
-      momentAction(cli, async (context, what: string, options: Given) => {
-        const opened = await openReader(context)
-        const { head } = opened
-        const word = resourceKind(what)
-        if (word !== null) {
-          const explanation = await explainResource(context, what, { head, limit: options.limit })
-          if (!explanation) throw nothing(`no event names the ${word} ${what}`)
-          return output(explanation, `${word} ${what}`, word === 'order' ? { orderId: what } : { id: what })
-        }
-        const position = parsePosition(what)
-        if (position !== null) {
-          const token = positionToken(position)
-          refuseMomentPastHead({ kind: 'position', position }, head, context.clock())
-          const explanation = await explainEntry(context, position, options.limit)
-          if (!explanation) throw nothing(`the log has no event at position ${token}`)
-          return output(explanation, `the event at position ${token} and its request`, { position: token })
-        }
-        return explainAccount(context, opened, what, options)
-      }),
-    )
+    .action(cli.action(async () => (await runs()).explain))
   withExamples(command, [
     'npx farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
     'npx farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',

@@ -1,5 +1,5 @@
 import { hot } from '../../../projections/groups.ts'
-import { serviceBook } from '../../domain/ledger/postings.ts'
+import { serviceBook } from '../../domain/ledger/books.ts'
 import { type ServerCore, yieldingLog } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import type { FinanceDirectory } from '../../platform/http/auth.ts'

@@ -1,38 +1,18 @@
 import type { Command } from 'commander'
-import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { inFormat, withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { momentAction, names, openReader, type ReportOptions, withReportOptions } from './command-input.ts'
-import { isRange, isReversedRange, type ReportRange } from './reader.ts'
-import { type Report, reports, TooManyLines } from './reports.ts'
+import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { formatOption, withExamples } from '../../platform/cli/options.ts'
+import { bookForms, momentForms, momentOption } from './for-commands.ts'
+import { type ReportForm, reportForms } from './report-forms.ts'
 
-type Given = ReportOptions & { readonly depth?: number }
-
-const checkReportRange = (asked: ReportRange): void => {
-  if (asked.asOf && isRange(asked)) throw new CliMisuse('give --as-of, or --from and --to, not both')
-  if (isReversedRange(asked)) throw new CliMisuse('--from must not be after --to')
-}
-
-const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
-  const { name, takes, command: words } = report
-
-  const print = async (context: CliContext, account: string, options: Given): Promise<CliOutput> => {
-    checkReportRange(options)
-    const { pool } = context
-    const { book, depth, format } = options
-    const { head, reader } = await openReader(context)
-    const question = { pool, reader, head, asked: options, account, book, depth, page: null, names }
-    const answer = await report.read(question).catch((error) => {
-      throw error instanceof TooManyLines
-        ? new CliMisuse(`${error.message}: narrow them with --from and --to, or use "ledger export"`)
-        : error
-    })
-    return inFormat(format, answer)
-  }
-
-  const command = withReportOptions(
-    ledger.command(takes.account ? `${name} <account>` : name).description(words.description),
-  )
+const registerReport = (ledger: Command, cli: Cli, { name, takes, command: words }: ReportForm): void => {
+  const command = ledger
+    .command(takes.account ? `${name} <account>` : name)
+    .description(words.description)
+    .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
+    .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
+    .option('--to <moment>', 'only what came before it (a position or a time)', momentOption)
+    .option('--book <name>', bookForms)
+    .addOption(formatOption())
   if (words.summary !== undefined) command.summary(words.summary)
   if (takes.depth)
     command.option(
@@ -41,9 +21,9 @@ const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
       wholeNumber(1, 10),
     )
   command.action(
-    takes.account
-      ? momentAction(cli, print)
-      : momentAction(cli, (context, options: Given) => print(context, '', options)),
+    cli.action(async () =>
+      (await import('./run-finance-commands.ts')).printReport(name, takes.account === true),
+    ),
   )
   withExamples(command, words.examples)
 }
@@ -51,5 +31,5 @@ const registerReport = (ledger: Command, cli: Cli, report: Report): void => {
 /** `ledger trial-balance|account|statement`: a command for each report. */
 export const registerLedger = (program: Command, cli: Cli): void => {
   const ledger = groupCommand(program, 'ledger')
-  for (const report of reports) registerReport(ledger, cli, report)
+  for (const form of Object.values(reportForms)) registerReport(ledger, cli, form)
 }

@@ -1,4 +1,5 @@
-import { gatewayAccount, resellerBook } from '../../domain/ledger/postings.ts'
+import { resellerBook } from '../../domain/ledger/books.ts'
+import { gatewayAccount } from '../../domain/ledger/postings.ts'
 import type { TermsEvent } from '../../domain/resellers/events.ts'
 import type { RecordedEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'

@@ -1,10 +1,10 @@
-export { bookForms } from './book-accounts.ts'
-export { catchUpBooks, momentAction, momentOption, openReader } from './command-input.ts'
+export { catchUpBooks, momentWork, openReader } from './command-input.ts'
 export { explainResource } from './explain.ts'
 export { readFutureTime } from './future-time.ts'
 export { createGatewayNames, type GatewayName, readGatewayNames } from './gateway-names.ts'
+export { bookForms, type Moment, momentForms } from './input-forms.ts'
 export type { JournalHead } from './journal-sums.ts'
-export { createMoments, type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
+export { createMoments, refuseMomentPastHead } from './moment.ts'
 export { checkBook, nonEmptyFields, problemOf, questionOf, textOf } from './pages/question.ts'
 export { periodCheck, startPeriodGuard } from './period-guard.ts'
 export {
@@ -15,6 +15,6 @@ export {
   type PeriodReport,
 } from './period-report.ts'
 export { isReversedRange } from './reader.ts'
+export { resourceIds, resourceKind } from './resource-ids.ts'
 export { financeTokenCommitment } from './token-service.ts'
-export { resourceIds, resourceKind } from './trail.ts'
 export { bookAccountPath, chainOf, linkedText } from './trail-pages.ts'

@@ -1,5 +1,5 @@
 import { createLongRuns } from '../../platform/ui/long-runs.ts'
-import type { Moment } from './moment.ts'
+import type { Moment } from './input-forms.ts'
 import type {
   ClosingRuns,
   FoldProgress,

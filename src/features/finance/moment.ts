@@ -1,27 +1,9 @@
 import type pg from 'pg'
-import { z } from 'zod'
 import { laterOf } from '../../domain/finance/entries.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { parsePosition, positionForm, positionToken } from '../../kernel/log-position.ts'
+import { positionToken } from '../../kernel/log-position.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-
-/** A point of the log: a position, or an instant of accounting time. */
-export type Moment =
-  | { readonly kind: 'position'; readonly position: number }
-  | { readonly kind: 'time'; readonly atMs: number }
-
-const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
-
-/** What a moment may be written as, for messages and help. */
-export const momentForms = `${positionForm}, a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z`
-
-/** A position, a date or an instant (ISO 8601); null for what is none of these. */
-export const parseMoment = (text: string): Moment | null => {
-  const position = parsePosition(text)
-  if (position !== null) return { kind: 'position', position }
-  const parsed = time.safeParse(text)
-  return parsed.success ? { kind: 'time', atMs: Date.parse(parsed.data) } : null
-}
+import type { Moment } from './input-forms.ts'
 
 /**
  * A moment that the log has not come to yet. It is refused, because an answer as of it would change: one that was given

@@ -1,156 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { isoTime } from '../../kernel/clock.ts'
-import { pluralize } from '../../kernel/formats.ts'
-import { amountWriter, plainDollars } from '../../kernel/money.ts'
 import { type Period, parsePeriod } from '../../kernel/months.ts'
-import { type Cli, type CliContext, groupCommand } from '../../platform/cli/cli-context.ts'
-import { type Format, formatOption, inFormat, withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { type PeriodReport, reportCsv } from './period-report.ts'
-import {
-  type ClosedPeriod,
-  createPeriods,
-  type OnProgress,
-  PeriodDiffers,
-  PeriodRefused,
-  type PeriodStatus,
-} from './period-service.ts'
+import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
+import { formatOption, withExamples } from '../../platform/cli/options.ts'
+
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-period-commands.ts')
 
 const periodOption = (text: string): Period => {
   const period = parsePeriod(text)
   if (period === null) throw new InvalidArgumentError('It must be a month such as 2026-11.')
   return period
-}
-
-const refusalOf = (error: unknown): unknown => {
-  if (error instanceof PeriodRefused) return new CliMisuse(error.message, {}, error.code)
-  if (error instanceof PeriodDiffers) return new CliRefusal('period_differs', error.message)
-  return error
-}
-
-/** Runs work that folds the log, under a progress bar. */
-const withBar = async <Value>(
-  { log }: CliContext,
-  label: string,
-  work: (onProgress: OnProgress) => Promise<Value>,
-): Promise<Value> => {
-  const bar = createProgressBar(process.stderr)
-  try {
-    return await work(stepsOf(bar, label, await log.head()))
-  } catch (error) {
-    throw refusalOf(error)
-  } finally {
-    bar.end()
-  }
-}
-
-const closedJson = ({ closedAtMs, ...closed }: PeriodStatus['closed'] & {}) => ({
-  ...closed,
-  closedAt: isoTime(closedAtMs),
-})
-
-const closingText = (closed: readonly ClosedPeriod[]): string =>
-  table(closed, [
-    { title: 'period', value: ({ period }) => period },
-    { title: 'closed at', value: ({ closedAtMs }) => isoTime(closedAtMs) },
-    { title: 'now', value: ({ now }) => (now ? 'yes' : 'before') },
-    { title: 'entries', value: ({ entries }) => entries, align: 'right' },
-    { title: 'through event', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
-    { title: 'digest', value: ({ digest }) => digest },
-  ])
-
-const listText = (statuses: readonly PeriodStatus[]): string =>
-  table(
-    statuses,
-    [
-      { title: 'period', value: ({ period }) => period },
-      { title: 'status', value: ({ status }) => status },
-      { title: 'closed at', value: ({ closed }) => (closed ? isoTime(closed.closedAtMs) : '-') },
-      { title: 'entries', value: ({ closed }) => closed?.entries ?? '-', align: 'right' },
-      { title: 'through event', value: ({ closed }) => closed?.throughOrdinal ?? '-', align: 'right' },
-      { title: 'digest', value: ({ closed }) => closed?.digest ?? '-' },
-    ],
-    'the log is empty',
-  )
-
-const reportText = (report: PeriodReport): string => {
-  const sums = report.lines.flatMap((line) => [
-    line.openingMicros,
-    line.debitMicros,
-    line.creditMicros,
-    line.closingMicros,
-  ])
-  const amount = amountWriter(sums)
-  return table(
-    report.lines,
-    [
-      { title: 'book', value: ({ book }) => book },
-      { title: 'account', value: ({ account }) => account },
-      { title: 'opening', value: ({ openingMicros }) => amount(openingMicros), align: 'right' },
-      { title: 'debits', value: ({ debitMicros }) => amount(debitMicros), align: 'right' },
-      { title: 'credits', value: ({ creditMicros }) => amount(creditMicros), align: 'right' },
-      { title: 'closing', value: ({ closingMicros }) => amount(closingMicros), align: 'right' },
-    ],
-    'nothing was ever booked',
-  )
-}
-
-const reportJson = (report: PeriodReport, { status, closed }: PeriodStatus) => ({
-  period: report.period,
-  status,
-  closed: closed && closedJson(closed),
-  entries: report.entries,
-  throughOrdinal: report.throughOrdinal,
-  throughEventId: report.throughEventId,
-  currency: 'USD',
-  lines: report.lines.map(({ book, account, ...sums }) => ({
-    book,
-    account,
-    opening: plainDollars(sums.openingMicros),
-    debits: plainDollars(sums.debitMicros),
-    credits: plainDollars(sums.creditMicros),
-    closing: plainDollars(sums.closingMicros),
-  })),
-})
-
-const heading = ({ period, entries }: PeriodReport, { status, closed }: PeriodStatus): string => {
-  const seal = closed ? `, closed at ${isoTime(closed.closedAtMs)}\ndigest ${closed.digest}` : ''
-  return `${period}: ${status}, ${pluralize(entries, 'entry', 'entries')}${seal}\n`
-}
-
-const runClose = async (context: CliContext, { period }: { readonly period: Period }): Promise<CliOutput> => {
-  const closed = await withBar(context, 'close', (onProgress) =>
-    createPeriods({ ...context, decode: context.codec.decode }).close(period, context, onProgress),
-  )
-  const json = closed.map(({ now, ...each }) => ({ ...closedJson(each), now }))
-  return { json: { period, closed: json }, text: closingText(closed) }
-}
-
-const runPeriods = async (
-  context: CliContext,
-  period: Period | undefined,
-  { format }: { readonly format: Format },
-): Promise<CliOutput> => {
-  const periods = createPeriods({ ...context, decode: context.codec.decode })
-  const nowMs = context.clock()
-  if (period === undefined) {
-    if (format === 'csv') throw new CliMisuse('--format csv prints one report: name its month')
-    const statuses = await periods.list(nowMs)
-    const json = statuses.map(({ closed, ...each }) => ({ ...each, closed: closed && closedJson(closed) }))
-    return {
-      json: { periods: json },
-      text: format === 'json' ? JSON.stringify({ periods: json }) : listText(statuses),
-    }
-  }
-  const { report, standing } = await withBar(context, 'report', (onProgress) =>
-    periods.show(period, nowMs, onProgress),
-  )
-  return inFormat(format, {
-    json: () => reportJson(report, standing),
-    csv: () => reportCsv(report),
-    table: () => `${heading(report, standing)}${reportText(report)}`,
-  })
 }
 
 /** `ledger close|periods` */
@@ -164,14 +23,14 @@ export const registerPeriods = (program: Command, cli: Cli): void => {
       'a month that ended at least five minutes ago, e.g. 2026-11',
       periodOption,
     )
-    .action(cli.action(runClose))
+    .action(cli.action(async () => (await runs()).runClose))
   withExamples(close, ['npx farebox ledger close --period 2026-11'])
   const periods = ledger
     .command('periods')
     .description('list the months of the log, or show the report of one: opening, movements, closing')
     .argument('[month]', 'e.g. 2026-11', periodOption)
     .addOption(formatOption())
-    .action(cli.action(runPeriods))
+    .action(cli.action(async () => (await runs()).runPeriods))
   withExamples(periods, [
     'npx farebox ledger periods',
     'npx farebox ledger periods 2026-11',

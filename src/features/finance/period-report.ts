@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { createEntryStream, type Entry } from '../../domain/finance/entries.ts'
+import { serviceBook } from '../../domain/ledger/books.ts'
 import {
   adjustmentRevenueAccount,
   fundingAccount,
   type Posting,
-  serviceBook,
   serviceDebtAccount,
 } from '../../domain/ledger/postings.ts'
 import type { PeriodClosed } from '../../domain/periods/events.ts'

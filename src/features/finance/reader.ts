@@ -2,9 +2,10 @@ import type pg from 'pg'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Statement } from './account-statement.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
+import type { Moment } from './input-forms.ts'
 import { listLines } from './journal-entries.ts'
 import { type AccountFilter, sumAccounts, sumBelow, sumByDay, totalsOf } from './journal-sums.ts'
-import type { Moment, Moments } from './moment.ts'
+import type { Moments } from './moment.ts'
 import { type BookSums, byBook, type Span } from './trial-balance.ts'
 
 /** Which part of the log is asked for: all up to a moment, or a half-open range of moments. */

@@ -1,30 +1,11 @@
 import type { Command } from 'commander'
-import { positionToken } from '../../kernel/log-position.ts'
 import { type Cli, groupCommand } from '../../platform/cli/cli-context.ts'
-import { type Format, formatOption, inFormat, withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse } from '../../platform/cli/output.ts'
-import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
-import { createCodec } from '../../platform/eventstore/codec.ts'
-import { accountName, bookForms } from './book-accounts.ts'
-import { momentAction, momentOption } from './command-input.ts'
-import { withGateways } from './gateway-names.ts'
-import { type Moment, momentForms, refuseMomentPastHead } from './moment.ts'
-import { replay } from './replay.ts'
-import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
+import { formatOption, withExamples } from '../../platform/cli/options.ts'
+import { bookForms, momentOption } from './for-commands.ts'
+import { momentForms } from './input-forms.ts'
 
-type Given = {
-  readonly until?: Moment
-  readonly account?: string
-  readonly book?: string
-  readonly format: Format
-}
-
-/** Whether an account is the wanted one or below it, in the wanted book. */
-const wantedBy = ({ account, book }: Given): ((book: string, account: string) => boolean) => {
-  const name = account === undefined ? null : accountName(account)
-  return (inBook, of) =>
-    (book === undefined || inBook === book) && (name === null || of === name || of.startsWith(`${name}:`))
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-replay-command.ts')
 
 /** `ledger replay [--until …] [--account …]` */
 export const registerReplay = (program: Command, cli: Cli): void => {
@@ -35,34 +16,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
     .option('--account <name>', 'only this account and those below it; acc_… is a wallet')
     .option('--book <name>', bookForms)
     .addOption(formatOption())
-    .action(
-      momentAction(cli, async ({ log, clock }, options: Given) => {
-        const head = await log.head()
-        const { until = null } = options
-        if (until) refuseMomentPastHead(until, head, clock())
-        const bar = createProgressBar(process.stderr)
-        const total = until?.kind === 'position' ? until.position : head
-        const { decode } = createCodec()
-        const onPage = stepsOf(bar, 'replay', total)
-        const done = await replay({ log, decode, head, until, wanted: wantedBy(options), onPage })
-        bar.end()
-        const { position, at, events, entries, sums } = done
-        if (sums.length === 0 && (options.account !== undefined || options.book !== undefined))
-          throw new CliMisuse(
-            `no entry up to position ${positionToken(position)} names ${options.account === undefined ? `the book ${options.book}` : accountName(options.account)}; without --account and --book all are listed`,
-            {},
-            'not_found',
-          )
-        const span = { after: 0, position, at }
-        const books = byBook(await withGateways(log, sums))
-        return inFormat(options.format, {
-          json: () => ({ events, entries, ...trialBalanceJson(span, books) }),
-          csv: () => trialBalanceCsv(books),
-          table: () =>
-            `${events.toLocaleString('en-US')} events, ${entries.toLocaleString('en-US')} entries\n\n${trialBalanceText(span, books, false)}`,
-        })
-      }),
-    )
+    .action(cli.action(async () => (await runs()).replayLog))
   withExamples(command, [
     'npx farebox ledger replay',
     'npx farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',

@@ -3,8 +3,8 @@ import { concernsBooks, createEntryStream, laterOf } from '../../domain/finance/
 import type { RecordedEvent } from '../../kernel/event.ts'
 import { readLog } from '../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
+import type { Moment } from './input-forms.ts'
 import { type AccountSums, closingMicros, sumAccounts } from './journal-sums.ts'
-import type { Moment } from './moment.ts'
 
 /** A sum of safe integers that may pass them: added as numbers, carried into a bigint when they would. */
 export type Sum = { add(value: number): void; total(): bigint }

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { statementCsv, statementJson, statementText } from './account-statement.ts'
 import type { createAccountLookup } from './book-accounts.ts'
 import { type FinanceReader, isRange, type ReportRange } from './reader.ts'
+import { type ReportForm, reportForms } from './report-forms.ts'
 import { AccountBalance, AccountStatement, examples, TrialBalance } from './route-schemas.ts'
 import {
   accountBalanceJson,
@@ -43,16 +44,7 @@ export type ReportAnswer = {
  * A report of the books, declared once: a command `ledger NAME` with its table, CSV and JSON, and an HTTP operation with
  * its description. Each takes moments and a book; `takes` says what else.
  */
-export type Report = {
-  /** Of the command. */
-  readonly name: string
-  readonly takes: { readonly account?: true; readonly depth?: true }
-  readonly command: {
-    /** For the list of commands, where the description is long. */
-    readonly summary?: string
-    readonly description: string
-    readonly examples: readonly string[]
-  }
+export type Report = ReportForm & {
   readonly http: {
     readonly path: string
     readonly operationId: string
@@ -83,18 +75,7 @@ const cut = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =
 const pageFields = (total: number, page: Page | null): object => (page === null ? {} : { total, ...page })
 
 const trialBalance: Report = {
-  name: 'trial-balance',
-  takes: { depth: true },
-  command: {
-    summary: 'balances of every account in every book; each book sums to zero',
-    description:
-      'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero; csv, json and a range (--from, --to) have every account that moved',
-    examples: [
-      'npx farebox ledger trial-balance --as-of 2026-11-01',
-      'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
-      'npx farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
-    ],
-  },
+  ...reportForms.trialBalance,
   http: {
     path: '/finance/v1/trial-balance',
     operationId: 'getTrialBalance',
@@ -125,16 +106,7 @@ const trialBalance: Report = {
 }
 
 const account: Report = {
-  name: 'account',
-  takes: { account: true },
-  command: {
-    description: 'the balance of an account and of those below it, e.g. revenue or acc_… for a wallet',
-    examples: [
-      'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-      'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
-      'npx farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-    ],
-  },
+  ...reportForms.account,
   http: {
     path: '/finance/v1/accounts/{account}',
     operationId: 'getAccountBalance',
@@ -161,15 +133,7 @@ const account: Report = {
 }
 
 const statement: Report = {
-  name: 'statement',
-  takes: { account: true },
-  command: {
-    description: 'what moved an account, oldest first, with its balance after each line',
-    examples: [
-      'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
-      'npx farebox ledger statement assets:gateway:manual --format csv',
-    ],
-  },
+  ...reportForms.statement,
   http: {
     path: '/finance/v1/accounts/{account}/statement',
     operationId: 'getAccountStatement',

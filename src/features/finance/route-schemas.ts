@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { positionToken } from '../../kernel/log-position.ts'
 import { positionField } from '../../platform/http/headers.ts'
 import { integerQuery, pageShape } from '../../platform/http/query.ts'
-import { momentForms, parseMoment } from './moment.ts'
+import { momentForms, parseMoment } from './input-forms.ts'
 
 const moment = (description: string) =>
   z

@@ -17,6 +17,7 @@ import {
   webhooksStream,
 } from '../../kernel/streams.ts'
 import { requireReadTable } from '../../platform/cli/options.ts'
+import { type ResourcePrefix, resourcePrefix } from './resource-ids.ts'
 
 /** Where the log tells of a thing. */
 export type Trail = {
@@ -108,55 +109,33 @@ const ofScrape: Find = async (pool, id) => {
   return { own: [scrapeStream(id as ScrapeId)], positions: rows.map(({ position }) => position) }
 }
 
-/** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
-const resources: Readonly<Record<string, { readonly word: string; readonly find: Find }>> = {
-  ord: { word: 'order', find: ofOrder },
-  dep: { word: 'deposit', find: ofDeposit },
-  sub: {
-    word: 'subscription',
-    find: async (_pool, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
-  },
-  pln: { word: 'plan', find: async (_pool, id) => ({ own: [planStream(id as PlanId)] }) },
-  prx: {
-    word: 'proxy',
-    find: (pool, id) =>
-      streamsOfRow<{ product_id: string; country: string }>(
-        pool,
-        { table: 'read.proxies', key: 'proxy_id', id },
-        (row) => stockStream(row.product_id, row.country),
-      ),
-  },
-  ref: { word: 'refund', find: ofRefund },
-  scr: { word: 'scrape', find: ofScrape },
-  crd: { word: 'gateway', find: ofGateway },
-  whs: { word: 'webhook', find: ofEndpoint },
-  key: {
-    word: 'key',
-    find: (pool, id) =>
-      streamsOfRow<{ account_id: AccountId }>(pool, { table: 'read.keys', key: 'key_id', id }, (row) =>
-        accountStream(row.account_id),
-      ),
-  },
-  ntc: { word: 'notice', find: async (_pool, id) => ({ own: [noticeStream(id as NoticeId)] }) },
+const finds: Readonly<Record<ResourcePrefix, Find>> = {
+  ord: ofOrder,
+  dep: ofDeposit,
+  sub: async (_pool, id) => ({ own: [subscriptionStream(id as SubscriptionId)] }),
+  pln: async (_pool, id) => ({ own: [planStream(id as PlanId)] }),
+  prx: (pool, id) =>
+    streamsOfRow<{ product_id: string; country: string }>(
+      pool,
+      { table: 'read.proxies', key: 'proxy_id', id },
+      (row) => stockStream(row.product_id, row.country),
+    ),
+  ref: ofRefund,
+  scr: ofScrape,
+  crd: ofGateway,
+  whs: ofEndpoint,
+  key: (pool, id) =>
+    streamsOfRow<{ account_id: AccountId }>(pool, { table: 'read.keys', key: 'key_id', id }, (row) =>
+      accountStream(row.account_id),
+    ),
+  ntc: async (_pool, id) => ({ own: [noticeStream(id as NoticeId)] }),
 }
-
-/** For help and messages. */
-export const resourceIds = Object.keys(resources)
-  .map((prefix) => `${prefix}_`)
-  .join(', ')
-
-const resourceOf = (id: string) => (/^[a-z]{3}_\w+$/.test(id) ? resources[id.slice(0, 3)] : undefined)
-
-/** What an id names, e.g. `deposit`; null for an id that `findTrail` does not take. */
-export const resourceKind = (id: string): string | null => resourceOf(id)?.word ?? null
 
 /**
  * Where the log tells of a thing, by its id; empty streams and no positions where nothing names it.
  * @throws CliRefusal overloaded: the read tables that tell its stream are not made yet
  */
-export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => ({
-  own: [],
-  shared: [],
-  positions: [],
-  ...(await resourceOf(id)?.find(pool, id)),
-})
+export const findTrail = async (pool: pg.Pool, id: string): Promise<Trail> => {
+  const prefix = resourcePrefix(id)
+  return { own: [], shared: [], positions: [], ...(prefix && (await finds[prefix](pool, id))) }
+}

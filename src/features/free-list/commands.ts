@@ -1,104 +1,19 @@
 import { type Command, Option } from 'commander'
-import { pluralize } from '../../kernel/formats.ts'
 import type { Cli, CliSettings } from '../../platform/cli/cli-context.ts'
-import { readText } from '../../platform/cli/options.ts'
-import { CliMisuse, fields, table } from '../../platform/cli/output.ts'
-import { addCandidates, type CandidateRules, candidateRefusal } from './endpoint-candidates.ts'
-import { readStats } from './endpoint-reads.ts'
-import { countEndpoints } from './fetch-sources.ts'
-import { parseFeed } from './parse-source.ts'
-import { type CheckingConfig, isSandboxed } from './settings.ts'
-import {
-  createSourceStore,
-  type FeedFormat,
-  feedFormats,
-  isOfSandbox,
-  readSources,
-  type Source,
-} from './sources.ts'
+import { feedFormats } from './feed-formats.ts'
+import type { CheckingConfig } from './settings.ts'
 
-/** What the commands need to know of the settings. */
-export type FreelistSettings<Config> = {
-  /** The feeds of the configuration file. @throws StartRefused when it is wrong */
-  sources(config: Config): Promise<readonly Source[]>
-  rules(config: Config): CandidateRules
-  mostEndpoints(config: Config): number
-}
-
-const parsed = (text: string, format: FeedFormat, file: string) => {
-  try {
-    return parseFeed(text, format)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw new CliMisuse(`${file} is not JSON: ${error.message}; nothing was added`, {}, 'invalid_file')
-  }
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /** `freelist sources|import|stats`. */
-export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareAction']>[0]>[0]>(
-  program: Command,
-  cli: Cli<Config>,
-  settings: FreelistSettings<Config>,
-): void => {
+export const registerFreelist = (program: Command, cli: Cli<CheckingConfig & CliSettings>): void => {
   const freelist = program.command('freelist')
 
   freelist
     .command('sources')
     .description('list the feeds with how each went when it was read last')
-    .action(
-      cli.openingAction(async (config, open) => {
-        const configured = await settings.sources(config)
-        const { context, close } = await open()
-        try {
-          const known = await createSourceStore(context.pool).read()
-          const ids = [...new Set([...configured.map(({ id }) => id), ...known.keys()])]
-          const sources = ids.map((id) => {
-            const source = configured.find((one) => one.id === id)
-            const from = source?.from ?? null
-            const state = known.get(id)
-            return {
-              id,
-              from: from === null ? null : 'url' in from ? from.url : from.file,
-              configured: source !== undefined,
-              format: source?.format ?? null,
-              everyMinutes: source?.everyMinutes ?? null,
-              outcome: state?.outcome ?? 'never',
-              problem: state?.problem ?? null,
-              failures: state?.failures ?? 0,
-              candidates: state?.candidates ?? 0,
-              refused: state?.refused ?? 0,
-              unreadable: state?.unreadable ?? 0,
-              added: state?.added ?? 0,
-              readAt: state?.readAt ?? null,
-              nextAt: state?.nextAt ?? null,
-            }
-          })
-          return {
-            json: { sources },
-            text: table(
-              sources,
-              [
-                { title: 'source', value: ({ id }) => id },
-                { title: 'last', value: ({ outcome }) => outcome },
-                { title: 'at', value: ({ readAt }) => readAt ?? '-' },
-                { title: 'candidates', value: ({ candidates }) => candidates, align: 'right' },
-                { title: 'refused', value: ({ refused }) => refused, align: 'right' },
-                { title: 'new', value: ({ added }) => added, align: 'right' },
-                { title: 'problem', value: ({ problem }) => problem ?? '' },
-                {
-                  title: 'from',
-                  value: ({ from, id }) =>
-                    from ?? (isOfSandbox(id) ? 'the sandbox' : 'not configured any more'),
-                },
-              ],
-              'no feeds: FAREBOX_FREELIST_SOURCES names a file of them (docs/freelist.md)',
-            ),
-          }
-        } finally {
-          await close()
-        }
-      }),
-    )
+    .action(cli.openingAction(async () => (await runs()).sources))
 
   freelist
     .command('import')
@@ -106,71 +21,12 @@ export const registerFreelist = <Config extends Parameters<Parameters<Cli['bareA
     .argument('<file>', 'lines of ip:port, or JSON as feeds have it')
     .addOption(new Option('--format <format>', 'how it is written').choices(feedFormats).default('text'))
     .option('--dry-run', 'only read the file')
-    .action(
-      cli.openingAction(
-        async (config, open, file: string, given: { format: FeedFormat; dryRun?: boolean }) => {
-          const { candidates, unreadable, leftOut } = parsed(
-            await readText(file, 'invalid_file'),
-            given.format,
-            file,
-          )
-          const rules = settings.rules(config)
-          const legal = candidates.filter((place) => candidateRefusal(place, rules) === null)
-          const refused = candidates.length - legal.length + leftOut
-          const rest = `${refused} refused, ${unreadable} not read`
-          if (given.dryRun === true)
-            return {
-              json: { candidates: legal.length, refused, unreadable },
-              text: `${pluralize(legal.length, 'candidate')}, ${rest}; nothing was added`,
-            }
-          const { context, close } = await open()
-          try {
-            const room = Math.max(0, settings.mostEndpoints(config) - (await countEndpoints(context.pool)))
-            const added = await addCandidates(context.pool, legal.slice(0, room), context.clock())
-            const full = Math.max(0, legal.length - room)
-            return {
-              json: { candidates: legal.length, refused, unreadable, added, leftOut: full },
-              text: `${pluralize(legal.length, 'candidate')}: ${added} new, ${rest}${full > 0 ? `; ${full} left out, the record is full` : ''}`,
-            }
-          } finally {
-            await close()
-          }
-        },
-      ),
-    )
+    .action(cli.openingAction(async () => (await runs()).importFile))
 
   freelist
     .command('stats')
     .description('count the record: states, protocols, anonymity, and what checks found last')
-    .action(
-      cli.action(async ({ pool, clock }) => {
-        const stats = await readStats(pool, clock())
-        const counts = (all: Readonly<Record<string, number>>): string =>
-          Object.entries(all)
-            .map(([name, count]) => `${name} ${count}`)
-            .join(', ') || '-'
-        return {
-          json: stats,
-          text: fields({
-            endpoints: pluralize(stats.endpoints, 'endpoint'),
-            states: counts(stats.states),
-            'protocols of live ones': counts(stats.protocols),
-            'anonymity of live ones': counts(stats.anonymity),
-            'why others did not answer': counts(stats.errors),
-            'due now': `${stats.due}, the longest for ${Math.round(stats.lateMs / 1_000)} s`,
-            'checks so far': `${stats.checks}, ${stats.successes} answered`,
-          }),
-        }
-      }),
-    )
+    .action(cli.action(async () => (await runs()).stats))
 }
 
-/** Commands on free proxies, with the settings of the service. */
-export const registerFreelistCommands = (program: Command, cli: Cli<CheckingConfig & CliSettings>): void =>
-  registerFreelist(program, cli, {
-    sources: ({ freelist }) => readSources(freelist.sources),
-    rules: (config) => ({ sandbox: isSandboxed(config), own: new Set<string>() }),
-    mostEndpoints: ({ freelist }) => freelist.endpoints,
-  })
-
-export const commands = [registerFreelistCommands] as const
+export const commands = [registerFreelist] as const

@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { type SocketAddress, socketAddressText } from '../../domain/free-list/endpoint.ts'
-import type { FeedFormat } from './sources.ts'
+import type { FeedFormat } from './feed-formats.ts'
 
 export type ParsedFeed = {
   /** Each once, in their order. */
@@ -75,18 +75,32 @@ const parseAddressEntry = (entry: unknown): SocketAddress | null => {
 const entriesOf = (text: string, format: FeedFormat): readonly (SocketAddress | null)[] =>
   format === 'text'
     ? linesOf(text).map(parseAddressLine)
-    : valuesOf(text)
-        .flatMap((value) => listOf(value))
-        .map(parseAddressEntry)
+    : jsonEntriesOf(text).map((entry) => parseAddressEntry(entry))
 
-/** One JSON text, or one a line (NDJSON). @throws SyntaxError */
-const valuesOf = (text: string): readonly unknown[] => {
+const jsonValue = (text: string): { readonly value: unknown } | null => {
   try {
-    return [JSON.parse(text)]
+    return { value: JSON.parse(text) }
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The entries of one JSON text, or of one a line (NDJSON). A line without an entry, such as one that is not JSON, counts as
+ * an entry that names no address. Most lines must be JSON: else the text is a JSON text with an error, not NDJSON.
+ * @throws SyntaxError
+ */
+const jsonEntriesOf = (text: string): readonly unknown[] => {
+  try {
+    return listOf(JSON.parse(text))
   } catch (error) {
     const lines = text.split(/[\r\n]+/).filter((line) => line.trim() !== '')
-    if (lines.length < 2) throw error
-    return lines.map((line) => JSON.parse(line))
+    const parsed = lines.map(jsonValue)
+    if (2 * parsed.filter((line) => line !== null).length <= lines.length) throw error
+    return parsed.flatMap((line) => {
+      const entries = listOf(line?.value)
+      return entries.length === 0 ? [null] : entries
+    })
   }
 }
 

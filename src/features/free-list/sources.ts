@@ -5,10 +5,7 @@ import { z } from 'zod'
 import { isoTime } from '../../kernel/clock.ts'
 import { parseTarget, TargetRefused } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/errors.ts'
-
-/** The forms that a feed may have. */
-export const feedFormats = ['text', 'json'] as const
-export type FeedFormat = (typeof feedFormats)[number]
+import { type FeedFormat, feedFormats } from './feed-formats.ts'
 
 /** One list of candidates that is read again and again. */
 export type Source = {

@@ -5,6 +5,7 @@ import { isOutage } from '../../platform/eventstore/errors.ts'
 import { addressSubject } from '../../platform/http/client-address.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { jsonSchemaOf } from '../../platform/http/json-schema.ts'
+import { unsetFieldsRemover } from '../../platform/http/request-shape.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import { defaultLimit, filterFields, ListEntry, type LiveList, maxLimit } from '../free-list/index.ts'
 import { type CheckProxies, defaultTimeoutMs, maxProxies, timeoutBounds } from './check-proxies.ts'
@@ -72,9 +73,18 @@ const declared = <Schema extends z.ZodType>(
   }
 }
 
+/** Of arguments: null for one that may be left out is the same as leaving it out, as in the bodies of requests. */
+const declaredInput = <Schema extends z.ZodType>(
+  schema: Schema,
+): StandardSchemaWithJSON<z.input<Schema>, z.output<Schema>> => {
+  const { '~standard': standard } = declared(schema)
+  const removeUnset = unsetFieldsRemover(schema)
+  return { '~standard': { ...standard, validate: (value) => standard.validate(removeUnset(value)) } }
+}
+
 const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true } as const
 
-const listInput = declared(
+const listInput = declaredInput(
   z.strictObject({
     country: filterFields.country.optional(),
     protocol: filterFields.protocol.optional(),
@@ -97,7 +107,7 @@ const listOutput = declared(
   }),
 )
 
-const checkInput = declared(
+const checkInput = declaredInput(
   z.strictObject({
     proxies: z
       .array(z.string().min(1).max(maxProxyText))
@@ -123,7 +133,7 @@ const checkOutput = declared(z.object({ summary: CheckSummary, results: z.array(
 
 const lookupOutput = declared(IpLookup)
 
-const lookupInput = declared(
+const lookupInput = declaredInput(
   z.strictObject({
     ip: ipField('The address.').optional().meta({ description: 'Left out: the address that asks.' }),
   }),

@@ -56,6 +56,7 @@ export const readLocationFields = (text: PickerText): TargetingInput => {
 /**
  * Fields that choose where lines go out, as far as the product sells it and exits are there now: a country first, then what is
  * in it. They stand in a form with `data-asks`, which asks for the lists of another country.
+ * @returns the fields, and what is chosen in them: a region of the country that was chosen before is not
  */
 export const locationPickers = async (
   {
@@ -65,10 +66,10 @@ export const locationPickers = async (
   plan: OwnPlan,
   text: PickerText,
   problems: Problems,
-): Promise<Html> => {
+): Promise<{ readonly fields: Html; readonly place: TargetingInput }> => {
   const product = planFinder.productOf(plan)
   const sold = new Set<string>(product && 'generate' in product ? product.generate.targeting : [])
-  if (!sold.has('country')) return html``
+  if (!sold.has('country')) return { fields: nothing, place: {} }
   const all = await locations(product?.family ?? null)
   const country = alpha2Of(text('country')) ?? ''
   const inside = all.get(country)
@@ -81,14 +82,14 @@ export const locationPickers = async (
     code: String(asn),
     name: name === `AS${asn}` ? name : `AS${asn} ${name}`,
   }))
-  const pick = (name: string, label: string, any: string, places: readonly Named[]): Html | null =>
-    sold.has(name) && places.length > 0
-      ? selectOf(
-          { name, label, value: chosenOf(places, text(name)), choices: withAny(any, places) },
-          problems,
-        )
-      : null
-  return html`${selectOf(
+  const chosen = new Map([['country', inside === undefined ? '' : country]])
+  const pick = (name: string, label: string, any: string, places: readonly Named[]): Html | null => {
+    if (!sold.has(name) || places.length === 0) return null
+    const value = chosenOf(places, text(name))
+    chosen.set(name, value)
+    return selectOf({ name, label, value, choices: withAny(any, places) }, problems)
+  }
+  const fields = html`${selectOf(
     {
       name: 'country',
       label: 'Country',
@@ -99,6 +100,7 @@ export const locationPickers = async (
     problems,
   )}
 <div id="live-places" class="group" data-live>${pick('state', 'Region', 'any', inside?.states ?? [])}${pick('city', 'City', 'any', cities)}${pick('isp', 'Provider', 'any', inside?.isps ?? [])}${pick('asn', 'Network', 'any', networks)}</div>`
+  return { fields, place: readLocationFields((name) => chosen.get(name) ?? '') }
 }
 
 /** More lines than this come as a file: a page of them would be long. */
@@ -122,13 +124,16 @@ const shownFormats: readonly LineFormat[] = lineFormats.filter((format) => forma
 type Text = (name: string) => string
 
 /** What is asked for with the fields as they are; `problems` are those that cannot be read. */
-const parseLineForm = (text: Text): { readonly asked: LineInput; readonly problems: Problems } => {
+const parseLineForm = (
+  text: Text,
+  place: TargetingInput,
+): { readonly asked: LineInput; readonly problems: Problems } => {
   const count = wholeOf(text('count') === '' ? usualCount : text('count'))
   const stickyMinutes = wholeOf(text('sticky') === '' ? '0' : text('sticky'))
   const protocol = wordIn(lineProtocols, text('protocol') === '' ? 'http' : text('protocol'))
   const format = wordIn(shownFormats, text('format') === '' ? 'host:port:user:pass' : text('format'))
   return {
-    asked: { ...readLocationFields(text), count, stickyMinutes, protocol, format },
+    asked: { ...place, count, stickyMinutes, protocol, format },
     problems: {
       ...((count === undefined || count < 1) && { count: 'Type a whole number, 1 or more.' }),
       ...((stickyMinutes === undefined || stickyMinutes > maxStickyMinutes) && {
@@ -184,7 +189,8 @@ export const linePages = ({
   ) => {
     const product = productOf(plan)
     const most = product && 'generate' in product ? product.generate.maxCount : 0
-    const { asked, problems: unread } = parseLineForm(text)
+    const { fields, place } = await locationPickers({ planFinder, locations }, plan, text, problems)
+    const { asked, problems: unread } = parseLineForm(text, place)
     const status = planStatus(plan, visit.nowMs)
     const { count, stickyMinutes, protocol = 'http', format = 'host:port:user:pass' } = asked
     const body = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined))
@@ -198,7 +204,7 @@ export const linePages = ({
 <textarea id="lines" rows="10" readonly spellcheck="false">\n${lines}</textarea></copy-text></section>`
       }
 <live-parts><form method="post" action="${planPath(plan.plan_id, '/lines')}" class="stack" data-asks novalidate>
-${await locationPickers({ planFinder, locations }, plan, text, problems)}
+${fields}
 ${fieldOf({ name: 'sticky', label: 'Minutes that a line keeps its address', hint: `Up to ${maxStickyMinutes}; 0: another address for each connection.`, inputmode: 'numeric', maxlength: 9, value: text('sticky') === '' ? '0' : text('sticky') }, emptyFormInput, problems)}
 ${selectOf({ name: 'protocol', label: 'Protocol', value: protocol, choices: lineProtocols.map((value) => ({ value, label: protocolNames[value] })) }, problems)}
 ${fieldOf({ name: 'count', label: 'How many', hint: `1 to ${most}. More than ${maxShown} come as a file.`, inputmode: 'numeric', maxlength: 9, value: text('count') === '' ? usualCount : text('count') }, emptyFormInput, problems)}
@@ -216,7 +222,7 @@ ${Object.keys(unread).length > 0 ? html`<p class="soft">See the fields.</p>` : a
 
   const generate = async (visit: AccountVisit, typed: FormInput): Promise<PageOutcome> => {
     const plan = await planOf(visit)
-    const { asked, problems } = parseLineForm(typed.text)
+    const { asked, problems } = parseLineForm(typed.text, readLocationFields(typed.text))
     if (Object.keys(problems).length > 0)
       return refusedView(await view(visit, plan, typed.text, { problems }))
     try {

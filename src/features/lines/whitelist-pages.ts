@@ -72,6 +72,7 @@ export const whitelistPages = ({
     const { entries } = await whitelist.list(plan.plan_id, { limit: maxWhitelist, offset: 0 })
     const path = planPath(plan.plan_id, '/whitelist')
     const { address } = visit.browser
+    const { fields } = await locationPickers({ planFinder, locations }, plan, text, problems)
     return {
       title: `Whitelist of ${nameOf(plan)}`,
       acts: backToPlan(plan),
@@ -98,7 +99,7 @@ ${problemsOf(problems)}
 <live-parts><form method="post" action="${path}" class="stack" data-asks novalidate>
 ${fieldOf({ name: 'cidr', label: 'Address or network', hint: `It is ${networkForm}. You come from ${address} now.`, required: true, maxlength: 64, value: text('cidr') }, emptyFormInput, problems)}
 ${fieldOf({ name: 'label', label: 'Label', maxlength: maxLabel, value: text('label') }, emptyFormInput, problems)}
-${await locationPickers({ planFinder, locations }, plan, text, problems)}
+${fields}
 <label class="choice"><input type="checkbox" name="move" value="yes"${text('move') === 'yes' ? { html: ' checked' } : null}> <span>Take it from another plan of mine</span></label>
 <div class="acts"><button class="first">Add</button> <button formmethod="get">Show regions and cities</button></div>
 </form></live-parts>`,

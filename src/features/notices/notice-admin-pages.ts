@@ -4,8 +4,8 @@ import {
   type NoticeRow,
   noticesAfter,
 } from '../../../projections/notices.ts'
+import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/audiences.ts'
 import { type NoticeDraft, noticeProblems } from '../../domain/notices/decide.ts'
-import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../domain/notices/events.ts'
 import { instantOf } from '../../domain/notices/notice-dates.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -45,7 +45,7 @@ const list = async (db: NoticeQueries, { query, nowMs }: PersonVisit) => {
   const found = await noticesAfter(db, { after, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => afterText(published_at, notice_id))
   return show({
-    title: 'Notices',
+    title: 'All notices',
     acts: html`<a class="button first" href="${root}/new">Write one</a>`,
     body: html`${tableOf({
       caption: 'Notices, newest first',
@@ -222,7 +222,7 @@ export const operatorNoticePages = ({
       path: root,
       name: 'listNotices',
       summary: 'Every notice, newest first',
-      nav: { label: 'Notices', group: 'Operator' },
+      nav: { label: 'All notices', group: 'Operator' },
       show: async (visit) => {
         await caughtUp()
         return list(db, visit)

@@ -5,7 +5,8 @@ import {
   type NoticeQueries,
   type NoticeRow,
 } from '../../../projections/notices.ts'
-import { audiences, audiencesOf, noticeKinds } from '../../domain/notices/events.ts'
+import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
+import { audiencesOf } from '../../domain/notices/events.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'

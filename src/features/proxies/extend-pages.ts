@@ -25,7 +25,7 @@ import {
 } from '../../platform/ui/page.ts'
 import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, timeText } from '../../platform/ui/text.ts'
-import { payerOf } from '../orders/index.ts'
+import { payerOf, refusedPurchase } from '../orders/index.ts'
 import { maxExtended, type RentalExtension, type RentalSelection } from './extend-rentals.ts'
 import type { FindOwnProxy } from './find-proxy.ts'
 import { ownRowOf, root } from './proxy-pages.ts'
@@ -130,19 +130,27 @@ ${tableOf({
     return offers
   }
 
-  const view = async (visit: AccountVisit, target: Target, typed: FormInput, problems: Problems) => {
+  const view = async (
+    visit: AccountVisit,
+    target: Target,
+    {
+      typed = emptyFormInput,
+      problems = {},
+      refused = nothing,
+    }: { readonly typed?: FormInput; readonly problems?: Problems; readonly refused?: Html } = {},
+  ) => {
     const { title, about, asked, path, back } = target
     let offers: readonly Offer[] = []
-    let refused: Problems = {}
+    let unpriced: Problems = {}
     try {
       offers = await offersOf(visit, target)
     } catch (error) {
-      refused = { form: refusalOf(error).text }
+      unpriced = { form: refusalOf(error).text }
     }
     const usual = offers.find(({ days }) => days === usualDays) ?? offers[0]
     return {
       title,
-      body: html`${problemsOf({ ...refused, ...problems })}
+      body: html`${refused}${problemsOf({ ...unpriced, ...problems })}
 ${about}
 ${
   usual === undefined
@@ -178,9 +186,9 @@ ${choicesOf(
     const days = typed.text('days')
     const price = typed.text(`price-${days}`)
     if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
-      return refusedView(await view(visit, target, emptyFormInput, { days: 'Choose for how long.' }))
+      return refusedView(await view(visit, target, { typed, problems: { days: 'Choose for how long.' } }))
     try {
-      const { order } = await extending.extend(
+      const { order, replayed } = await extending.extend(
         {
           caller: payerOf(visit),
           scope: wholeAccount(visit.account.accountId),
@@ -198,12 +206,12 @@ ${choicesOf(
       const what = target.rows.length === 1 ? 'The rental goes on' : `${target.rows.length} rentals go on`
       return goTo(
         target.back,
-        `${what} for another ${countText(Number(days), 'day')}: order ${order.details.orderId}.`,
+        `${what} for another ${countText(Number(days), 'day')}${replayed ? ', as was ordered before' : ''}: order ${order.details.orderId}.`,
       )
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500) throw error
-      const { text, status } = refusalOf(error)
-      return refusedView(await view(visit, target, emptyFormInput, { form: text }), status)
+      const bought = `another ${countText(Number(days), 'day')}`
+      const { message, status } = refusedPurchase(error, { bought, quotedCents: Number(price) })
+      return refusedView(await view(visit, target, { typed, refused: message }), status)
     }
   }
 
@@ -217,8 +225,8 @@ ${choicesOf(
       path,
       name,
       summary,
-      show: async (visit) => show(await view(visit, await targetOf(visit), emptyFormInput, {})),
-      act: { once: true, run: async (visit, typed) => extend(visit, await targetOf(visit), typed) },
+      show: async (visit) => show(await view(visit, await targetOf(visit))),
+      act: { once: 'by key', run: async (visit, typed) => extend(visit, await targetOf(visit), typed) },
     })
 
   return [

@@ -433,7 +433,7 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
       name: 'replaceAddress',
       summary: 'Gives a rental another address',
       show: async (visit) => show(await replaceView(visit, emptyFormInput, {})),
-      act: { once: true, run: replace },
+      act: { once: 'by key', run: replace },
     }),
   ]
 }

@@ -1,54 +1,13 @@
-import { createReadStream } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type pg from 'pg'
-import { gatewayAccount, serviceBook } from '../../domain/ledger/postings.ts'
-import { type Cli, type CliContext, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
+import { providers } from '../../domain/payments/payments.ts'
+import { type Cli, groupCommand, wholeNumber } from '../../platform/cli/cli-context.ts'
 import { withExamples } from '../../platform/cli/options.ts'
-import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
-import { createProgressBar } from '../../platform/cli/progress-bar.ts'
-import { createCodec } from '../../platform/eventstore/codec.ts'
-import {
-  bookForms,
-  catchUpBooks,
-  isReversedRange,
-  type Moment,
-  momentAction,
-  momentOption,
-  openReader,
-  readGatewayNames,
-} from '../finance/index.ts'
-import { btcpay } from './btcpay-statement.ts'
-import { type Separator, separators } from './csv-cells.ts'
-import { nowpayments } from './nowpayments-statement.ts'
-import { type PostLines, postLines, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
-import { agrees, reconciliationJson, reconciliationText } from './reconcile-report.ts'
-import {
-  type ColumnRole,
-  columnRoles,
-  declaredFormat,
-  type LineKind,
-  lineKinds,
-  missingOf,
-  type StatementFormat,
-} from './statement-format.ts'
-import { stripe } from './stripe-statement.ts'
+import { bookForms, type Moment, momentOption } from '../finance/for-commands.ts'
+import type { Given } from './run-commands.ts'
+import { type ColumnRole, columnRoles, type LineKind, lineKinds, separators } from './statement-words.ts'
 
-const formats: readonly StatementFormat[] = [stripe, btcpay, nowpayments]
-const providers = formats.map(({ provider }) => provider)
-
-type Given = {
-  readonly gateway: string
-  readonly file: readonly string[]
-  readonly from?: Moment
-  readonly to?: Moment
-  readonly book?: string
-  readonly provider?: string
-  readonly column: Readonly<Partial<Record<ColumnRole, string>>>
-  readonly word: Readonly<Record<string, LineKind>>
-  readonly separator: Separator
-  readonly most: number
-  readonly post?: true
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 const timeOption = (text: string): Moment => {
   const moment = momentOption(text)
@@ -76,104 +35,6 @@ const wordOption = (text: string, before: Given['word']): Given['word'] => {
   if (!lineKinds.includes(kind as LineKind))
     throw new InvalidArgumentError(`A kind is one of ${lineKinds.join(', ')}.`)
   return { ...before, [word]: kind as LineKind }
-}
-
-type Found = { readonly book: string; readonly account: string }
-
-/** The account of a gateway, in the book that was named or in the only one that has it. */
-const findGateway = async (pool: pg.Pool, { gateway, book }: Given): Promise<Found> => {
-  const prefix = gatewayAccount('')
-  const { rows } = await pool.query<Found>(
-    `select book, account from read.journal_accounts where account >= $1::text and account < $2::text
-      order by book, account`,
-    [prefix, `${prefix.slice(0, -1)};`],
-  )
-  const named = rows.filter((each) => each.account === gatewayAccount(gateway))
-  const found = named.filter((each) => book === undefined || each.book === book)
-  if (found.length === 1) return found[0] as Found
-  const known = rows.slice(0, 20).map((each) => `${each.account.slice(prefix.length)} (${each.book})`)
-  const those = known.length === 0 ? 'no gateway has' : `those that have: ${known.join(', ')}`
-  throw new CliMisuse(
-    found.length > 1
-      ? `several books have the gateway ${gateway}: name one with --book, e.g. ${found[0]?.book}`
-      : `the gateway ${gateway}${book === undefined ? '' : ` of the book ${book}`} has no money booked; ${those}`,
-    {},
-    found.length > 1 ? 'invalid_parameter' : 'not_found',
-  )
-}
-
-const formatOf = async ({ log }: CliContext, given: Given, found: Found): Promise<StatementFormat> => {
-  const { column: columns, word: words } = given
-  if (Object.keys(columns).length + Object.keys(words).length > 0) {
-    const declared = { columns, words }
-    const missing = missingOf(declared)
-    if (missing !== null) throw new CliMisuse(`${missing}; --column ROLE=HEADING declares one`)
-    return declaredFormat(declared)
-  }
-  const named = (await readGatewayNames(log, [found]))(found.account)?.split(' ')[0]
-  const provider = given.provider ?? named ?? given.gateway
-  const format = formats.find((each) => each.provider === provider)
-  if (format) return format
-  throw new CliMisuse(
-    `${given.gateway} is not the name of a provider whose reports are read: name one with --provider (${providers.join(', ')}), or declare the columns of its CSV with --column ROLE=HEADING`,
-  )
-}
-
-const chunksOf = async function* (file: string): AsyncGenerator<Uint8Array> {
-  try {
-    yield* createReadStream(file)
-  } catch (error) {
-    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`)
-  }
-}
-
-const instantOf = (moment: Moment | undefined): string | null =>
-  moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
-
-/** Posts into the service's book. @throws CliMisuse where nothing can be posted */
-const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): PostLines => {
-  if (book !== serviceBook)
-    throw new CliMisuse(
-      `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
-    )
-  if (Object.keys(column).length > 0 && column.id === undefined)
-    throw new CliMisuse(
-      '--post books a line once by its id: declare the column id; --column ROLE=HEADING declares one',
-    )
-  return async (lines) => {
-    const posted = await postLines(context.runner, lines, context)
-    const bar = createProgressBar(process.stderr)
-    return { posted, head: await catchUpBooks({ ...context, decode: createCodec().decode }, bar) }
-  }
-}
-
-const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
-  const { gateway, from, to, most } = given
-  if (isReversedRange(given)) throw new CliMisuse('--from must not be after --to')
-  const { head, reader } = await openReader(context)
-  const found = await findGateway(context.pool, given)
-  const format = await formatOf(context, given, found)
-  const files = given.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
-  const post = given.post === true ? poster(context, given, found) : null
-  const span = await reader.spanOf({ from, to }, head)
-  const time = { from: instantOf(from), before: instantOf(to) }
-  const range = { after: span.after, to: span.position }
-  const reading = { format, separator: separators[given.separator] }
-  const against = { ...found, ...time, range, head }
-  const result = await reconcile(context.pool, files, reading, against, { gateway, most, post }).catch(
-    (error) => {
-      throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
-    },
-  )
-  const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
-  const { openingMicros, debitMicros, creditMicros } = totals
-  const closingMicros = openingMicros + debitMicros - creditMicros
-  const asked = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
-  return {
-    json: reconciliationJson(asked, result),
-    text: reconciliationText(asked, result),
-    failed: !agrees(result),
-  }
 }
 
 /** `finance reconcile` */
@@ -217,7 +78,7 @@ export const registerReconcile = (program: Command, cli: Cli): void => {
     )
     .option('--most <n>', 'how many of each are listed; all are counted', wholeNumber(1, 100_000), 100)
     .option('--post', 'book fees and payouts, each once for ever by its id at the provider')
-    .action(momentAction(cli, run))
+    .action(cli.action(async () => (await runs()).reconcileStatements))
   withExamples(command, [
     'npx farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01',
     'npx farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --post',

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { StatementBooking } from '../../domain/ledger/statement-lines.ts'
-import type { LineKind, StatementLine } from './statement-format.ts'
+import type { StatementLine } from './statement-format.ts'
+import type { LineKind } from './statement-words.ts'
 
 /** Whose account of the journal a statement is held against, and for which time. */
 export type ComparisonScope = {

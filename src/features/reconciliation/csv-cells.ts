@@ -131,10 +131,6 @@ export const cellsOf = (columns: ReadonlyMap<string, number>, { line, cells }: C
 /** One record of a CSV file, and the line of the file on which it begins, from 1. */
 export type CsvRecord = { readonly line: number; readonly cells: readonly string[] }
 
-/** What separates cells. */
-export const separators = { comma: ',', semicolon: ';', tab: '\t' } as const
-export type Separator = keyof typeof separators
-
 /** A statement's record has some hundred columns at most, a few kilobytes: anything larger is another file. */
 const maxCells = 2_000
 const maxRecordLength = 1_000_000

@@ -1,8 +1,5 @@
 import { type Cells, headingKey } from './csv-cells.ts'
-
-/** What a column of a CSV file may be declared to hold. */
-export const columnRoles = ['id', 'at', 'amount', 'currency', 'fee', 'kind', 'payment', 'deposit'] as const
-export type ColumnRole = (typeof columnRoles)[number]
+import type { ColumnRole, LineKind } from './statement-words.ts'
 
 export type Declared = {
   /** The heading of each column that is read. */
@@ -87,19 +84,6 @@ export type Layout = {
 
 /** The reports of a provider that are read, the most telling first. */
 export type StatementFormat = { readonly provider: string; readonly layouts: readonly Layout[] }
-
-/** What a line of a provider's statement is, in one word for all providers. */
-export const lineKinds = [
-  'payment',
-  'refund',
-  'dispute',
-  'dispute_reversal',
-  'fee',
-  'payout',
-  'payout_reversal',
-  'other',
-] as const
-export type LineKind = (typeof lineKinds)[number]
 
 /** Kinds that the log never has of itself: they are the provider's own. */
 export const ownKinds: readonly LineKind[] = ['fee', 'payout', 'payout_reversal']

@@ -1,5 +1,6 @@
 import type { Cells } from './csv-cells.ts'
-import type { Layout, LineKind, StatementFormat, StatementLine } from './statement-format.ts'
+import type { Layout, StatementFormat, StatementLine } from './statement-format.ts'
+import type { LineKind } from './statement-words.ts'
 
 /** Stripe's reporting categories; those that are not here are `other`. */
 const kinds: Readonly<Record<string, LineKind>> = {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Provider, ResellerRail } from '../../domain/payments/payments.ts'
+import type { ResellerRail } from '../../domain/payments/payments.ts'
 import { type BotRef, type GatewayRef, type Terms, termsFold } from '../../domain/resellers/fold.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import { termsStream } from '../../kernel/streams.ts'
@@ -39,19 +39,6 @@ export const botCredentials = z.strictObject({
   apiUrl: address.optional(),
 })
 export type BotCredentials = z.infer<typeof botCredentials>
-
-/** Which provider can serve a reseller's rail. */
-export const providersOf: { readonly [Rail in ResellerRail]: readonly Provider[] } = {
-  card: ['stripe'],
-  crypto: ['btcpay', 'nowpayments'],
-}
-
-/** The fields of a provider's credentials, as an operator is told them. */
-export const credentialFields: Readonly<Record<Provider, string>> = {
-  stripe: '{"secretKey", "webhookSecret"}',
-  btcpay: '{"url", "storeId", "apiKey", "webhookSecret"}',
-  nowpayments: '{"apiKey", "ipnSecret", "email", "password"}',
-}
 
 /** A reseller's own gateway with what signs in to it. Never log it. */
 export type ResellerGateway = {

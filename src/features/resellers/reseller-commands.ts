@@ -1,30 +1,12 @@
 import { type Command, Option } from 'commander'
-import { type Provider, type ResellerRail, resellerRails } from '../../domain/payments/payments.ts'
-import type { TermsChange } from '../../domain/resellers/decide.ts'
-import type { Shop } from '../../domain/resellers/events.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { createVault } from '../../platform/vault/seal.ts'
-import { type GatewayCredentials, realCredentials } from '../payments/index.ts'
-import {
-  botCredentials,
-  createResellerCredentials,
-  credentialFields,
-  providersOf,
-} from './gateway-credentials.ts'
-import { createResellers, type Resellers } from './terms.ts'
+import { resellerRails } from '../../domain/payments/payments.ts'
+import type { Cli } from '../../platform/cli/cli-context.ts'
+import { credentialFields, providersOf } from './credential-forms.ts'
+import type { Gateway, Retail } from './run-reseller-commands.ts'
 import * as input from './terms-input.ts'
-import { readCredentials } from './terms-input.ts'
-import { changeOutput, refusalOf, termsJson, termsText } from './terms-output.ts'
 
-type Gateway = {
-  readonly account: AccountId
-  readonly rail: ResellerRail
-  readonly provider?: Provider
-  readonly credentials?: string
-  readonly sandbox?: true
-  readonly remove?: true
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-reseller-commands.ts')
 
 const help = `
 The credentials are a JSON object with the fields of the provider:
@@ -40,25 +22,8 @@ Examples:
   npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --sandbox
   npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --remove`
 
-/** Null: none, which takes the gateway away. */
-const credentialsOf = async (
-  provider: Provider | undefined,
-  file: string | undefined,
-  sandbox: true | undefined,
-): Promise<GatewayCredentials | null> => {
-  if (provider === undefined) return null
-  if (sandbox) return { provider, sandbox }
-  return file === undefined
-    ? null
-    : readCredentials(file, realCredentials, { provider }, credentialFields[provider])
-}
-
 /** `reseller gateway`: where the money of a reseller's customers goes, one gateway a rail. */
-export const registerGateway = (
-  reseller: Command,
-  cli: Cli,
-  resellersOf: (context: CliContext) => Resellers,
-): void => {
+const registerGateway = (reseller: Command, cli: Cli): void => {
   reseller
     .command('gateway')
     .description(
@@ -93,57 +58,10 @@ export const registerGateway = (
           `error: the rail ${rail} is served by ${providersOf[rail].join(' or ')}, not ${provider}`,
         )
     })
-    .action(
-      cli.action(async (context, { account, rail, provider, credentials, sandbox }: Gateway) => {
-        const secrets = await credentialsOf(provider, credentials, sandbox)
-        const result = await resellersOf(context).setGateway(account, rail, secrets, context)
-        const what = secrets === null ? 'has no gateway any more' : `is served by ${provider} now`
-        return changeOutput(account, result, `the rail ${rail} ${what}`)
-      }),
-    )
+    .action(cli.action(async () => (await runs()).setGateway))
 }
 
-const resellersOf = (context: CliContext): Resellers =>
-  createResellers({
-    runner: context.runner,
-    credentials: createResellerCredentials({
-      pool: context.pool,
-      vault: createVault(context.keys.master),
-    }),
-  })
-
-type Settings = {
-  readonly account: AccountId
-  readonly discount?: number
-  /** False: taken away. */
-  readonly markup?: number | false
-  readonly sellable?: readonly string[]
-  readonly sellAll?: true
-  readonly merchantName?: string | false
-  readonly website?: string | false
-  readonly storefront?: string | false
-  readonly bot?: string | false
-}
-
-const orNull = <Value>(value: Value | false): Value | null => (value === false ? null : value)
-
-const changeOf = (options: Settings): Omit<TermsChange, 'gateway' | 'bot'> => {
-  const { discount, markup, sellable, sellAll, merchantName, website, storefront } = options
-  const shop: Partial<Shop> = {
-    ...(merchantName !== undefined && { merchantName: orNull(merchantName) }),
-    ...(website !== undefined && { website: orNull(website) }),
-    ...(storefront !== undefined && { storefrontLink: orNull(storefront) }),
-  }
-  return {
-    ...(discount !== undefined && { discountBp: discount }),
-    ...(markup !== undefined && { markupMillionths: orNull(markup) }),
-    ...(sellable !== undefined && { sellable }),
-    ...(sellAll && { sellable: null }),
-    ...(Object.keys(shop).length > 0 && { shop }),
-  }
-}
-
-const setExamples = `
+export const setExamples = `
 Examples:
   npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --discount 12.5 --markup 1.30
   npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --merchant-name "Acme Proxies" --website https://acme.example/
@@ -193,35 +111,7 @@ const registerSet = (reseller: Command, cli: Cli): void => {
       if (Object.keys(command.opts()).filter((name) => name !== 'account' && name !== 'json').length === 0)
         command.error('error: name something to change')
     })
-    .action(
-      cli.action(async (context, options: Settings) => {
-        const { account, bot } = options
-        const resellers = resellersOf(context)
-        const token =
-          typeof bot === 'string'
-            ? await input.readCredentials(bot, botCredentials, { provider: 'telegram' }, '{"token"}')
-            : null
-        const result = await resellers.change(account, changeOf(options), context)
-        const bots =
-          bot === undefined || result.outcome === 'refused'
-            ? result
-            : await resellers.setBot(account, token, context)
-        const changed =
-          bots.outcome === 'done' && result.outcome === 'done'
-            ? { ...bots, changed: bots.changed || result.changed }
-            : bots
-        return changeOutput(account, changed, 'the settings are changed')
-      }),
-    )
-}
-
-type Retail = {
-  readonly account: AccountId
-  readonly product: string
-  readonly country?: readonly string[]
-  readonly periodDays?: readonly number[]
-  readonly price?: number
-  readonly remove?: true
+    .action(cli.action(async () => (await runs()).setTerms))
 }
 
 const retailExamples = `
@@ -245,14 +135,7 @@ const registerRetail = (reseller: Command, cli: Cli): void => {
       const { price, remove } = command.opts<Retail>()
       if (price === undefined && !remove) command.error('error: give --price or --remove')
     })
-    .action(
-      cli.action(async (context, options: Retail) => {
-        const { account, product, country = [], periodDays = [], price = null } = options
-        const retail = { productId: product, countries: country, periods: periodDays, unitPriceMicros: price }
-        const result = await resellersOf(context).change(account, { retail }, context)
-        return changeOutput(account, result, 'the retail prices are changed')
-      }),
-    )
+    .action(cli.action(async () => (await runs()).setRetail))
 }
 
 /** `reseller set|retail|gateway|show` */
@@ -260,15 +143,9 @@ export const registerReseller = (program: Command, cli: Cli): void => {
   const reseller = program.command('reseller')
   registerSet(reseller, cli)
   registerRetail(reseller, cli)
-  registerGateway(reseller, cli, resellersOf)
+  registerGateway(reseller, cli)
   reseller
     .command('show <accountId>')
     .description("show a reseller's settings as the log has them")
-    .action(
-      cli.action(async (context, account: AccountId) => {
-        const read = await resellersOf(context).read(account, context)
-        if (read.outcome === 'refused') throw refusalOf(read.refusal)
-        return { json: termsJson(account, read.terms), text: termsText(account, read.terms) }
-      }),
-    )
+    .action(cli.action(async () => (await runs()).show))
 }

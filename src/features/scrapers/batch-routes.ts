@@ -112,6 +112,16 @@ const { items: _calls, ...summaryExample } = example
 const common = { tag: 'Scrapers', access: 'scrape', customer: accountOnly('a batch of scrapes is') } as const
 const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
 
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** @throws ApiError: invalid_body, which names the first other value by its place from 1, as all refusals of inputs do */
+const objectsOf = (inputs: readonly unknown[]): readonly Readonly<Record<string, unknown>>[] =>
+  inputs.map((input, at) => {
+    if (!isObject(input)) throw refuse('invalid_body', `input ${at + 1}: it must be an object`)
+    return input
+  })
+
 /** Batches of scrapes: docs/scrapers.md, "Many at once". */
 export const scrapeBatchRoutes = (deps: {
   readonly batches: ScrapeBatches
@@ -131,9 +141,7 @@ export const scrapeBatchRoutes = (deps: {
       platform: z.string(),
       operation: z.string(),
       inputs: z
-        .array(
-          z.record(z.string(), z.json()).meta({ override: { type: 'object', additionalProperties: true } }),
-        )
+        .array(z.unknown().meta({ override: { type: 'object', additionalProperties: true } }))
         .min(1)
         .max(maxInputs)
         .meta({ description: 'The fields of the scraper, for each call.' }),
@@ -156,7 +164,8 @@ export const scrapeBatchRoutes = (deps: {
     },
     errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
     handler: async ({ caller, requestId, body }) => {
-      const { platform, operation, inputs } = body
+      const { platform, operation } = body
+      const inputs = objectsOf(body.inputs)
       const row = requireScraper(platform, operation)
       const { accountId, keyId } = caller
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const

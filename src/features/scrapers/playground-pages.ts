@@ -10,7 +10,7 @@ import { scraperOf } from '../../domain/scrapers/scraper-table.ts'
 import { dollarsOfMicros } from '../../kernel/money.ts'
 import type { ErrorCode } from '../../platform/http/error-table.ts'
 import { ApiError, refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
-import { toSentence } from '../../platform/ui/answer-page.ts'
+import { formRefusalText, toSentence } from '../../platform/ui/answer-page.ts'
 import {
   choicesOf,
   emptyFormInput,
@@ -185,7 +185,7 @@ export const playgroundPages = ({
           hint: 'An answer may be so old. One that comes from a cache is not charged.',
           value: typed.text('cache'),
           choices: [
-            { value: '', label: 'no: fetch it anew' },
+            { value: '', label: 'no: fetch it again' },
             ...cacheDays.map((days) => ({
               value: String(days),
               label: days === 1 ? '1 day' : `${days} days`,
@@ -302,7 +302,7 @@ ${nextPage(visit, row, body, bytes, typed.text('cache'))}`
       const problems =
         code === 'bad_input' && typeof extra?.details === 'string'
           ? inputProblems(row, toSentence(extra.details))
-          : { form: `${toSentence(message)} Nothing was charged.` }
+          : { form: `${formRefusalText(error)} Nothing was charged now.` }
       return {
         kind: 'view',
         view: await view(visit, typed, problems, nothing, body),

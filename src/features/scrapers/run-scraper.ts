@@ -50,38 +50,43 @@ const percent = (share: number | null): string => (share === null ? '-' : `${(sh
 const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 1000).toFixed(1)} s`)
 
 /** What is sold, with state and health; with `health` only what was called in the last 24 hours. */
-export const list = async (
-  access: ScraperAccess,
-  context: CliContext,
-  { platform, health }: { readonly platform?: string; readonly health: boolean },
-): Promise<CliOutput> => {
-  if (platform !== undefined && !platforms.includes(platform))
-    throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
-  return withProviders(access, context, async ({ scraping, health: known }) => {
-    const healths = await known.read()
-    const views = scrapers
-      .filter((row) => platform === undefined || row.platform === platform)
-      .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
-      .filter(({ view }) => !health || view.health.calls > 0)
-    return {
-      json: { scrapers: views.map(({ view }) => view), total: views.length },
-      text: table(
-        views,
-        [
-          { title: 'scraper', value: ({ row }) => rowName(row) },
-          { title: 'price', value: ({ view }) => `$${view.priceUsd}`, align: 'right' },
-          { title: 'state', value: ({ view }) => view.state },
-          { title: 'calls', value: ({ view }) => view.health.calls, align: 'right' },
-          { title: 'good', value: ({ view }) => percent(view.health.successShare), align: 'right' },
-          { title: 'p50', value: ({ view }) => seconds(view.health.p50Ms), align: 'right' },
-          { title: 'p95', value: ({ view }) => seconds(view.health.p95Ms), align: 'right' },
-          { title: 'last good call', value: ({ view }) => view.health.lastGoodAt ?? '-' },
-        ],
-        health ? 'nobody called a scraper in the last 24 hours' : 'none',
-      ),
-    }
-  })
-}
+const listed =
+  (health: boolean) =>
+  async (
+    access: ScraperAccess,
+    context: CliContext,
+    { platform }: { readonly platform?: string },
+  ): Promise<CliOutput> => {
+    if (platform !== undefined && !platforms.includes(platform))
+      throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
+    return withProviders(access, context, async ({ scraping, health: known }) => {
+      const healths = await known.read()
+      const views = scrapers
+        .filter((row) => platform === undefined || row.platform === platform)
+        .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
+        .filter(({ view }) => !health || view.health.calls > 0)
+      return {
+        json: { scrapers: views.map(({ view }) => view), total: views.length },
+        text: table(
+          views,
+          [
+            { title: 'scraper', value: ({ row }) => rowName(row) },
+            { title: 'price', value: ({ view }) => `$${view.priceUsd}`, align: 'right' },
+            { title: 'state', value: ({ view }) => view.state },
+            { title: 'calls', value: ({ view }) => view.health.calls, align: 'right' },
+            { title: 'good', value: ({ view }) => percent(view.health.successShare), align: 'right' },
+            { title: 'p50', value: ({ view }) => seconds(view.health.p50Ms), align: 'right' },
+            { title: 'p95', value: ({ view }) => seconds(view.health.p95Ms), align: 'right' },
+            { title: 'last good call', value: ({ view }) => view.health.lastGoodAt ?? '-' },
+          ],
+          health ? 'nobody called a scraper in the last 24 hours' : 'none',
+        ),
+      }
+    })
+  }
+
+export const list = listed(false)
+export const health = listed(true)
 
 /** One scraper with its fields. */
 export const show = async (access: ScraperAccess, context: CliContext, name: string): Promise<CliOutput> => {

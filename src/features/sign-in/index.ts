@@ -1,6 +1,6 @@
 export { passkeyCommitment } from './passkeys.ts'
 export { type People, staffEmailCommitment } from './people.ts'
-export { linkUrl, storeConsoleAddress } from './printed-link.ts'
+export { createAddressSigner, linkUrl, storeConsoleAddress } from './printed-link.ts'
 export { createSessionSigner } from './sessions.ts'
 export type { ConsoleConfig } from './settings.ts'
 export { createLinkSigner, createLinks, printedLinkMs } from './sign-in-links.ts'

@@ -88,4 +88,8 @@ export const migrations: Migrations = {
     alter table vault.console_links drop constraint console_links_recipient_key;
     alter table vault.console_codes drop constraint console_codes_pkey, add primary key (session_id, code);
   `,
+  // The next server that listens writes the address again.
+  '1850_signed_console_address': `
+    alter table work.console_address add column signature bytea;
+  `,
 }

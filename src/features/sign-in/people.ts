@@ -13,14 +13,9 @@ import {
   type PersonDecision,
   type PersonRefusal,
 } from '../../domain/staff/decide.ts'
-import type {
-  AccountViewed,
-  ActConfirmed,
-  SessionEnded,
-  StaffRole,
-  WorkRetryAsked,
-} from '../../domain/staff/events.ts'
+import type { AccountViewed, ActConfirmed, SessionEnded, WorkRetryAsked } from '../../domain/staff/events.ts'
 import { type PersonState, personRef } from '../../domain/staff/fold.ts'
+import type { StaffRole } from '../../domain/staff/roles.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { Cause, SignInMethod } from '../../kernel/event.ts'
 import { newId } from '../../kernel/ids.ts'

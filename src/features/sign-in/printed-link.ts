@@ -3,22 +3,40 @@ import type { PersonRefusal } from '../../domain/staff/decide.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Refused } from '../../kernel/decider.ts'
 import type { Cause } from '../../kernel/event.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import { createRowSigner } from '../../platform/vault/seal.ts'
 import type { People } from './people.ts'
 import { type Links, printedLinkMs } from './sign-in-links.ts'
 
+type AddressDeps = { readonly pool: pg.Pool; readonly keys: Pick<Keys, 'master'> }
+
+type AddressRow = { readonly origin: string; readonly signature: Buffer | null }
+
+/** Signs the console's address: a changed one would send links that sign in to a stranger's server. */
+export const createAddressSigner = (
+  keys: Pick<Keys, 'master'>,
+): { readonly sign: (origin: string) => Buffer; readonly isSigned: (row: AddressRow) => boolean } => {
+  const signer = createRowSigner(keys.master, 'console address v1')
+  return {
+    sign: (origin) => signer.sign([origin]),
+    isSigned: ({ origin, signature }) => signer.isSigned([origin], signature),
+  }
+}
+
 /** The console's address, as the server that listened last had it: a command hands out links to it. */
-export const storeConsoleAddress = async (pool: pg.Pool, origin: string): Promise<void> => {
+export const storeConsoleAddress = async ({ pool, keys }: AddressDeps, origin: string): Promise<void> => {
   await pool.query(
-    `insert into work.console_address (origin) values ($1::text)
-     on conflict (single) do update set origin = excluded.origin`,
-    [origin],
+    `insert into work.console_address (origin, signature) values ($1::text, $2::bytea)
+     on conflict (single) do update set origin = excluded.origin, signature = excluded.signature`,
+    [origin, createAddressSigner(keys).sign(origin)],
   )
 }
 
-/** Null before a server ever listened. */
-export const readConsoleAddress = async (pool: pg.Pool): Promise<string | null> => {
-  const { rows } = await pool.query<{ origin: string }>('select origin from work.console_address')
-  return rows[0]?.origin ?? null
+/** Null before a server of this release ever listened, and when somebody else than the service wrote the address. */
+export const readConsoleAddress = async ({ pool, keys }: AddressDeps): Promise<string | null> => {
+  const { rows } = await pool.query<AddressRow>('select origin, signature from work.console_address')
+  const [row] = rows
+  return row && createAddressSigner(keys).isSigned(row) ? row.origin : null
 }
 
 /** Where a link leads: a page with a button, so that looking at it uses nothing up. */

@@ -1,77 +1,18 @@
 import type { Command } from 'commander'
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { RenewalDatabase } from '../../../projections/other-tables.ts'
-import {
-  findSubscription,
-  listSubscriptions,
-  type SubscriptionStatus,
-  subscriptionStatuses,
-} from '../../../projections/subscriptions.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import { wholeAccount } from '../../kernel/scopes.ts'
+import { subscriptionStatuses } from '../../../projections/subscriptions.ts'
 import type { Cli } from '../../platform/cli/cli-context.ts'
-import { dollars } from '../../platform/cli/output.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
-import { type ListedResource, registerListCommands } from '../accounts/index.ts'
-import { type SubscriptionRecord, subscriptionRecord } from './subscription-record.ts'
+import { registerListCommands } from '../accounts/for-commands.ts'
 
-const subscriptions: ListedResource<SubscriptionRecord> = {
-  name: 'subscriptions',
-  one: 'subscription',
-  exampleId: 'sub_…',
-  statuses: subscriptionStatuses,
-  owner: { table: 'read.subscriptions', id: 'subscription_id' },
-  reads: ({ pool, clock }) => {
-    const db = createKysely<ReadDatabase & RenewalDatabase>(pool)
-    return {
-      list: async (scope, page) => {
-        const status = page.status as SubscriptionStatus | undefined
-        const nowMs = clock()
-        const found = await listSubscriptions(db, scope, { ...page, status }, nowMs)
-        const rows = found.subscriptions.map((row) => ({
-          ...subscriptionRecord(row, nowMs),
-          accountId: row.account_id as AccountId,
-        }))
-        return { rows, total: found.total }
-      },
-      find: async (account, id) => {
-        const found = await findSubscription(db, wholeAccount(account), id)
-        return found ? subscriptionRecord(found, clock()) : null
-      },
-    }
-  },
-  columns: [
-    { title: 'subscription', value: (row) => row.subscriptionId },
-    { title: 'started', value: (row) => row.startedAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'product', value: (row) => row.productId },
-    { title: 'quantity', value: (row) => row.quantity, align: 'right' },
-    { title: 'every', value: (row) => row.interval },
-    { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
-    { title: 'paid until', value: (row) => row.currentPeriodEnd },
-  ],
-  show: (row) => ({
-    subscription: row.subscriptionId,
-    status: row.status,
-    reason: row.reason,
-    product: row.productId,
-    quantity: row.quantity,
-    every: row.interval,
-    amount: dollars(row.amountCents),
-    order: row.orderId,
-    plan: row.planId,
-    proxies: row.proxyIds.length === 0 ? null : row.proxyIds.join(' '),
-    'started at': row.startedAt,
-    'period from': row.currentPeriodStart,
-    'period until': row.currentPeriodEnd,
-    'ends with the period': row.cancelAtPeriodEnd ? 'yes' : 'no',
-    'grace until': row.graceEndsAt,
-    'ended at': row.endedAt,
-  }),
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /** `subscriptions list|show` */
 export const registerSubscriptions = (program: Command, cli: Cli): void =>
-  registerListCommands(program.command('subscriptions'), cli, subscriptions)
+  registerListCommands(
+    program.command('subscriptions'),
+    cli,
+    { name: 'subscriptions', one: 'subscription', exampleId: 'sub_…', statuses: subscriptionStatuses },
+    async () => (await runs()).subscriptions,
+  )
 
 export const commands = [registerSubscriptions] as const

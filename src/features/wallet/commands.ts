@@ -1,126 +1,19 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { ApprovalAnswer, ApprovalRefusal } from '../../domain/ledger/decide-approval.ts'
-import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
-import { type AdjustmentReason, adjustmentReasons } from '../../domain/ledger/manual-movements.ts'
-import { isoTime } from '../../kernel/clock.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import { microsToCentsFloor } from '../../kernel/money.ts'
+import { type AdjustmentReason, adjustmentReasons } from '../../domain/ledger/adjustment-reasons.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli-context.ts'
-import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
-import { createWallets, isReference, type ManualMovementAnswer, maxCents } from './wallet-service.ts'
+import { parseGatewayName, parseReference, parseSignedCents } from './for-commands.ts'
+import { maxCents } from './input-forms.ts'
 
-/** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
-const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
+
 const reasons: readonly AdjustmentReason[] = adjustmentReasons
-
-export const parseReference = (text: string): string => {
-  if (isReference(text)) return text
-  throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
-}
-export const parseGatewayName = (text: string): string => {
-  if (/^[a-z0-9-]{1,32}$/.test(text)) return text
-  throw new InvalidArgumentError('It must be 1 to 32 of a-z, 0-9 and "-", e.g. stripe.')
-}
-export const parseSignedCents = (text: string): number => {
-  const value = wholeNumber(-maxCents, maxCents)(text)
-  if (value === 0) throw new InvalidArgumentError('It must not be 0.')
-  return value
-}
 
 const oneReason = (text: string): AdjustmentReason => {
   const reason = reasons.find((known) => known === text)
   if (reason) return reason
   throw new InvalidArgumentError(`It must be one of ${reasons.join(', ')}.`)
 }
-
-/** Why nothing was moved by hand; `whose` has the money, e.g. `the wallet`. */
-export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
-  switch (refusal.code) {
-    case 'unknown_account':
-      return new CliMisuse('no account has this id; "accounts create" makes one', {}, 'not_found')
-    case 'not_a_reseller':
-      return new CliMisuse('this account is no reseller, it has no customers', {}, 'reseller_forbidden')
-    case 'already_applied': {
-      const amountCents = microsToCentsFloor(refusal.amountMicros)
-      return new CliRefusal(
-        'already_applied',
-        `this reference moved ${dollars(amountCents)} before, nothing moved now; use another reference for another movement`,
-        { amountCents },
-      )
-    }
-    case 'insufficient_balance': {
-      const { code, ...figures } = refusal
-      const { balanceCents, amountCents } = figures
-      return new CliRefusal(
-        code,
-        `${whose} has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
-        figures,
-      )
-    }
-    case 'invalid_amount':
-      return new CliRefusal(
-        refusal.code,
-        `this would leave ${whose} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
-        { maxCents: maxSafeCents },
-      )
-    case 'unconfirmed':
-      return new CliRefusal(
-        'unconfirmed',
-        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; look for it in the wallet's transactions, and use another reference if it is not there`,
-      )
-    default:
-      return refusal satisfies never
-  }
-}
-
-/** Nothing moved: it waits for another operator, now or since before. */
-export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusal => {
-  const { proposalId, by, expiresAtMs } = proposal
-  const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
-  if (outcome === 'other_proposed')
-    return new CliRefusal(
-      'other_proposed',
-      `this reference waits for approval with another amount or reason (${proposalId}, by ${by}); have it withdrawn or declined first`,
-      extra,
-    )
-  return new CliRefusal(
-    'approval_needed',
-    `nothing moved yet: this is above what one operator may move alone, and stands as proposal ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
-    extra,
-  )
-}
-
-const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
-  unknown_proposal: 'no proposal has this id; "proposals list" shows them',
-  not_an_operator: 'only operators and staff approve',
-  own_proposal: 'whoever proposed it neither approves nor declines it; "proposals withdraw" takes it back',
-  not_own_proposal: 'only whoever proposed it withdraws it; "proposals decline" refuses it',
-  proposal_closed: 'it cannot be approved any more',
-  proposal_outdated:
-    'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
-}
-
-/** Why a proposal is not approved, declined or withdrawn. */
-export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
-  const { code } = refusal
-  if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')
-  const status = code === 'proposal_closed' ? { status: refusal.status } : {}
-  const was = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
-  return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${was}`, status)
-}
-
-const output = (accountId: AccountId, reference: string, answer: ManualMovementAnswer): CliOutput => {
-  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
-  if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
-  const amountCents = microsToCentsFloor(answer.amountMicros)
-  const { balanceCents } = answer
-  return {
-    json: { accountId, reference, amountCents, balanceCents, currency: 'USD' },
-    text: `moved ${dollars(amountCents)}; ${accountId} has ${dollars(balanceCents)}`,
-  }
-}
-
-type Given = { readonly account: AccountId; readonly cents: number; readonly reference: string }
 
 /** `wallet credit|adjust` */
 export const registerWallet = (program: Command, cli: Cli): void => {
@@ -135,12 +28,7 @@ export const registerWallet = (program: Command, cli: Cli): void => {
       'what it is for: it stands in the log for ever, name no person',
       parseReference,
     )
-    .action(
-      cli.action(async (context, { account, cents, reference }: Given) => {
-        const credit = { accountId: account, amountCents: cents, reference }
-        return output(account, reference, await createWallets(context).credit(credit, context))
-      }),
-    )
+    .action(cli.action(async () => (await runs()).credit))
   wallet
     .command('adjust')
     .description(
@@ -164,35 +52,7 @@ export const registerWallet = (program: Command, cli: Cli): void => {
       if ((reason === 'chargeback') !== (gateway !== undefined))
         command.error('error: give --gateway with --reason chargeback, and only then')
     })
-    .action(
-      cli.action(
-        async (
-          context,
-          {
-            account,
-            cents,
-            reference,
-            reason,
-            gateway,
-          }: Given & { reason: AdjustmentReason; gateway?: string },
-        ) => {
-          const chargeback = reason === 'chargeback'
-          if (chargeback !== (gateway !== undefined))
-            throw new CliRefusal(
-              'invalid_parameter',
-              'give --gateway with --reason chargeback, and only then',
-            )
-          const adjustment = {
-            accountId: account,
-            amountCents: cents,
-            reference,
-            reason,
-            gateway: gateway ?? null,
-          }
-          return output(account, reference, await createWallets(context).adjust(adjustment, context))
-        },
-      ),
-    )
+    .action(cli.action(async () => (await runs()).adjust))
 }
 
 export const commands = [registerWallet] as const

@@ -1,17 +1,4 @@
-export {
-  approvalNeeded,
-  approvalRefusal,
-  parseGatewayName,
-  parseReference,
-  parseSignedCents,
-  refusalOf,
-} from './commands.ts'
+export { isReference, maxCents } from './input-forms.ts'
 export type { ReadBalance } from './read-balance.ts'
-export {
-  createWallets,
-  isReference,
-  type ManualMovementAnswer,
-  maxCents,
-  proposalPath,
-  type Wallets,
-} from './wallet-service.ts'
+export { approvalNeeded, approvalRefusal, refusalOf } from './run-commands.ts'
+export { createWallets, type ManualMovementAnswer, proposalPath, type Wallets } from './wallet-service.ts'

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountRef } from '../../domain/accounts/fold.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
 import { approvalLimitsRef, type Proposal, proposalRef } from '../../domain/ledger/approvals.ts'
 import {
   type ApprovalAnswer,
@@ -12,8 +13,6 @@ import {
 import { decideManual, type ManualAnswer, manualStream } from '../../domain/ledger/decide-manual.ts'
 import { customerPurse, type LedgerState, ledgerRef } from '../../domain/ledger/fold.ts'
 import {
-  type AdjustmentReason,
-  type CustomerAdjustmentReason,
   type ManualMovement,
   type ManualMovementRecorded,
   manualFold,
@@ -32,9 +31,6 @@ import { handlerGraceMs, worklist, worklistRound } from '../../platform/work/wor
 
 /** Where one proposal is shown. */
 export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
-
-/** The most that one movement by hand moves, whole cents. */
-export const maxCents = 100_000_000_000
 
 type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: string }
 
@@ -77,9 +73,6 @@ export const startMovementReactor = (deps: {
   })
   return scheduler.start(openMovements, worklistRound(pool, [open]), { everyMs: deps.intervalMs })
 }
-
-/** What a movement by hand is for: 1 to 200 printable characters without a space at its ends. */
-export const isReference = (text: string): boolean => /^[^\p{C}]{1,200}$/u.test(text) && text.trim() === text
 
 export type ManualCredit = {
   readonly accountId: AccountId

@@ -1,63 +1,17 @@
 import type { Command } from 'commander'
-import type { ReadDatabase } from '../../../projections/database.ts'
-import { findEndpoint, listEndpoints, type WebhookEndpointRow } from '../../../projections/webhooks.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import type { Cli, CliContext } from '../../platform/cli/cli-context.ts'
-import { createKysely } from '../../platform/postgres/kysely.ts'
-import { createVault } from '../../platform/vault/seal.ts'
-import { type ListedResource, type Owned, registerListCommands } from '../accounts/index.ts'
-import { type WebhookRecord, webhookRecord } from './webhook-record.ts'
-import { createWebhookValues } from './webhook-vault.ts'
+import type { Cli } from '../../platform/cli/cli-context.ts'
+import { registerListCommands } from '../accounts/for-commands.ts'
 
-/** The endpoints as the API shows them. A URL that was erased a moment ago is empty. */
-const recordsOf = async (
-  { pool, keys }: CliContext,
-  rows: readonly WebhookEndpointRow[],
-): Promise<readonly Owned<WebhookRecord>[]> => {
-  const values = createWebhookValues({ pool, vault: createVault(keys.master) })
-  const urls = await values.read(rows.map((row) => ({ valueId: row.url_id, endpointId: row.endpoint_id })))
-  return rows.map((row) => ({
-    ...webhookRecord(row, urls.get(row.url_id) ?? ''),
-    accountId: row.account_id as AccountId,
-  }))
-}
-
-const webhooks: ListedResource<WebhookRecord> = {
-  name: 'webhooks',
-  one: 'webhook',
-  exampleId: 'whs_…',
-  owner: { table: 'read.webhook_endpoints', id: 'endpoint_id' },
-  reads: (context) => {
-    const db = createKysely<ReadDatabase>(context.pool)
-    return {
-      list: async ({ accountId }, page) => {
-        const found = await listEndpoints(db, accountId, page)
-        return { rows: await recordsOf(context, found.endpoints), total: found.total }
-      },
-      find: async (account, id) => {
-        const found = await findEndpoint(db, account, id)
-        return found ? ((await recordsOf(context, [found]))[0] ?? null) : null
-      },
-    }
-  },
-  columns: [
-    { title: 'webhook', value: (row) => row.id },
-    { title: 'created', value: (row) => row.createdAt },
-    { title: 'status', value: (row) => row.status },
-    { title: 'url', value: (row) => row.url },
-  ],
-  show: (row) => ({
-    webhook: row.id,
-    status: row.status,
-    'disabled because': row.disabledReason,
-    url: row.url,
-    events: row.events.join(' '),
-    'created at': row.createdAt,
-  }),
-}
+/** What the commands do: loaded when one runs. */
+const runs = () => import('./run-commands.ts')
 
 /** `webhooks list|show`; secrets are not shown. */
 export const registerWebhooks = (program: Command, cli: Cli): void =>
-  registerListCommands(program.command('webhooks'), cli, webhooks)
+  registerListCommands(
+    program.command('webhooks'),
+    cli,
+    { name: 'webhooks', one: 'webhook', exampleId: 'whs_…' },
+    async () => (await runs()).webhooks,
+  )
 
 export const commands = [registerWebhooks] as const

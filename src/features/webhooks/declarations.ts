@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { audiences, noticeKinds } from '../../domain/notices/events.ts'
+import { audiences, noticeKinds } from '../../domain/notices/audiences.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { thresholdPct } from '../../domain/plans/fold.ts'
 import type { WebhookEventName } from '../../domain/webhooks/events.ts'

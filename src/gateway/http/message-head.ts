@@ -24,6 +24,7 @@ export type Head = {
 }
 
 const endOfHead = Buffer.from('\r\n\r\n')
+const endOfLine = '\r\n'
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const maxFields = 200
@@ -93,6 +94,16 @@ export type HeadGrammar = {
   parse(bytes: Buffer): Head
 }
 
+/** The target may hold bytes that URLs do not, UTF-8 among them: curl and the URL parser of browsers leave them as they are. */
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
+
+/** Method, target, and major and minor version of a request line. @throws BadMessage when it is none */
+export const splitRequestLine = (line: string): readonly string[] => {
+  const found = requestLine.exec(line)
+  if (found === null) throw new BadMessage('the first line is no request line')
+  return found.slice(1)
+}
+
 /** Requests: what two readers may understand differently is refused. */
 export const strictHeads: HeadGrammar = {
   withoutPrefix: (bytes) => bytes,
@@ -100,7 +111,12 @@ export const strictHeads: HeadGrammar = {
     const at = bytes.indexOf(endOfHead, Math.max(0, from - endOfHead.length + 1))
     return at === -1 ? -1 : at + endOfHead.length
   },
-  checkPart: (bytes, from) => checkCharacters(bytes, from, false),
+  checkPart: (bytes, from) => {
+    checkCharacters(bytes, from, false)
+    const end = bytes.indexOf(endOfLine)
+    // An SSH client sends one line and waits for an answer.
+    if (end > 0 && end + endOfLine.length > from) splitRequestLine(bytes.toString('latin1', 0, end))
+  },
   parse: (bytes) => {
     checkCharacters(bytes, 0, true)
     const lines = bytes.toString('latin1', 0, bytes.length - endOfHead.length).split('\r\n')

@@ -1,6 +1,6 @@
 import { hostText, parseAuthority, type Target } from '../targets/targets.ts'
 import { type Framing, requestFraming } from './body.ts'
-import { BadMessage, connectionOf, type Head, singleHeader } from './message-head.ts'
+import { BadMessage, connectionOf, type Head, singleHeader, splitRequestLine } from './message-head.ts'
 
 type Common = {
   readonly target: Target
@@ -37,8 +37,6 @@ export class SchemeRefused extends Error {
   }
 }
 
-/** The target may hold bytes that URLs do not, UTF-8 among them: curl and the URL parser of browsers leave them as they are. */
-const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/(\d)\.(\d)$/
 const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//
 const repeatable: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const httpPort = 80
@@ -112,9 +110,7 @@ const parseForward = (
 
 /** @throws BadMessage, SchemeRefused */
 export const parseRequest = (head: Head): ConnectRequest | ForwardRequest => {
-  const line = requestLine.exec(head.startLine)
-  if (line === null) throw new BadMessage('the first line is no request line')
-  const [, method = '', url = '', major, minor] = line
+  const [method = '', url = '', major, minor] = splitRequestLine(head.startLine)
   if (major !== '1' || (minor !== '0' && minor !== '1'))
     throw new BadMessage('only HTTP/1.0 and HTTP/1.1 are spoken here', 505)
   const version = minor === '1' ? 1 : 0

@@ -69,6 +69,10 @@ export type OpenOptions = {
   readonly copies?: boolean
 }
 
+export type OpenContext = (
+  options?: OpenOptions,
+) => Promise<{ readonly context: CliContext; close(): Promise<void> }>
+
 /**
  * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which `src/app/commands.ts` lists.
  *
@@ -82,13 +86,14 @@ export type OpenOptions = {
  *     .requiredOption('--account <id>', 'the account')
  *     .requiredOption('--cents <n>', 'whole cents, above 0', wholeNumber(1, 500_000_000))
  *     .requiredOption('--reference <text>', 'what it is for; the same reference is credited once')
- *     .action(
- *       cli.action(async ({ runner, actor, correlationId }, options: { account: string; cents: number }) => {
- *         const { answer } = await creditWallet(…)
- *         if (answer.status === 'refused') throw new CliMisuse(`no account has the id ${options.account}`, {}, 'not_found')
- *         return { json: { accountId, balanceCents }, text: `credited ${dollars(cents)}` }
- *       }),
- *     )
+ *     .action(cli.action(async () => (await import('./run-commands.ts')).credit))
+ * }
+ *
+ * // run-commands.ts
+ * export const credit = async (context: CliContext, options: { account: string; cents: number }): Promise<CliOutput> => {
+ *   const { answer } = await creditWallet(…)
+ *   if (answer.status === 'refused') throw new CliMisuse(`no account has the id ${options.account}`, {}, 'not_found')
+ *   return { json: { accountId, balanceCents }, text: `credited ${dollars(cents)}` }
  * }
  * ```
  */
@@ -96,27 +101,23 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
   /** Of the system, for work without a context. */
   readonly clock: Clock
   /**
-   * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
-   * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
+   * The action of a command: loads its work, opens the context, does the work, prints its output (`--json` stands on every
+   * command), closes. The work is in a file of its own, because help must not load what it imports. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
    * code 2). The work gets the arguments as commander gives them: positional ones first, then the options. Where the
    * settings point to no Farebox the command is refused, unless it is one that `makes` it. One that `copies` a log signs
    * nothing, for what it appends is to be what stood there, event by event.
    */
   action<Arguments extends readonly unknown[]>(
-    work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+    load: () => Promise<(context: CliContext, ...given: Arguments) => Promise<CliOutput>>,
     options?: OpenOptions,
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
   bareAction<Arguments extends readonly unknown[]>(
-    work: (config: Settings, ...given: Arguments) => Promise<CliOutput>,
+    load: () => Promise<(config: Settings, ...given: Arguments) => Promise<CliOutput>>,
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `bareAction`, for work that opens the context itself, because it tells why that fails. */
   openingAction<Arguments extends readonly unknown[]>(
-    work: (
-      config: Settings,
-      open: (options?: OpenOptions) => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
-      ...given: Arguments
-    ) => Promise<CliOutput>,
+    load: () => Promise<(config: Settings, open: OpenContext, ...given: Arguments) => Promise<CliOutput>>,
   ): (...given: readonly unknown[]) => Promise<void>
 }
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
-import { z } from 'zod'
-import { type Clock, isTime } from '../../kernel/clock.ts'
+import { type Clock, isInstant, isTime } from '../../kernel/clock.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from './output.ts'
 
 export type Format = 'table' | 'csv' | 'json'
@@ -35,11 +34,9 @@ export const nameOption = (text: string): string => {
   return text
 }
 
-const instant = z.iso.datetime({ offset: true })
-
 /** Parses an instant into milliseconds since the epoch. */
 export const instantOption = (text: string): number => {
-  if (!instant.safeParse(text).success || !isTime(Date.parse(text)))
+  if (!isInstant(text) || !isTime(Date.parse(text)))
     throw new InvalidArgumentError('It must be an instant such as 2027-01-01T00:00:00Z.')
   return Date.parse(text)
 }

@@ -278,7 +278,12 @@ export const createSweeper = (deps: {
     for (const pending of late)
       if (isBlocked(pending))
         answers.overload(pending, 'frozen', 'an earlier append of this stream has no outcome yet')
-      else answers.overload(pending, 'wait', `${pending.command.name} waited too long`)
+      else
+        answers.overload(
+          pending,
+          'wait',
+          `${pending.command.name} got no answer within ${limits.queueWaitMs / 1000} s: the log does not answer or is overloaded`,
+        )
     watch()
   }
   const watch = (): void => {

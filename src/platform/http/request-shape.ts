@@ -247,6 +247,12 @@ const withoutUnset = (value: unknown, schema: JsonSchema, root: JsonSchema): unk
   )
 }
 
+/** Takes the fields that are null and may be left out from a value, by the schema of the value. */
+export const unsetFieldsRemover = (schema: z.ZodType): ((value: unknown) => unknown) => {
+  const json = jsonSchemaOf(schema, 'input')
+  return (value) => withoutUnset(value, json, json)
+}
+
 /**
  * A check of bodies or queries against a zod schema, with the codes that single fields have in place of
  * `invalid_body` and `invalid_parameter`. The messages name the field and what is accepted. In a body, null for a field
@@ -258,8 +264,9 @@ export const shapeCheck = <Schema extends z.ZodType>(
   codes: FieldCodes = {},
 ): ShapeCheck<z.output<Schema>> => {
   const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input', true) }
+  const removeUnset = unsetFieldsRemover(schema)
   return (sent) => {
-    const value = place === 'body' ? withoutUnset(sent, words.schema, words.schema) : sent
+    const value = place === 'body' ? removeUnset(sent) : sent
     const result = schema.safeParse(value)
     if (result.success) return { ok: true, value: result.data }
     return { ok: false, refusal: firstOf(result.error.issues, value, words) }

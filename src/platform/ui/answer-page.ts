@@ -12,19 +12,20 @@ import { idText } from './text.ts'
 export const toSentence = (message: string): string =>
   `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`
 
+/** The message of a refusal as a form shows it. Its key is hidden: the form was sent, changed and sent again. */
+export const formRefusalText = ({ code, message }: ApiError): string =>
+  code === 'idempotency_conflict'
+    ? 'This form was sent before with other values. Look whether that was done before you send it again.'
+    : toSentence(message)
+
 /**
  * What a form says of a refusal that the API would answer as well, and the status of its answer.
  * @throws whatever else it is, and `not_found`, which is a page of its own
  */
 export const refusalOf = (error: unknown): { readonly text: string; readonly status: 400 | 409 | 429 } => {
   if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
-  const { status, code, message } = error
-  // Of a form the key is hidden: it was sent, changed and sent again.
-  const text =
-    code === 'idempotency_conflict'
-      ? 'This form was sent before with other values. Look whether that was done before you send it again.'
-      : toSentence(message)
-  return { text, status: status === 409 || status === 429 ? status : 400 }
+  const { status } = error
+  return { text: formRefusalText(error), status: status === 409 || status === 429 ? status : 400 }
 }
 
 /** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */
@@ -100,6 +101,7 @@ export const frameContext = (
   more: Partial<FrameContext> = {},
 ): FrameContext => ({
   style: deps.assets.style,
+  sendOnce: deps.assets.island('send-once'),
   theme: null,
   zone: null,
   path: '/console',

@@ -45,7 +45,7 @@ h3 { margin: 1.2rem 0 .4rem; font-size: 1rem; } .card h3 { margin-top: 0; }
 table { overflow-wrap: break-word; border-collapse: collapse; width: 100%; font-size: .93rem; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { padding: .5rem .8rem; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
-tbody th { font-weight: 500; } thead th { border-top: 0; font-weight: 600; font-size: .82rem; color: var(--soft); white-space: nowrap; }
+tbody th { font-weight: 500; min-width: 7rem; } tbody th:has(small) { min-width: 9rem; } thead th { border-top: 0; font-weight: 600; font-size: .82rem; color: var(--soft); white-space: nowrap; }
 tbody tr:hover { background: var(--tint); }
 .number { text-align: right; font-variant-numeric: tabular-nums lining-nums; white-space: nowrap; }
 td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-break: normal; }
@@ -102,7 +102,7 @@ export type Assets = {
   find(file: string): Asset | null
 }
 
-export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks'] as const
+export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks', 'send-once'] as const
 export type Island = (typeof islands)[number]
 
 export const assetFolder = '/console/assets'

@@ -35,6 +35,8 @@ export type NavGroup = { readonly label: string; readonly items: readonly NavIte
 /** What is around a page. */
 export type FrameContext = {
   readonly style: string
+  /** The script that sends a form with a key once. */
+  readonly sendOnce: string
   readonly theme: Theme
   /** The time zone of times; null: UTC. */
   readonly zone: string | null
@@ -163,7 +165,7 @@ ${sameOf(same, around)}</main>`
 ${forEngines(view, around)}<title>${title} · ${around.name}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${around.style}">
-${scripts.map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
+${(around.person === null ? scripts : [around.sendOnce, ...scripts]).map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
 <body>
 <a class="skip" href="#main">To the content</a>
 ${bannerOf(around.viewing)}${alone ? html`<div class="alone">${inside}</div>` : html`<div class="shell">${side(around)}${inside}</div>`}

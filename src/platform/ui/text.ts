@@ -17,9 +17,15 @@ export const afterOf = (text: string | null): { readonly at: string; readonly id
   return at === '' || Number.isNaN(Date.parse(at)) ? null : { at, id }
 }
 
-/** Dollars as they were typed (`$1,000.50`), as whole cents; undefined for what is no amount or more than `most` cents. */
+const groupedDollars = /^\d{1,3}(?:,\d{3})+(?:\.\d*)?$/
+
+/**
+ * Dollars as they were typed (`$1,000.50`), as whole cents; undefined for what is no amount or more than `most` cents. A comma
+ * separates thousands only: `25,50` is no amount.
+ */
 export const parseCents = (text: string, most: number): number | undefined => {
-  const value = parseDecimal(text.replace(/^\$/, '').replaceAll(',', ''), 2)
+  const dollars = text.replace(/^\$/, '')
+  const value = parseDecimal(groupedDollars.test(dollars) ? dollars.replaceAll(',', '') : dollars, 2)
   return value === null || value > most ? undefined : value
 }
 

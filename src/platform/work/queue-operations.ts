@@ -90,7 +90,7 @@ export type QueueDelay = {
   readonly overdueSince: string | null
   /** Nothing of the queue was finished since the oldest overdue item was due. */
   readonly stuck: boolean
-  /** Items that wait and failed three times or more. */
+  /** Items that wait, were tried three times or more, and failed the last time. */
   readonly failing: number
 }
 
@@ -99,7 +99,7 @@ export type QueueDelay = {
  * purpose, or was until a moment ago, are not.
  */
 export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDelay> => {
-  const { name, table, owner, ready } = queue
+  const { name, table, owner, ready, failed = 'true' } = queue
   const { rows } = await pool.query<{
     overdue: number
     since: string | null
@@ -109,8 +109,8 @@ export const delayOf = async (pool: pg.Pool, queue: QueueTable): Promise<QueueDe
     `select p.overdue, p.since, p.failing,
             p.overdue > 0 and not exists (select from ${table} f where f.finished_at >= p.since) as stuck
        from (select count(*) filter (where is_overdue) as overdue, min(due_at) filter (where is_overdue) as since,
-                    count(*) filter (where attempts >= ${manyAttempts}) as failing
-               from (select d.due_at, d.attempts, d.due_at < now() - ${overdueAfter} and q.hold_until is null
+                    count(*) filter (where attempts >= ${manyAttempts} and has_failed) as failing
+               from (select d.due_at, d.attempts, ${failed} as has_failed, d.due_at < now() - ${overdueAfter} and q.hold_until is null
                               ${ready ? `and ${ready('now()')}` : ''} as is_overdue
                        from ${table} d
                        left join work.queue_owners q on q.queue = '${name}' and q.owner = d.${owner}

@@ -30,6 +30,8 @@ export type QueueTable = {
   readonly ready?: (now: string) => string
   /** In which order an owner's due items are taken: terms over the item `d` and the instant `now`. Default: as they are due. */
   readonly order?: (now: string) => string
+  /** Of items that are tried again: whether the last attempt failed, a condition over the item `d`. Default: it did. */
+  readonly failed?: string
   /** What was given up and is an operator's to look at: a condition over the item `d`. */
   readonly dead?: string
   /** Why it was given up: a term over the item `d`. Default: its `result`. */

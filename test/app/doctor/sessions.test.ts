@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Finding } from '../../../src/app/doctor/checks.ts'
+import type { Finding } from '../../../src/app/doctor/finding.ts'
 import { checkSessions } from '../../../src/app/doctor/sessions.ts'
 import { farebox } from '../../support/farebox.ts'
 import { testDatabase } from '../../support/postgres.ts'

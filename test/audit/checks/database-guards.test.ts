@@ -188,7 +188,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   ],
   [
     'create rule mute as on update to vault.api_keys do instead nothing',
-    /^guards: table vault\.api_keys: expected none, found "rule mute CREATE RULE mute /,
+    /^guards: table vault\.api_keys, rule mute: expected none, found "CREATE RULE mute /,
   ],
   [
     'alter table work.messages disable trigger tell_queue_of_new',
@@ -200,11 +200,11 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   ],
   [
     'create table public.child () inherits (vault.api_keys)',
-    /^guards: table vault\.api_keys: expected none, found "rows of public\.child"$/,
+    /^guards: table vault\.api_keys, rows of: expected none, found "public\.child"$/,
   ],
   [
     'alter table vault.accounts enable row level security',
-    /^guards: table vault\.accounts: expected none, found "form row security"$/,
+    /^guards: table vault\.accounts, form: expected none, found "row security"$/,
   ],
   [
     'alter table work.messages owner to pg_monitor',
@@ -212,7 +212,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
   ],
   [
     'grant select, insert on vault.api_keys to pg_monitor',
-    /^guards: table vault\.api_keys: expected none, found "rights of pg_monitor INSERT"$/,
+    /^guards: table vault\.api_keys, rights of pg_monitor: expected none, found "INSERT"$/,
   ],
   [
     `create function public.on_ddl() returns event_trigger language plpgsql as 'begin end';
@@ -248,6 +248,58 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     `do $$ begin execute format('alter database %I set row_security = off', current_database()); end $$`,
     /^guards: sessions: expected none, found "setting of <everybody> row_security=off"$/,
   ],
+  [
+    `create function public.runs(text) returns text immutable language sql as 'select $1';
+     create index mute on work.gateway_inbox (public.runs(event_id)); create index mute on vault.api_keys (key_id) where public.runs(key_id) <> ''`,
+    /^guards: table vault\.api_keys, index mute: expected none, found "CREATE INDEX mute .*runs/,
+    /^guards: table work\.gateway_inbox, index mute: expected none, found "CREATE INDEX mute .*runs/,
+  ],
+  [
+    `create function public.runs(text) returns text immutable language sql as 'select $1';
+     create table read.few (id text); create index mute on read.few (public.runs(id)); create index mute_too on read.few (id) where public.runs(id) <> 'a';
+     create index fits on read.few (id) where id <> 'a' and not id is null`,
+    /^guards: table read\.few: expected none, found "index mute CREATE INDEX [^"]*runs.*, index mute_too CREATE INDEX [^"]*WHERE \(public\.runs\(id\) <> 'a'::text\)"$/,
+  ],
+  [
+    `create table read.few (id text default query_to_xml('select 1', true, true, '')::text)`,
+    /^guards: table read\.few: expected none, found "column id default .*query_to_xml/,
+  ],
+  [
+    'alter table work.deposit_looks add constraint mute check (attempts < 3)',
+    /^guards: table work\.deposit_looks, constraint mute: expected none, found "CHECK /,
+  ],
+  [
+    `alter table work.gateway_inbox alter column status set default 'done'`,
+    /^guards: table work\.gateway_inbox, column status: expected ".*'pending'.*", found ".*'done'.*"$/,
+  ],
+  [
+    `alter table work.messages add column mute text generated always as (status || 'a') stored`,
+    /^guards: table work\.messages, column mute: expected none, found "text generated /,
+  ],
+  [
+    `create domain public.mute as text check (value <> 'a'); alter table work.gateway_inbox alter column result type public.mute`,
+    /^guards: table work\.gateway_inbox, column result: expected "text", found "public\.mute"$/,
+  ],
+  [
+    'create statistics work.mute on (length(event_id)) from work.gateway_inbox',
+    /^guards: table work\.gateway_inbox, statistics mute: expected none, found "\{length\(event_id\)\}"$/,
+  ],
+  [
+    'alter table vault.console_passkeys drop constraint console_passkeys_credential_id_key',
+    /^guards: table vault\.console_passkeys, key console_passkeys_credential_id_key: expected "UNIQUE .*", found none$/,
+  ],
+  [
+    'grant update (hash) on vault.api_keys to public; grant select (hash) on vault.api_keys to pg_monitor',
+    /^guards: table vault\.api_keys, rights on column hash of <everybody>: expected none, found "UPDATE"$/,
+  ],
+  [
+    'grant usage, create on schema vault to pg_monitor; grant usage on schema work to pg_monitor',
+    /^guards: schema vault, rights of pg_monitor: expected none, found "CREATE"$/,
+  ],
+  [
+    'create table read.few (id text); revoke insert on read.few from current_user',
+    /^guards: table read\.few: expected none, found "rights of its owner not INSERT"$/,
+  ],
 ]
 
 for (const [sql, ...expected] of mutations)
@@ -269,6 +321,21 @@ test('found by verify: a session setting of the server', async (t) => {
   assert.deepEqual(await found(pool), [
     'guards: sessions: expected none, found "server setting session_replication_role replica"',
   ])
+})
+
+test('found by verify: a right to a table that the service lacks', async (t) => {
+  const { service } = await twoUsers(t)
+  const { pool } = await testDatabase(t)
+  await migrate(pool, allMigrations, { service })
+  await pool.query(
+    `revoke select on vault.console_passkeys from ${service}; revoke usage on schema work from ${service}`,
+  )
+  const said = await found(pool)
+  assert.match(said[0] ?? '', /^guards: schema work, rights of <service>: expected "USAGE", found none$/)
+  assert.match(
+    said[1] ?? '',
+    /^guards: table vault\.console_passkeys, rights of <service>: expected ".*SELECT.*", found "DELETE, INSERT, UPDATE"$/,
+  )
 })
 
 test('found by verify: a service that may make roles or act as another one', async (t) => {

@@ -215,6 +215,7 @@ describe('what resellers and receivers left in the vault', () => {
       { ...none, table: 'vault.customers', checked: 2 },
       { ...none, table: 'vault.console_sessions' },
       { ...none, table: 'vault.console_links' },
+      { ...none, table: 'work.console_address' },
       { ...none, table: 'vault.deposit_pages' },
       { ...none, table: 'vault.whitelist' },
       { ...none, table: 'vault.customers (chats)' },
@@ -285,7 +286,7 @@ describe('what resellers and receivers left in the vault', () => {
     assert.deepEqual(erased.findings.map(findingText), [])
     assert.deepEqual(
       erased.vault.map(({ erased: gone }) => gone),
-      [0, 6, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0],
+      [0, 6, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0],
     )
   })
 })

@@ -110,6 +110,17 @@ test('a mobile field that is null is the same as one that is left out', () => {
   assert.deepEqual(parseMeta(mobile, { ...wanted, ...unset }), parseMeta(mobile, wanted))
 })
 
+test('a field of other products that is null is the same as one that is left out', () => {
+  const unset = { carrier_id: null, service: null, rotation_minutes: null }
+  const wanted = { country: 'USA', period_days: 30 }
+  assert.deepEqual(parseMeta(isp, { ...wanted, ...unset }), parseMeta(isp, wanted))
+  assert.deepEqual(
+    parseMeta(gateway, { country: null, period_days: null, ...unset }),
+    parseMeta(gateway, undefined),
+  )
+  assert.match(refusal(parseMeta(gateway, { city: null })).message, /city/)
+})
+
 test('a gateway product takes no meta, and none is fine', () => {
   assert.deepEqual(parseMeta(gateway, undefined), { ok: true, value: null })
   assert.deepEqual(parseQuery(gateway, { country: 'USA' }), { ok: true, value: null })

@@ -1,3 +1,7 @@
+import type {
+  AdjustmentReason,
+  CustomerAdjustmentReason,
+} from '../../../src/domain/ledger/adjustment-reasons.ts'
 import {
   decideAdjustment,
   decideCapture,
@@ -14,10 +18,6 @@ import {
 } from '../../../src/domain/ledger/decide-customer.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../../src/domain/ledger/fold.ts'
-import type {
-  AdjustmentReason,
-  CustomerAdjustmentReason,
-} from '../../../src/domain/ledger/manual-movements.ts'
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
 import { isoTime } from '../../../src/kernel/clock.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../../src/kernel/ids.ts'

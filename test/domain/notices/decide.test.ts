@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { audiences } from '../../../src/domain/notices/audiences.ts'
 import {
   decideExpiration,
   decidePublication,
@@ -7,7 +8,7 @@ import {
   type NoticeState,
   noticeFold,
 } from '../../../src/domain/notices/decide.ts'
-import { audiences, audiencesOf, belongsTo } from '../../../src/domain/notices/events.ts'
+import { audiencesOf, belongsTo } from '../../../src/domain/notices/events.ts'
 import { namesDate } from '../../../src/domain/notices/notice-dates.ts'
 import fc from '../../support/fast-check.ts'
 

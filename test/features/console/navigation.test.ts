@@ -20,7 +20,7 @@ const navigationOf = async (browser: Browser) => {
     .map(([, path = '', label = '']) => ({ path, label }))
 }
 
-test('every entry of the navigation is a page of its own, whoever looks', async (t) => {
+test('every entry of the navigation has its own page and its own label, whoever looks', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const { core } = service.farebox
   const account = async (email: string, reseller: boolean): Promise<Browser> => {
@@ -40,7 +40,7 @@ test('every entry of the navigation is a page of its own, whoever looks', async 
   }
   const viewing = async (): Promise<Browser> => {
     const browser = await staffBrowser(service, ['operator'])
-    const { accountId } = await freshAccount(service, 'viewed@example.com')
+    const { accountId } = await freshAccount(service, 'viewed@example.com', { reseller: true })
     const { status } = await browser.post('/console/staff', { account: accountId, reason: 'a question' })
     assert.equal(status, 303)
     return browser
@@ -60,6 +60,8 @@ test('every entry of the navigation is a page of its own, whoever looks', async 
       assert.ok(entries.length >= 2, JSON.stringify(entries))
       const paths = entries.map(({ path }) => path)
       assert.deepEqual(paths, [...new Set(paths)])
+      const labels = entries.map(({ label }) => label)
+      assert.deepEqual(labels, [...new Set(labels)])
       for (const { path } of entries) {
         const { status, to } = await browser.get(path)
         assert.deepEqual({ path, status, to }, { path, status: 200, to: null })

@@ -179,6 +179,49 @@ test('a form with a quote orders what its fields say', async (t) => {
     })
   }
 
+  await t.test('a form whose answer was stopped can be sent again, and orders once', async () => {
+    const { page, context } = await signedInPage()
+    const before = (await quantities()).length
+    await page.goto(`${origin}${productPath}?quantity=2`)
+    let placed = false
+    await page.route('**/*', async (route) => {
+      if (placed || route.request().method() !== 'POST') return route.continue()
+      await route.fetch({ maxRedirects: 0 })
+      placed = true
+    })
+    const isDisabled = await page.evaluate(`(() => {
+      const button = document.querySelector('#buy')
+      button.click()
+      return button.getAttribute('aria-disabled')
+    })()`)
+    assert.equal(isDisabled, 'true')
+    await until(() => placed)
+    await (await context.newCDPSession(page)).send('Page.stopLoading')
+    await page.locator('#buy:not([aria-disabled])').waitFor()
+    await page.getByLabel('Quantity').fill('8')
+    await page.locator('#live-quote').getByText('8 GB').waitFor()
+    await buy(page).click()
+    await page.getByText('Nothing was ordered. This form was sent before with other values.').waitFor()
+    assert.equal((await quantities()).length, before + 1)
+    await buy(page).click()
+    await page.getByText('Ordered.').waitFor()
+    assert.deepEqual((await quantities()).slice(0, 2), [8, 2])
+    await context.close()
+  })
+
+  await t.test('a form with a key is sent once while its answer is on the way', async () => {
+    const { page, context } = await signedInPage()
+    const posts: string[] = []
+    page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()))
+    await page.goto(`${origin}/console/top-up`)
+    await page.getByLabel('Amount').fill('25')
+    const press = "document.querySelector('main form .first').click()"
+    await page.evaluate(`${press}; new Promise((done) => setTimeout(() => done(${press})))`)
+    await page.getByText('Deposit of $25.00').waitFor()
+    assert.equal(posts.length, 1)
+    await context.close()
+  })
+
   await t.test('where the quote cannot be had, the price that was shown buys nothing else', async () => {
     const { page, context } = await signedInPage()
     const before = (await quantities()).length

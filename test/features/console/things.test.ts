@@ -225,8 +225,8 @@ test('what an account has', async (t) => {
       [1, 2, 3].map(() => browser.post(`${path}/replace`, { form, reason: 'not_working' })),
     )
     assert.deepEqual(
-      answers.map(({ status }) => status),
-      [303, 303, 303],
+      answers.map(({ status, to }) => [status, to]),
+      [1, 2, 3].map(() => [303, path]),
     )
     const after = (await api(`/proxies/${id}`)).body
     assert.notEqual(after.ip, before.ip)
@@ -240,14 +240,15 @@ test('what an account has', async (t) => {
     const cents = Math.round(Number(offered) * 100)
     const wallet = async () => (await api('/wallet')).body.balanceCents as number
     const had = await wallet()
-    const stale = await send(browser, `${path}/extend`, { days: '30', 'price-30': String(cents - 1) })
-    assert.match(stale.html, /The price is \d+ cents/)
+    const stale = await send(browser, `${path}/extend`, { days: '90', 'price-90': '1' })
+    assert.match(stale.html, /value="90" checked/)
+    assert.match(stale.html, /Nothing was ordered\. The price of another 90 days is \$[\d.]+, not \$/)
     assert.equal((await send(browser, `${path}/extend`, { days: '31', 'price-31': '1' })).status, 400)
     assert.equal((await send(browser, `${path}/extend`, {})).status, 400)
     assert.equal(await wallet(), had)
     const twice = { form: hiddenField(extension, 'form'), days: '30', 'price-30': String(cents) }
-    for (const { status } of await Promise.all([1, 2].map(() => browser.post(`${path}/extend`, twice))))
-      assert.equal(status, 303)
+    for (const { to } of await Promise.all([1, 2].map(() => browser.post(`${path}/extend`, twice))))
+      assert.equal(to, path)
     assert.equal(await wallet(), had - cents)
     assert.equal(
       Date.parse((await api(`/proxies/${id}`)).body.expiresAt) - Date.parse(after.expiresAt),
@@ -352,6 +353,9 @@ test('what an account has', async (t) => {
       assert.equal(before - after, Math.round(Number(price) * 1_000_000))
       const again = await Promise.all([1, 2].map(() => browser.post(path, sent)))
       for (const { html } of again) assert.match(html, /were charged before, and no more now/)
+      const changed = await browser.post(path, { ...sent, 'in-subreddit': 'node' })
+      assert.equal(changed.status, 409)
+      assert.match(changed.html, /This form was sent before with other values\./)
       assert.equal(await balance(), after)
       assert.equal(
         (await browser.post(path, { do: 'call', 'in-subreddit': 'x' })).status,

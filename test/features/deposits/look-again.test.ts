@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { Deposit } from '../../../src/domain/deposits/fold.ts'
 import { startDepositReactor } from '../../../src/features/deposits/poll-invoices.ts'
+import { pollTable } from '../../../src/features/deposits/poll-schedule.ts'
 import { GatewayUnavailable } from '../../../src/features/payments/payment-port.ts'
 import type { DepositId } from '../../../src/kernel/ids.ts'
+import { delayOf } from '../../../src/platform/work/queue-operations.ts'
 import { createWorkers } from '../../../src/platform/work/queue-workers.ts'
 import { silent } from '../../platform/projections/engine.ts'
 import { testScheduler } from '../../support/scheduler.ts'
@@ -147,6 +149,29 @@ test('a gateway that hangs holds up the deposits of no other, however many of it
   answered.resolve()
   await running
   assert.deepEqual([...looked].sort(), [...hanging, other].sort())
+})
+
+test('looks at a deposit that nobody pays are no failures of its queue, and looks that nobody answers are', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  await openMany(shop, key, 2)
+  const { pool } = shop.farebox.core
+  const clock = { nowMs: Date.now() }
+  let answers = true
+  const { round } = openLooks(t, shop, clock, () => {
+    if (!answers) throw new GatewayUnavailable('no answer')
+  })
+  const looksOfHours = async (hours: number): Promise<void> => {
+    for (let hour = 0; hour < hours; hour += 1) {
+      clock.nowMs += hourMs
+      await round()
+    }
+  }
+  await looksOfHours(4)
+  assert.equal((await delayOf(pool, pollTable)).failing, 0)
+  answers = false
+  await looksOfHours(1)
+  assert.equal((await delayOf(pool, pollTable)).failing, 2)
 })
 
 test('the first look that is answered at or after the end of the watch is the last one', async (t) => {

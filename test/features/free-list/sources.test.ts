@@ -117,6 +117,18 @@ test('a feed may begin with a byte order mark, and be NDJSON, JSON keyed by prot
   assert.throws(() => parseFeed('{"ip":"203.0.113.1","port":80}\n{', 'json'), SyntaxError)
 })
 
+test('a line of NDJSON that cannot be read is counted and skipped, where most lines are JSON', () => {
+  const line = (at: number) => JSON.stringify({ ip: `203.0.113.${at}`, port: 80 })
+  const candidates = [1, 2, 3].map((at) => ({ ip: `203.0.113.${at}`, port: 80 }))
+  const found = (...lines: string[]) => parseFeed(lines.join('\n'), 'json')
+  for (const bad of ['{"ip":"203.0.113.9","po', '<html>', '{"ip":"203.0.113.9"}', '7', 'null', '{}', '{}{}'])
+    assert.deepEqual(found(line(1), bad, line(2), line(3)), { candidates, unreadable: 1, leftOut: 0 }, bad)
+  assert.deepEqual(found('{', line(1), line(2), line(3), '{"ip":'), { candidates, unreadable: 2, leftOut: 0 })
+  assert.throws(() => found('{', line(1), '}', line(2)), SyntaxError)
+  const list = JSON.stringify(['203.0.113.1:80', '203.0.113.2:80', '203.0.113.3:80'], null, 1)
+  assert.throws(() => parseFeed(list.slice(0, -2), 'json'), SyntaxError, 'a list that was cut off')
+})
+
 test('a feed cannot have the ports of one host searched', () => {
   const places: SocketAddress[] = Array.from({ length: 5_000 }, (_, at) => ({
     ip: '203.0.113.1',

@@ -114,6 +114,27 @@ test('the tools over the Model Context Protocol', async (t) => {
       assert.equal(own.structuredContent.ip, '127.0.0.1')
     })
 
+  await t.test('null for an argument that may be left out is the same as leaving it out', async (t) => {
+    const client = await connected(t, baseUrl, 'auto')
+    const own = await call(client, 'ip_lookup', { ip: null })
+    assert.equal(own.structuredContent.ip, '127.0.0.1')
+    const list = await call(client, 'proxy_list', {
+      country: null,
+      protocol: 'socks5',
+      anonymity: null,
+      limit: null,
+    })
+    assert.equal(list.structuredContent.total, 1)
+    const check = await call(client, 'proxy_check', {
+      proxies: ['10.0.0.1:80'],
+      protocols: null,
+      timeout_ms: null,
+    })
+    assert.match(check.content[0].text, /10\.0\.0\.1:80 is not checked/)
+    const missing = await call(client, 'proxy_check', { proxies: null })
+    assert.equal(missing.isError, true)
+  })
+
   await t.test('what a tool refuses is a result that says why', async (t) => {
     const client = await connected(t, baseUrl, 'auto')
     const refusals = [

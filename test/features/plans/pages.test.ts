@@ -59,6 +59,9 @@ test('the page of a plan', async (t) => {
     const { html } = await browser.get(`${here}/lines?country=us&city=dallas`)
     assert.match(html, /<option value="dallas" selected>/)
     assert.match(html, /curl -x 'http:\/\/\w+-country-us-city-dallas:\w+@[\w.:]+' http:\/\/whoami\.sandbox\//)
+    const other = await browser.get(`${here}/lines?country=de&city=dallas`)
+    assert.doesNotMatch(other.html, /value="dallas"/)
+    assert.match(other.html, /curl -x 'http:\/\/\w+-country-de:/, 'the line is of the city that is chosen')
   })
 
   await t.test('says what is wrong with a line beside its field, and keeps what was typed', async () => {

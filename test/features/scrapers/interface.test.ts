@@ -95,4 +95,20 @@ describe('The interface of the scrapers', () => {
     )
     assert.equal((await client.get('/v1/scrape/reddit')).body.total, 5)
   })
+
+  test('a batch names an input that is not an object by its place, from 1, as it names other inputs', async (t) => {
+    const { baseUrl, demo } = await startService(t)
+    const refusal = async (...inputs: readonly unknown[]): Promise<string> => {
+      const answer = await fetch(`${baseUrl}/v1/scrape/batch`, {
+        method: 'POST',
+        headers: { 'X-API-Key': demo.scraper.key, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ platform: 'reddit', operation: 'subreddit', inputs }),
+      })
+      assert.equal(answer.status, 400)
+      return ((await answer.json()) as { readonly error: string }).error
+    }
+    const good = { subreddit: 'node' }
+    for (const bad of [null, 7, 'node', []]) assert.match(await refusal(good, bad), /^input 2: /)
+    assert.match(await refusal(good, { subreddit: 7 }), /^input 2: /)
+  })
 })

@@ -5,6 +5,7 @@ import { verifyLog } from '../../../src/audit/verify.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createFinanceTokenService, financeTokenForm } from '../../../src/features/finance/token-service.ts'
 import { claimStaff, createPeople } from '../../../src/features/sign-in/people.ts'
+import { readConsoleAddress } from '../../../src/features/sign-in/printed-link.ts'
 import { newId } from '../../../src/kernel/ids.ts'
 import { consoleStream } from '../../../src/kernel/streams.ts'
 import { hashOfSecret, newSecret } from '../../../src/platform/vault/secrets.ts'
@@ -251,6 +252,23 @@ test('whoever writes to the database acts as nobody else', async (t) => {
     assert.equal((await pressLink(consoleBrowser(service), link)).status, 409)
     assert.match((await vaultFindings(service)).join(), /vault.console_links holds \w+ of stf_/)
     await pool.query('delete from vault.console_links')
+  })
+
+  await t.test('links lead to no address that somebody else than the service wrote', async () => {
+    assert.equal(await readConsoleAddress(core), origin)
+    await edited(
+      service,
+      'work.console_address',
+      (query) => query(`update work.console_address set origin = 'https://thief.example'`),
+      async () => {
+        assert.equal(await readConsoleAddress(core), null)
+        assert.match(
+          (await vaultFindings(service)).join(),
+          /work.console_address holds https:\/\/thief.example, which the service has not written so/,
+        )
+      },
+    )
+    assert.equal(await readConsoleAddress(core), origin)
   })
 
   await t.test('a changed e-mail gets no link, names no account and no member of the staff', async () => {

@@ -163,6 +163,9 @@ describe('before it has said who it is', () => {
     // A control character or a bare line end behind a right beginning, too.
     for (const bytes of ['GET \0', 'GET http://a/ HTTP/1.1\n', 'GET http://a/ HTTP/1.1\r\nA: \x01', 'G\rE'])
       assert.match(await sendRaw(port, bytes), /^HTTP\/1\.1 400 /, JSON.stringify(bytes))
+    // A first line that is no request line, as soon as it is whole.
+    for (const bytes of ['SSH-2.0-client\r\n', 'EHLO a\r\n', 'GET /a b HTTP/1.1\r\nHost'])
+      assert.match(await sendRaw(port, bytes), /^HTTP\/1\.1 400 /, JSON.stringify(bytes))
     assert.equal((await sendRaw(port, Buffer.of(5, 1, 2, 2))).length, 4)
     assert.equal(access.knocks.length, 0)
   })

@@ -10,6 +10,7 @@ import {
   dollarText,
   microsText,
   pageInZone,
+  parseCents,
   textInZone,
   timeText,
   zoneOf,
@@ -116,4 +117,18 @@ test('letters are read whichever way they were encoded', () => {
   assert.deepEqual(letter('quoted-printable', 'Stra=C3=\r\n=9Fe=3D'), { subject: 'Grüße', text: 'Straße=' })
   assert.deepEqual(letter('base64', Buffer.from('Straße').toString('base64')).text, 'Straße')
   assert.deepEqual(letter('7bit', 'one\r\n\r\ntwo').text, 'one\n\ntwo')
+})
+
+test('a comma in a typed amount separates thousands, and is no decimal point', () => {
+  for (const [typed, cents] of [
+    ['25', 2_500],
+    ['$1,000.50', 100_050],
+    ['1,234,567.5', 123_456_750],
+    ['25,50', undefined],
+    ['1,0000', undefined],
+    ['1234,567', undefined],
+    ['1,000,50', undefined],
+    [',500', undefined],
+  ] as const)
+    assert.equal(parseCents(typed, 1e12), cents, typed)
 })

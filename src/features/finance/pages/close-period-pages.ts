@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { serviceBook } from '../../../domain/ledger/postings.ts'
+import { serviceBook } from '../../../domain/ledger/books.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../../kernel/months.ts'
 import { refuse } from '../../../platform/http/errors.ts'

@@ -1,4 +1,4 @@
-import { serviceBook } from '../../../domain/ledger/postings.ts'
+import { serviceBook } from '../../../domain/ledger/books.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { positionToken } from '../../../kernel/log-position.ts'
 import { amountWriter } from '../../../kernel/money.ts'

@@ -5,7 +5,8 @@
  *
  * From a change of the form until its answer, the parts say something else than the fields. The form cannot be sent so long,
  * except by a button with `formmethod="get"`, which changes nothing. A form that counts once (it has a field `form`) can be
- * sent once: its parts stay as they were sent until the next page comes.
+ * sent once: its parts stay as they were sent until the next page comes. When that page does not come, because somebody
+ * pressed Stop, the form can be sent again. It keeps its key: the service may have done what was sent, and does it once.
  */
 const waitMs = 250
 const everyMs = 2_000
@@ -31,6 +32,8 @@ class LiveParts extends HTMLElement {
     let asked: XMLHttpRequest | null = null
     let pending = false
     let sent = false
+    /** The key of a form that was stopped. */
+    let stoppedKey: string | null = null
 
     const setBusy = (busy: boolean): void => {
       if (busy) this.setAttribute('aria-busy', 'true')
@@ -47,6 +50,11 @@ class LiveParts extends HTMLElement {
       pending = value
       showState()
     }
+    /** The key of a form that counts once; null for any other. */
+    const keyField = (): HTMLInputElement | null => {
+      const field = form?.elements.namedItem('form')
+      return field instanceof HTMLInputElement ? field : null
+    }
     /** Whether the page still has the parts: after the end of a session it is another one. */
     const exchange = (page: Document): boolean => {
       let found = false
@@ -56,16 +64,22 @@ class LiveParts extends HTMLElement {
         found = true
         replacePart(old, document.importNode(fresh, true))
       }
+      const key = keyField()
+      if (key && stoppedKey !== null) key.value = stoppedKey
       return found
     }
-    const ask = (url: string, then: (found: boolean) => void): void => {
+    /** @param then gets whether to ask again: not after an answer without the parts, unless it is one of an outage */
+    const ask = (url: string, then: (again: boolean) => void): void => {
       const request = new XMLHttpRequest()
       asked = request
       request.open('GET', url)
       request.responseType = 'document'
       // Fields that cannot be priced are answered 400, with parts that say so.
-      request.onload = () => then(request.responseXML !== null && exchange(request.responseXML))
-      request.onerror = () => then(false)
+      request.onload = () => {
+        const found = request.responseXML !== null && exchange(request.responseXML)
+        then(found || request.status >= 429)
+      }
+      request.onerror = () => then(true)
       request.send()
     }
     const after = (ms: number, work: () => void): void => {
@@ -90,22 +104,30 @@ class LiveParts extends HTMLElement {
       const reads = submitter instanceof HTMLButtonElement && submitter.formMethod === 'get'
       if (reads) return
       if (pending || sent) return event.preventDefault()
-      sent = form.elements.namedItem('form') !== null
+      sent = keyField() !== null
+      showState()
+    })
+    // Somebody pressed Stop while the form was on its way. Browsers of before 2026 do not report that.
+    window.navigation?.addEventListener('navigateerror', () => {
+      if (!sent) return
+      sent = false
+      stoppedKey = keyField()?.value ?? null
       showState()
     })
     // Back may show this page as it was left, without loading it: what was sent is over.
     window.addEventListener('pageshow', ({ persisted }) => {
       if (!persisted) return
       sent = false
+      stoppedKey = null
       showState()
     })
     const follow = (): void => {
       if (this.querySelector('[data-runs]'))
         after(everyMs, () => {
           setBusy(true)
-          ask(location.href, (found) => {
+          ask(location.href, (again) => {
             setBusy(false)
-            if (found) follow()
+            if (again) follow()
           })
         })
     }

@@ -64,13 +64,15 @@ class PasskeyButton extends HTMLElement {
           form.submit()
         })
         .catch((error: Error) => {
-          button.disabled = false
           const said = this.querySelector('[role=status]')
           if (said)
             said.textContent =
               error.name === 'InvalidStateError'
                 ? 'This device has a passkey here already.'
                 : 'No passkey was used. Try again.'
+        })
+        .finally(() => {
+          button.disabled = false
         })
     })
   }

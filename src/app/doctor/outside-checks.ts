@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { access, constants } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { type DataUser, readDataUser } from '../../platform/postgres/data-lock.ts'
+import { keyNames } from '../../platform/vault/keys.ts'
+import type { Config } from '../config.ts'
+import { urlOf } from '../listen.ts'
+import { type Finding, note, ok, wrong } from './finding.ts'
+
+const may = (path: string, mode: number): Promise<boolean> =>
+  access(path, mode).then(
+    () => true,
+    () => false,
+  )
+
+/** The directory of the embedded Postgres and of the generated keys. */
+export const checkData = async ({ dataDir, databaseUrl, masterKey, sealKey }: Config): Promise<Finding> => {
+  const check = 'data directory'
+  if (databaseUrl !== null) return ok(check, `${dataDir}; the database is the one of DATABASE_URL`)
+  if (!(await may(join(dataDir, 'postgres'), constants.F_OK)))
+    return wrong(
+      check,
+      `${dataDir} holds no Farebox`,
+      'set FAREBOX_DATA to the directory that holds yours, or make a new one with npm start',
+    )
+  if (!(await may(dataDir, constants.R_OK | constants.W_OK)))
+    return wrong(check, `this user may not read and write ${dataDir}`, 'run it as the user of the server')
+  const given = { master: masterKey, seal: sealKey }
+  for (const name of keyNames) {
+    const path = join(dataDir, `${name}.key`)
+    if (given[name] === null && !(await may(path, constants.R_OK)))
+      return wrong(
+        check,
+        `${path} is missing or cannot be read`,
+        `put it back from a backup, or set FAREBOX_${name.toUpperCase()}_KEY`,
+      )
+  }
+  return ok(check, dataDir)
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** The server that has the data locked; null when none has, and where the database is not the embedded one. */
+export const serverOf = async ({ dataDir, databaseUrl }: Config): Promise<DataUser | null> => {
+  if (databaseUrl !== null) return null
+  const user = await readDataUser(dataDir).catch(() => null)
+  return user?.role === 'server' && isAlive(user.pid) ? user : null
+}
+
+/** What `/readyz` at this address says; null when nothing answers. */
+const readiness = async (
+  url: string,
+  token: string | null,
+): Promise<{ readonly status: number; readonly body: string } | null> => {
+  // `/readyz` says what is missing only with the token.
+  const headers = token === null ? {} : { authorization: `Bearer ${token}` }
+  try {
+    // Not by `fetch`, whose first call takes a tenth of this command's processor time.
+    const request = get(`${url}/readyz`, { headers, signal: AbortSignal.timeout(5_000) })
+    // Of a body that does not end; the answer fails, too.
+    request.on('error', () => undefined)
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    return { status: answer.statusCode ?? 0, body: await text(answer) }
+  } catch {
+    return null
+  }
+}
+
+const reason = (body: string): string => {
+  try {
+    const { checks, error } = JSON.parse(body) as { checks?: Record<string, string>; error?: string }
+    const failing = Object.entries(checks ?? {}).filter(([, state]) => state !== 'ok')
+    return failing.length > 0
+      ? failing.map(([name, state]) => `${name}: ${state}`).join('; ')
+      : (error ?? body)
+  } catch {
+    return 'it is no Farebox'
+  }
+}
+
+/** Whether a server runs, and where. */
+export const checkServer = async (config: Config): Promise<Finding> => {
+  const check = 'server'
+  const user = await serverOf(config)
+  const process = user === null ? '' : ` (process ${user.pid})`
+  if (config.port === 0)
+    return user === null
+      ? note(check, 'none uses the data; with PORT=0 it could listen anywhere')
+      : ok(check, `process ${user.pid} runs, on a port that the system chose (PORT=0)`)
+  const url = urlOf(config)
+  const answer = await readiness(url, config.metricsToken)
+  if (answer === null)
+    return user === null
+      ? note(check, `none answers on ${url}`, 'start one with npm start')
+      : wrong(
+          check,
+          `process ${user.pid} uses the data, and nothing answers on ${url}`,
+          'wait for its start to end, read its log, or set HOST and PORT to those that it was started with',
+        )
+  if (config.databaseUrl === null && user === null)
+    return wrong(
+      check,
+      `something answers on ${url}, and it does not use the data of this FAREBOX_DATA`,
+      'set FAREBOX_DATA, or PORT, to those of the server that is meant',
+    )
+  return answer.status === 200
+    ? ok(check, `ready on ${url}${process}`)
+    : wrong(check, `not ready on ${url}${process}: ${reason(answer.body)}`, 'read its log')
+}
+
+/** Where scrapers are fetched from, by the settings; nobody is asked. */
+export const checkScrapers = ({ scrapers, payments }: Config): Finding => {
+  const check = 'scrapers'
+  const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
+  if (hosts.length > 0) return ok(check, `fetched from ${hosts.join(', then from ')}`)
+  if (payments.sandbox !== null) return note(check, 'the sandbox answers them, with invented data')
+  return note(check, 'no provider is configured: every call is answered 503', 'set FAREBOX_SCRAPERS_KEY')
+}

@@ -1,0 +1,83 @@
+import { followers } from '../../projections/groups.ts'
+import { createCheckedEvents } from '../audit/checked-events.ts'
+import { positionToken } from '../kernel/log-position.ts'
+import type { CliContext } from '../platform/cli/cli-context.ts'
+import { CliMisuse, CliRefusal, fields } from '../platform/cli/output.ts'
+import { createProgressBar, type ProgressStep } from '../platform/cli/progress-bar.ts'
+import { createCodec } from '../platform/eventstore/codec.ts'
+import { ProjectionsRefused } from '../platform/projections/checkpoint.ts'
+import type { ReadModelGroup } from '../platform/projections/read-model.ts'
+import {
+  type RebuildProgress,
+  type RebuildResult,
+  RebuildRunning,
+  rebuild,
+  UnknownReadModel,
+} from '../platform/projections/rebuild.ts'
+import { differenceText } from '../platform/projections/rebuild-tables.ts'
+
+const stepOf = (step: RebuildProgress): ProgressStep => ({
+  label: `${step.group}: ${step.phase.padEnd(8)}`,
+  done: step.position,
+  total: step.target,
+  count: step.events,
+  unit: 'events',
+  perSecond: step.eventsPerSecond,
+  secondsLeft: step.phase === 'fold' ? step.secondsLeft : null,
+})
+
+const resultText = (result: RebuildResult): string =>
+  [
+    fields({
+      group: result.group,
+      models: result.models.join(', '),
+      events: result.events,
+      position: positionToken(result.position),
+      seconds: result.durationMs / 1000,
+      compared: result.compared.join(', ') || null,
+      replaced: result.exchanged,
+    }),
+    ...result.differences.map((difference) => `DIFFERENT ${differenceText(difference)}`),
+  ].join('\n')
+
+const refusalOf = (error: unknown): CliRefusal | null => {
+  if (error instanceof UnknownReadModel) return new CliMisuse(error.message, {}, 'not_found')
+  if (error instanceof RebuildRunning) return new CliRefusal('rebuild_running', error.message)
+  if (error instanceof ProjectionsRefused) return new CliRefusal('projections_refused', error.message)
+  return null
+}
+
+/** @param more groups than those of the projections */
+export const rebuildModels =
+  (more: readonly ReadModelGroup[]) =>
+  async ({ pool, log, keys }: CliContext, given: readonly string[], options: { check?: boolean }) => {
+    const bar = createProgressBar(process.stderr)
+    const compareOnly = options.check === true
+    try {
+      const results = await rebuild(
+        {
+          pool,
+          log,
+          decode: createCodec().decode,
+          groups: [...followers, ...more],
+          watch: createCheckedEvents({ pool, log, master: keys.master }),
+        },
+        given.includes('all') ? 'all' : given,
+        { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
+      )
+      bar.end()
+      const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
+      const differences = results.flatMap((result) => result.differences)
+      if (compareOnly && differences.length > 0)
+        throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
+          results: shown,
+        })
+      return {
+        json: { results: shown },
+        text: results.map(resultText).join('\n\n'),
+      }
+    } catch (error) {
+      bar.end()
+      throw refusalOf(error) ?? error
+    }
+  }

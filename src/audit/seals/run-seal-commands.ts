@@ -1,0 +1,137 @@
+import { writeFile } from 'node:fs/promises'
+import { pluralize } from '../../kernel/formats.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
+import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { publicKeyPem, sealKeyOf } from './seal-key.ts'
+import type { SealsFile } from './seals-file.ts'
+
+/** What the commands work with is loaded when one runs: their help needs none of it. */
+const sealing = () => import('./sealing.ts')
+
+/**
+ * Seals everything that is new, by the same rule as a server. Null: nothing was.
+ * @throws CliRefusal `law_broken`, `not_checked`, `guards_differ`, `seal_refused`
+ */
+const sealNow = async (
+  context: CliContext,
+  { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
+): Promise<number | null> => {
+  const { pool, log, runner, keys, clock, config } = context
+  const { createDigestStore } = await import('./digests.ts')
+  const { chainToHead, openSealing, SealRefused } = await sealing()
+  const { UnresolvedViolation } = await import('../violations.ts')
+  const store = createDigestStore(pool, await log.logId())
+  if (remake) await store.clear()
+  const bar = createProgressBar(process.stderr)
+  try {
+    const key = sealKeyOf(keys.seal)
+    const checks = laws && config.laws && config.onViolation !== 'alarm'
+    const { openUnsealedCheck } = await import('../signatures/unsealed-check.ts')
+    const openSignatures =
+      checks && config.eventStoreUrl === null
+        ? (sealed: number) => openUnsealedCheck({ ...context, publicKey: key.publicKey }, sealed)
+        : undefined
+    const opened = await openSealing({ log, runner, store, key, clock, openSignatures }, context)
+    await chainToHead(log, opened.chain, stepsOf(bar, 'digests', await log.head()))
+    bar.end()
+    if (checks) {
+      const { refuseUnresolvedViolations } = await import('../violation-commands.ts')
+      await refuseUnresolvedViolations(context, opened.chain.sealedThrough())
+    }
+    return (await opened.seal(context))?.throughOrdinal ?? null
+  } catch (error) {
+    if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+    if (error instanceof UnresolvedViolation) throw new CliRefusal('law_broken', error.message)
+    throw error
+  } finally {
+    bar.end()
+  }
+}
+
+const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
+  const { sealsFileOf } = await import('./seal-queries.ts')
+  const file = await sealsFileOf(context, last)
+  if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
+  return file
+}
+
+export const seal = async (
+  context: CliContext,
+  options: { remakeDigests?: boolean; withoutLaws?: boolean },
+) => {
+  const { remakeDigests: remake = false, withoutLaws = false } = options
+  const throughOrdinal = await sealNow(context, { remake, laws: !withoutLaws })
+  return {
+    json: { sealed: throughOrdinal !== null, throughOrdinal },
+    text:
+      throughOrdinal === null
+        ? 'everything is sealed already'
+        : `sealed the log up to event ${throughOrdinal}`,
+  }
+}
+
+export const listSealsPage = async ({ log }: CliContext, { limit }: { limit: number }) => {
+  const { listSeals } = await import('./seal-queries.ts')
+  const listed = await listSeals(log, { limit, offset: 0 })
+  const text = table(
+    listed.seals,
+    [
+      { title: 'sealed at', value: ({ sealedAt }) => sealedAt },
+      { title: 'events', value: ({ throughOrdinal }) => throughOrdinal, align: 'right' },
+      { title: 'checked', value: ({ checkedEvents }) => checkedEvents ?? '-', align: 'right' },
+      { title: 'digest', value: ({ digest }) => digest },
+      { title: 'key', value: ({ publicKey }) => `${publicKey.slice(0, 16)}…` },
+    ],
+    'nothing is sealed yet; "ledger seal" seals the log',
+  )
+  return { json: { seals: listed.seals }, text }
+}
+
+export const exportSeals = async (
+  context: CliContext,
+  { file: path, last }: { file: string; last: number },
+) => {
+  const file = await exportFile(context, last)
+  try {
+    await writeFile(path, `${JSON.stringify(file, null, 2)}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    throw new CliMisuse(`${path} cannot be written: ${(error as Error).message}`)
+  }
+  const throughOrdinal = Math.max(
+    ...file.seals.map((seal) => (seal.type === 'LogSealed' ? seal.data.throughOrdinal : 0)),
+  )
+  return {
+    json: { file: path, seals: file.seals.length, throughOrdinal },
+    text: `wrote ${pluralize(file.seals.length, 'seal')} to ${path}; the last covers ${pluralize(throughOrdinal, 'event')}`,
+  }
+}
+
+export const publicKey = async ({ keys }: CliContext) => {
+  const { publicKey } = sealKeyOf(keys.seal)
+  return { json: { publicKey }, text: publicKeyPem(publicKey).trim() }
+}
+
+export const rotateKey = async (context: CliContext, { newKeyFile }: { newKeyFile: string }) => {
+  const { pool, config, keys, runner, clock } = context
+  const { readSeals, rotateSealKey, SealRefused } = await sealing()
+  const { readSealKey } = await import('./seals-file.ts')
+  const { replaceSealKey } = await import('../../platform/vault/keys.ts')
+  const seed = await readSealKey(newKeyFile)
+  const [key, next] = [sealKeyOf(keys.seal), sealKeyOf(seed)]
+  if (key.publicKey === next.publicKey) throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
+  const standing = await readSeals(runner, context)
+  if (standing.publicKey !== next.publicKey) await sealNow(context, { remake: false, laws: true })
+  try {
+    await rotateSealKey({ runner, clock, key, next }, context)
+  } catch (error) {
+    if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
+    throw error
+  }
+  await replaceSealKey(config, pool, seed)
+  const where = config.sealKey === null ? 'seal.key under FAREBOX_DATA' : 'FAREBOX_SEAL_KEY'
+  return {
+    json: { previousPublicKey: key.publicKey, publicKey: next.publicKey },
+    text: `${next.publicKey} signs from now on, and ${key.publicKey} vouched for it. Restart the server with it as ${where}; until then nothing is sealed.`,
+  }
+}

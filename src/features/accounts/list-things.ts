@@ -1,0 +1,98 @@
+import type { AccountId } from '../../kernel/ids.ts'
+import { allAccounts, type ListScope, wholeAccount } from '../../kernel/scopes.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { requireReadTable } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput, type Column, fields, table } from '../../platform/cli/output.ts'
+import { createAccounts } from './account-service.ts'
+
+export type Page = {
+  readonly limit: number
+  readonly offset: number
+  /** Left out: in any status. */
+  readonly status: string | undefined
+}
+
+/** A thing with the account that has it. */
+export type Owned<Row> = Row & { readonly accountId: AccountId }
+
+/** How things of accounts are listed for the command line. `Row` is what `--json` prints of one: never a secret. */
+export type ListReads<Row> = {
+  /** A page of an account's, or of everybody's, newest first, and how many there are in all. */
+  list(
+    scope: ListScope,
+    page: Page,
+  ): Promise<{ readonly rows: readonly Owned<Row>[]; readonly total: number }>
+}
+
+/** How they are listed and found. */
+export type ListedReads<Row> = ListReads<Row> & { find(account: AccountId, id: string): Promise<Row | null> }
+
+/** What a command that lists things of accounts works with. */
+export type Listing<Row extends object> = {
+  /** The table that is listed; it may not be made yet. */
+  readonly owner: { readonly table: `read.${string}` | `vault.${string}` }
+  reads(context: CliContext): ListReads<Row>
+  readonly columns: readonly Column<Row>[]
+}
+
+/** What commands that list and show things of accounts work with. */
+export type ListedResource<Row extends object> = Omit<Listing<Row>, 'owner' | 'reads'> & {
+  /** The table that says whose a thing is, and its column of ids. */
+  readonly owner: { readonly table: `read.${string}` | `vault.${string}`; readonly id: string }
+  reads(context: CliContext): ListedReads<Row>
+  /** Names and values of one, for people. */
+  show(row: Row): Readonly<Record<string, string | number | boolean | null>>
+}
+
+type ListOptions = Page & { readonly account?: AccountId }
+
+/** @throws CliMisuse not_found */
+const requireAccount = async (context: CliContext, account: AccountId): Promise<void> => {
+  if (!(await createAccounts(context).read(account, context)))
+    throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
+}
+
+const requireMade = async (
+  { pool }: CliContext,
+  { owner }: Pick<Listing<object>, 'owner'>,
+): Promise<void> => {
+  if (owner.table.startsWith('read.')) await requireReadTable(pool, owner.table as `read.${string}`)
+}
+
+/** The work of `list`. @param name of the command, and of the list in `--json` */
+export const listThings =
+  <Row extends object>(name: string, things: Listing<Row>) =>
+  async (context: CliContext, { account, limit, offset, status }: ListOptions): Promise<CliOutput> => {
+    if (account !== undefined) await requireAccount(context, account)
+    await requireMade(context, things)
+    const scope = account === undefined ? allAccounts : wholeAccount(account)
+    const { rows, total } = await things.reads(context).list(scope, { limit, offset, status })
+    const columns: readonly Column<Owned<Row>>[] = things.columns
+    const withAccount = columns.toSpliced(1, 0, { title: 'account', value: (row) => row.accountId })
+    const shown = account === undefined ? withAccount : columns
+    const text = table(rows, shown, total === 0 ? `no ${name}` : 'none on this page')
+    return {
+      json: { accountId: account ?? null, [name]: rows, total, limit, offset },
+      text: `${text}\n\n${rows.length} of ${total}`,
+    }
+  }
+
+/** The work of `show`. */
+export const showThing =
+  <Row extends object>(
+    { name, one }: { readonly name: string; readonly one: string },
+    things: ListedResource<Row>,
+  ) =>
+  async (context: CliContext, id: string): Promise<CliOutput> => {
+    await requireMade(context, things)
+    const { table: owners, id: column } = things.owner
+    const { rows } = await context.pool.query<{ account_id: AccountId }>(
+      `select account_id from ${owners} where ${column} = $1::text`,
+      [id],
+    )
+    const accountId = rows[0]?.account_id
+    const row = accountId === undefined ? null : await things.reads(context).find(accountId, id)
+    if (accountId === undefined || row === null)
+      throw new CliMisuse(`no ${one} has the id ${id}; "${name} list" shows them`, {}, 'not_found')
+    return { json: { accountId, ...row }, text: fields({ account: accountId, ...things.show(row) }) }
+  }

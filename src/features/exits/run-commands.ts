@@ -1,0 +1,162 @@
+import { type Problem, problemText } from '../../domain/catalog/catalog-rules.ts'
+import type { Coverage, ExitState } from '../../domain/exits/events.ts'
+import type { KnownExit } from '../../domain/exits/fold.ts'
+import { pluralize } from '../../kernel/formats.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { readText } from '../../platform/cli/options.ts'
+import { CliMisuse, table } from '../../platform/cli/output.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import { createExitLogins, loginsOf } from './exit-logins.ts'
+import { createExitService, endpointOf } from './exit-service.ts'
+import { parseExits } from './import-exits.ts'
+import type { SandboxExits } from './live-exits.ts'
+import { probe } from './probe-exit.ts'
+
+const logins = ({ pool, keys }: CliContext) => createExitLogins({ pool, vault: createVault(keys.master) })
+
+const serviceOf = (context: CliContext) =>
+  createExitService({ runner: context.runner, logins: logins(context) })
+
+const refusal = (problems: readonly Problem[]): CliMisuse =>
+  new CliMisuse(
+    `nothing was imported:\n${problems.map((problem) => `  ${problemText(problem)}`).join('\n')}`,
+    { problems },
+    'invalid_file',
+  )
+
+const only = <Value>(values: readonly Value[], show: (value: Value) => string): string =>
+  values.length === 0 ? '-' : values.length === 1 ? show(values[0]!) : String(values.length)
+
+const placeOf = (covers: readonly Coverage[], show: (cover: Coverage) => string): string =>
+  covers.length === 1 ? show(covers[0]!) : '-'
+
+const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceOf(context).read(context)
+
+/** An exit as it is listed; those of the sandbox are there while nothing is imported. */
+type ListedExit = KnownExit & { readonly sandbox: boolean }
+
+const listedOf = async (context: CliContext): Promise<readonly ListedExit[]> => {
+  const own = await exitsOf(context)
+  if (own.length > 0) return own.map((exit) => ({ ...exit, sandbox: false }))
+  const { rows } = await context.pool.query<{ body: SandboxExits }>(
+    "select body from work.sandbox_records where kind = 'exits' and id = 'exits'",
+  )
+  return (rows[0]?.body.exits ?? []).map(({ terms }) => ({ terms, state: 'live', sandbox: true }))
+}
+
+const change = (to: ExitState, done: string) => async (context: CliContext, ids: readonly string[]) => {
+  const answer = await serviceOf(context).setState(ids, to, context)
+  if (answer.status === 'refused')
+    throw new CliMisuse(
+      `no exit has the id ${answer.unknown.join(', ')}; nothing was changed`,
+      {},
+      'not_found',
+    )
+  const { changed } = answer
+  return { json: { state: to, changed }, text: `${done} ${pluralize(changed.length, 'exit')}` }
+}
+
+export const importFile = async (
+  context: CliContext,
+  file: string,
+  { dryRun = false }: { dryRun?: boolean },
+) => {
+  const parsed = parseExits(await readText(file, 'invalid_file'))
+  if (!parsed.ok) throw refusal(parsed.problems)
+  const count = pluralize(parsed.exits.length, 'exit')
+  if (dryRun)
+    return {
+      json: { exits: parsed.exits.length },
+      text: `${count} can be imported; nothing was written`,
+    }
+  const { added, changed, unchanged } = await serviceOf(context).import(parsed.exits, context)
+  return {
+    json: { added, changed, unchanged },
+    text: `${count}: ${added.length} added, ${changed.length} changed, ${unchanged.length} as before`,
+  }
+}
+
+export const list = async (context: CliContext, { country }: { country?: string }) => {
+  const found = (await listedOf(context)).filter(
+    ({ terms }) =>
+      country === undefined || terms.covers.some((cover) => cover.country === country.toLowerCase()),
+  )
+  return {
+    json: {
+      exits: found.map(({ terms: { credentialId, ...terms }, state, sandbox }) => ({
+        ...terms,
+        state,
+        credentials: credentialId !== null,
+        sandbox,
+      })),
+    },
+    text: table(
+      found,
+      [
+        { title: 'exit', value: ({ terms }) => terms.exitId },
+        { title: 'is', value: ({ state, sandbox }) => (sandbox ? 'sandbox' : state) },
+        { title: 'kind', value: ({ terms }) => terms.via.kind },
+        { title: 'at', value: ({ terms }) => endpointOf(terms.via) },
+        { title: 'family', value: ({ terms }) => terms.family },
+        { title: 'country', value: ({ terms }) => only(terms.covers, (cover) => cover.country) },
+        {
+          title: 'state',
+          value: ({ terms }) => placeOf(terms.covers, ({ states }) => only(states, ({ code }) => code)),
+        },
+        {
+          title: 'city',
+          value: ({ terms }) => placeOf(terms.covers, ({ cities }) => only(cities, ({ code }) => code)),
+        },
+        {
+          title: 'isp',
+          value: ({ terms }) => placeOf(terms.covers, ({ isps }) => only(isps, ({ code }) => code)),
+        },
+        { title: 'weight', value: ({ terms }) => terms.weight, align: 'right' },
+        { title: 'capacity', value: ({ terms }) => terms.capacity ?? '-', align: 'right' },
+        { title: 'udp', value: ({ terms }) => (terms.udp ? 'yes' : 'no') },
+      ],
+      'no exits',
+    ),
+  }
+}
+
+export const check = async (context: CliContext, ids: readonly string[]) => {
+  const all = await exitsOf(context)
+  const unknown = ids.filter((id) => !all.some(({ terms }) => terms.exitId === id))
+  if (unknown.length > 0) throw new CliMisuse(`no exit has the id ${unknown.join(', ')}`, {}, 'not_found')
+  const wanted = all.filter(({ terms }) => ids.length === 0 || ids.includes(terms.exitId))
+  const known = await logins(context).read(wanted.flatMap(({ terms }) => loginsOf(terms)))
+  const checked = []
+  for (let at = 0; at < wanted.length; at += 50)
+    checked.push(
+      ...(await Promise.all(
+        wanted.slice(at, at + 50).map(async ({ terms: { exitId, via, credentialId } }) => {
+          const login = known.get(credentialId ?? '') ?? null
+          return { exitId, ...(await probe({ via, login })) }
+        }),
+      )),
+    )
+  return {
+    json: { exits: checked },
+    text: table(
+      checked,
+      [
+        { title: 'exit', value: ({ exitId }) => exitId },
+        { title: 'answers', value: ({ ok }) => (ok ? 'yes' : 'no') },
+        { title: 'ms', value: ({ latencyMs }) => Math.round(latencyMs), align: 'right' },
+        { title: 'problem', value: ({ problem }) => problem ?? '' },
+      ],
+      'no exits',
+    ),
+    failed: checked.some(({ ok }) => !ok),
+  }
+}
+
+export const drain = async (
+  context: CliContext,
+  ids: readonly string[],
+  { undo = false }: { undo?: boolean },
+) => (undo ? change('live', 'took back')(context, ids) : change('drained', 'drained')(context, ids))
+
+export const remove = async (context: CliContext, ids: readonly string[]) =>
+  change('removed', 'removed')(context, ids)

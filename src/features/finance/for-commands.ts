@@ -1,0 +1,11 @@
+import { InvalidArgumentError } from 'commander'
+import { type Moment, momentForms, parseMoment } from './input-forms.ts'
+
+export { bookForms, type Moment, momentForms } from './input-forms.ts'
+
+/** Parses an option that names a point of the log. */
+export const momentOption = (text: string): Moment => {
+  const moment = parseMoment(text)
+  if (moment === null) throw new InvalidArgumentError(`It must be ${momentForms}.`)
+  return moment
+}

@@ -1,0 +1,33 @@
+/** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
+const resources = {
+  ord: 'order',
+  dep: 'deposit',
+  sub: 'subscription',
+  pln: 'plan',
+  prx: 'proxy',
+  ref: 'refund',
+  scr: 'scrape',
+  crd: 'gateway',
+  whs: 'webhook',
+  key: 'key',
+  ntc: 'notice',
+} as const
+
+export type ResourcePrefix = keyof typeof resources
+
+/** For help and messages. */
+export const resourceIds = Object.keys(resources)
+  .map((prefix) => `${prefix}_`)
+  .join(', ')
+
+/** What an id begins with; null for an id of something else. */
+export const resourcePrefix = (id: string): ResourcePrefix | null => {
+  const prefix = id.slice(0, 3)
+  return /^[a-z]{3}_\w+$/.test(id) && Object.hasOwn(resources, prefix) ? (prefix as ResourcePrefix) : null
+}
+
+/** What an id names, e.g. `deposit`; null for an id that `findTrail` does not take. */
+export const resourceKind = (id: string): string | null => {
+  const prefix = resourcePrefix(id)
+  return prefix && resources[prefix]
+}

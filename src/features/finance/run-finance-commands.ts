@@ -1,0 +1,39 @@
+import { type Format, inFormat } from '../../platform/cli/options.ts'
+import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { momentWork, names, openReader } from './command-input.ts'
+import type { Moment } from './input-forms.ts'
+import { isRange, isReversedRange, type ReportRange } from './reader.ts'
+import { reports, TooManyLines } from './reports.ts'
+
+/** As of a moment, or of a range; of one book or all; in a format. */
+type Given = {
+  readonly asOf?: Moment
+  readonly from?: Moment
+  readonly to?: Moment
+  readonly book?: string
+  readonly format: Format
+  readonly depth?: number
+}
+
+const checkReportRange = (asked: ReportRange): void => {
+  if (asked.asOf && isRange(asked)) throw new CliMisuse('give --as-of, or --from and --to, not both')
+  if (isReversedRange(asked)) throw new CliMisuse('--from must not be after --to')
+}
+
+/** The work of the command of a report, which takes an account or none. */
+export const printReport = (name: string, takesAccount: boolean) =>
+  momentWork(async (context, ...given: readonly unknown[]): Promise<CliOutput> => {
+    const [account, options] = (takesAccount ? given : ['', ...given]) as [string, Given]
+    checkReportRange(options)
+    const { pool } = context
+    const { book, depth, format } = options
+    const { head, reader } = await openReader(context)
+    const question = { pool, reader, head, asked: options, account, book, depth, page: null, names }
+    const report = reports.find((each) => each.name === name)!
+    const answer = await report.read(question).catch((error) => {
+      throw error instanceof TooManyLines
+        ? new CliMisuse(`${error.message}: narrow them with --from and --to, or use "ledger export"`)
+        : error
+    })
+    return inFormat(format, answer)
+  })

@@ -1,0 +1,3 @@
+/** The forms that a feed may have. */
+export const feedFormats = ['text', 'json'] as const
+export type FeedFormat = (typeof feedFormats)[number]

@@ -1,0 +1,182 @@
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { type AwaitedInvoice, listOrders } from '../../../projections/orders.ts'
+import type { DepositPagesDatabase } from '../../../projections/other-tables.ts'
+import type { Order, OrderStatus, Refund } from '../../domain/orders/fold.ts'
+import type { RefundRequest } from '../../domain/orders/refunds.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { customerRefs, type Listing } from '../accounts/index.ts'
+import { createDepositPages, readDeposit } from '../deposits/index.ts'
+import { approvalNeeded, approvalRefusal } from '../wallet/index.ts'
+import { invoiceOf } from './customer-invoices.ts'
+import { orderRecord } from './order-record.ts'
+import { type RefundDependencies, readOrder, refundIdOf, refundOrder } from './refund-order.ts'
+
+export const listing: Listing<ReturnType<typeof orderRecord>> = {
+  owner: { table: 'read.orders' },
+  reads: (context) => {
+    const { pool, clock } = context
+    const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
+    return {
+      list: async (scope, page) => {
+        const filter = { ...page, status: page.status as OrderStatus | undefined, orderIds: undefined }
+        const { payUrlOf } = createDepositPages(context)
+        const { orders, total } = await listOrders(db, scope, filter, clock(), payUrlOf)
+        const customerIds = orders.map(({ details }) => details.customerId)
+        const refs = await customerRefs(pool, scope.accountId, customerIds)
+        const rows = orders.map((order) => {
+          const { customerId, accountId } = order.details
+          const customer = refs.get(customerId) ?? null
+          return { ...orderRecord({ ...order, customer }, customerId !== null), accountId }
+        })
+        return { rows, total }
+      },
+    }
+  },
+  columns: [
+    { title: 'order', value: (row) => row.orderId },
+    { title: 'created', value: (row) => row.createdAt },
+    { title: 'status', value: (row) => row.status },
+    { title: 'product', value: (row) => row.productId },
+    { title: 'quantity', value: (row) => `${row.quantity} ${row.unit}`, align: 'right' },
+    { title: 'amount', value: (row) => dollars(row.amountCents), align: 'right' },
+    { title: 'refunded', value: (row) => dollars(row.refundedCents), align: 'right' },
+    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+  ],
+}
+
+const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
+
+/** An order with the invoice that it waits for, and the reseller's own id of its customer, as the vault has it now. */
+type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
+
+const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
+  if (status !== 'awaiting_payment' || !awaiting) return null
+  const { runner, clock } = context
+  const depositId = awaiting.depositId as DepositId
+  const deposit = await readDeposit(runner, depositId, context)
+  const urls = deposit && (await createDepositPages(context).read(deposit.details))
+  return deposit && invoiceOf(deposit, urls?.payUrl ?? null, clock())
+}
+
+const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
+  const { accountId, customerId } = order.details
+  const refs = await customerRefs(context.pool, accountId, [customerId])
+  return {
+    ...order,
+    customer: refs.get(customerId) ?? null,
+    invoice: await awaitedInvoice(context, order),
+  }
+}
+
+const json = (order: Shown) => ({
+  accountId: order.details.accountId,
+  // Of an order for a customer both sides are shown: its price, and the reseller's cost.
+  ...orderRecord(order, order.details.customerId !== null),
+  refunds: order.refunds.map(({ decidedAtMs, ...refund }) => ({
+    ...refund,
+    decidedAt: isoTime(decidedAtMs),
+  })),
+})
+
+/** What only an order for a reseller's customer has. */
+const customerFields = (order: Shown) => {
+  const { customerId, costCents } = order.details
+  if (customerId === null || costCents === undefined) return {}
+  return {
+    customer: order.customer === null ? customerId : `${customerId} (${order.customer})`,
+    "reseller's cost": dollars(costCents),
+    'cost refunded': dollars(order.refundedCostCents),
+  }
+}
+
+const refundLine = ({ amountCents, decidedAtMs, reference: given, landed }: Refund): string =>
+  [
+    `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
+    ...(given === undefined ? [] : [`for "${given}"`]),
+    ...(landed ? [] : ['not landed yet']),
+  ].join(' ')
+
+const text = (order: Shown): string =>
+  fields({
+    order: order.details.orderId,
+    account: order.details.accountId,
+    status: order.status,
+    product: order.details.productId,
+    quantity: `${order.details.quantity} ${order.details.unit}`,
+    amount: dollars(order.details.amountCents),
+    invoiced: order.invoice && dollars(order.invoice.chargeCents),
+    refunded: dollars(order.refundedCents),
+    ...customerFields(order),
+    subscription: order.details.subscription?.subscriptionId ?? null,
+    plan: order.planId,
+    proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
+    'created at': order.details.createdAt,
+    'fulfilled at': order.fulfilledAt,
+    'canceled at': order.canceledAt,
+    'refunded at': order.refundedAt,
+    refunds: order.refunds.length === 0 ? null : order.refunds.map(refundLine).join('; '),
+    failure: order.failureReason ?? order.cancelReason,
+  })
+
+/** Writes what a plan used to the log. */
+export type SettleTraffic = (context: CliContext) => RefundDependencies['settleTraffic']
+
+type RefundOptions = {
+  readonly order: string
+  readonly cents?: number
+  readonly proxy?: readonly string[]
+  readonly reference?: string
+}
+
+const requestOf = ({ cents, proxy, reference: given }: RefundOptions): RefundRequest => {
+  if (cents !== undefined && proxy !== undefined)
+    throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
+  const named = given === undefined ? {} : { reference: given }
+  if (cents !== undefined) return { kind: 'cents', cents, ...named }
+  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...named }
+  return { kind: 'whole', ...named }
+}
+
+export const showOrder = async (context: CliContext, id: string) => {
+  const found = await readOrder(context.log, id as OrderId)
+  if (!found) throw noSuchOrder(id)
+  const order = await shownOf(context, found)
+  return { json: json(order), text: text(order) }
+}
+
+/** @param settleTraffic writes what a plan used to the log, before its order is refunded */
+export const refund =
+  (settleTraffic: SettleTraffic) => async (context: CliContext, options: RefundOptions) => {
+    const { log, runner, actor, correlationId } = context
+    const orderId = options.order as OrderId
+    const answer = await refundOrder(
+      { log, runner, settleTraffic: settleTraffic(context) },
+      {
+        orderId,
+        refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
+        request: requestOf(options),
+        actor,
+        correlationId,
+      },
+    )
+    if (!answer) throw noSuchOrder(orderId)
+    if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
+    if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
+    if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
+    if (answer.kind === 'already_applied')
+      throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+    const order = await shownOf(context, answer.order)
+    const { amountCents, keptProxyIds } = answer
+    const kept =
+      keptProxyIds.length === 0
+        ? ''
+        : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
+    return {
+      json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+      text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
+    }
+  }

@@ -1,0 +1,158 @@
+import type { CustomerAdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
+import type { AccountId, CustomerId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, dollars } from '../../platform/cli/output.ts'
+import {
+  type CustomerRecord,
+  createAccounts,
+  createCustomers,
+  findCustomer,
+  type ListedResource,
+  listCustomers,
+  type Owned,
+} from '../accounts/index.ts'
+import { approvalNeeded, createWallets, refusalOf } from '../wallet/index.ts'
+
+type Shown = {
+  readonly customerId: CustomerId
+  /** The reseller's own id; null once it was erased. */
+  readonly customer: string | null
+  readonly label: string | null
+  readonly creditCents: number
+  readonly owedCents: number
+  readonly createdAt: string
+}
+
+/** The account, which must be a reseller: no other has customers. @throws CliMisuse */
+const resellerOf = async (context: CliContext, accountId: AccountId): Promise<AccountId> => {
+  const account = await createAccounts(context).read(accountId, context)
+  if (!account)
+    throw new CliMisuse(`no account has the id ${accountId}; "accounts create" makes one`, {}, 'not_found')
+  if (!account.reseller) throw new CliMisuse(`${accountId} is not a reseller, so it has no customers`)
+  return accountId
+}
+
+const withMoney = async (
+  context: CliContext,
+  records: readonly CustomerRecord[],
+): Promise<readonly Owned<Shown>[]> => {
+  const wallets = createWallets(context)
+  const resellers = [...new Set(records.map(({ accountId }) => accountId))]
+  const credits = new Map(
+    await Promise.all(
+      resellers.map(async (reseller) => [reseller, await wallets.customerCredit(reseller, context)] as const),
+    ),
+  )
+  return records.map(({ customerId, accountId, ref, label, createdAt }) => {
+    const { availableMicros, receivableMicros } = credits.get(accountId)!(customerId)
+    const creditCents = microsToCentsFloor(availableMicros)
+    const owedCents = microsToCentsFloor(receivableMicros)
+    return { customerId, customer: ref, label, creditCents, owedCents, createdAt, accountId }
+  })
+}
+
+export const customers: ListedResource<Shown> = {
+  owner: { table: 'vault.customers', id: 'customer_id' },
+  reads: (context) => ({
+    list: async ({ accountId }, page) => {
+      if (accountId !== null) await resellerOf(context, accountId)
+      const found = await listCustomers(context.pool, accountId, page)
+      return { rows: await withMoney(context, found.customers), total: found.total }
+    },
+    find: async (account, id) => {
+      const found = await findCustomer(context.pool, account, id)
+      return found ? ((await withMoney(context, [found]))[0] ?? null) : null
+    },
+  }),
+  columns: [
+    { title: 'id', value: (row) => row.customerId },
+    { title: 'own id', value: (row) => row.customer ?? '(erased)' },
+    { title: 'label', value: (row) => row.label ?? '-' },
+    { title: 'credit', value: (row) => dollars(row.creditCents), align: 'right' },
+    { title: 'owed', value: (row) => dollars(row.owedCents), align: 'right' },
+    { title: 'since', value: (row) => row.createdAt },
+  ],
+  show: (row) => ({
+    customer: row.customerId,
+    'own id': row.customer ?? '(erased)',
+    label: row.label,
+    credit: dollars(row.creditCents),
+    owed: dollars(row.owedCents),
+    since: row.createdAt,
+  }),
+}
+
+type Named = { readonly customer?: string; readonly id?: string }
+
+type Meant = {
+  readonly customerId: CustomerId
+  /** Makes the relation, once the movement is made. */
+  relate(): Promise<unknown>
+}
+
+/** Who is meant: by the reseller's own id (the first movement makes the relation), or by ours. */
+const customerOf = async (
+  context: CliContext,
+  reseller: AccountId,
+  { customer, id }: Named,
+): Promise<Meant> => {
+  if ((customer === undefined) === (id === undefined))
+    throw new CliMisuse("give --customer (the reseller's own id) or --id (cus_…), not both")
+  if (customer !== undefined) {
+    const customers = createCustomers({ pool: context.pool, master: context.keys.master })
+    return {
+      customerId: customers.idOf(reseller, customer),
+      relate: () => customers.ensure(reseller, customer),
+    }
+  }
+  const found = await findCustomer(context.pool, reseller, id ?? '')
+  if (!found) throw new CliMisuse(`${reseller} has no customer with the id ${id}`, {}, 'not_found')
+  return { customerId: found.customerId, relate: async () => undefined }
+}
+
+type Movement = Named & {
+  readonly account: AccountId
+  readonly cents: number
+  readonly reference: string
+  readonly reason: CustomerAdjustmentReason
+  readonly gateway?: string
+}
+
+export const move = async (context: CliContext, movement: Movement): Promise<CliOutput> => {
+  const { account, cents, reason } = movement
+  if ((reason === 'chargeback') !== (movement.gateway !== undefined))
+    throw new CliMisuse('give --gateway with --reason chargeback, and only then')
+  const accountId = await resellerOf(context, account)
+  const { customerId, relate } = await customerOf(context, accountId, movement)
+  const answer = await createWallets(context).adjustCustomer(
+    {
+      accountId,
+      customerId,
+      amountCents: cents,
+      reference: movement.reference,
+      reason,
+      gateway: movement.gateway ?? null,
+    },
+    context,
+  )
+  // A command that was stopped between the two makes up for it when it is run again.
+  if (answer.outcome !== 'refused' || answer.refusal.code === 'already_applied') await relate()
+  if (answer.outcome === 'refused') throw refusalOf(answer.refusal, 'the customer')
+  if (answer.outcome !== 'applied') throw approvalNeeded(answer)
+  const { balanceCents: creditCents } = answer
+  return {
+    json: {
+      accountId,
+      customerId,
+      reference: movement.reference,
+      amountCents: microsToCentsFloor(answer.amountMicros),
+      creditCents,
+      currency: 'USD',
+    },
+    text: `moved ${dollars(cents)}; ${customerId} has ${dollars(creditCents)}`,
+  }
+}
+
+export const credit = (context: CliContext, given: Omit<Movement, 'reason'>) =>
+  move(context, { ...given, reason: 'payment' })

@@ -1,0 +1,133 @@
+import { type StaffRole, staffRoles } from '../../domain/staff/roles.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
+import { createAccounts } from '../accounts/index.ts'
+import { claimStaff, createPeople, findStaff, listStaff, type StaffMember } from './people.ts'
+import { printLink, readConsoleAddress } from './printed-link.ts'
+import { createLinks } from './sign-in-links.ts'
+
+/** A sign-in link as a command prints it. */
+export const linkFor = async (
+  context: CliContext,
+  subjectId: string,
+): Promise<{ readonly url: string; readonly expiresAt: string }> => {
+  const { config } = context
+  const origin =
+    config.console.url ?? (await readConsoleAddress(context)) ?? `http://localhost:${config.port}`
+  const deps = { people: createPeople(context), links: createLinks(context), clock: context.clock, origin }
+  const made = await printLink(deps, subjectId, context)
+  if (made.outcome === 'refused')
+    throw new CliRefusal('no_role', 'this member of the staff has no role; "staff grant" gives one')
+  return { url: made.url, expiresAt: made.expiresAt }
+}
+
+export const linkText = (url: string, expiresAt: string): string =>
+  `${url}\n\nIt signs in once, in any browser, until ${expiresAt}. Hand it to its person alone.`
+
+export const signInLink = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
+  const accounts = createAccounts(context)
+  const accountId = idOrEmail.includes('@')
+    ? ((await accounts.byEmail(idOrEmail, context))?.accountId ?? null)
+    : (idOrEmail as AccountId)
+  if (accountId === null || !(await accounts.read(accountId, context)))
+    throw new CliMisuse('no account has this id or e-mail; "accounts list" shows them', {}, 'not_found')
+  const link = await linkFor(context, accountId)
+  return { json: { accountId, ...link }, text: linkText(link.url, link.expiresAt) }
+}
+
+const emailChanged = (staffId: string) =>
+  new CliRefusal(
+    'email_changed',
+    `the vault has another e-mail for ${staffId} than its events commit to: somebody changed the table vault.staff; restore it from a backup`,
+  )
+
+/** The member of this id or address. @throws CliRefusal when the address is another one than events commit to */
+const member = async (context: CliContext, idOrEmail: string): Promise<StaffMember> => {
+  const found = await findStaff(context.pool, idOrEmail)
+  if (found) {
+    const { emailCommitment } = await createPeople(context).read(found.staffId, context)
+    if (emailCommitment !== null && emailCommitment !== found.emailCommitment)
+      throw emailChanged(found.staffId)
+    return found
+  }
+  throw new CliMisuse(
+    'no member of the staff has this id or e-mail; "staff list" shows them',
+    {},
+    'not_found',
+  )
+}
+
+export const grant = async (
+  context: CliContext,
+  options: { readonly email: string; readonly role: StaffRole },
+): Promise<CliOutput> => {
+  const claimed = await claimStaff(context.pool, options.email)
+  const { staffId } = claimed
+  const people = createPeople(context)
+  const granted = await people.grant(claimed, options.role, context)
+  if (granted.outcome === 'refused') throw emailChanged(staffId)
+  const { passkeys } = await people.read(staffId, context)
+  const link = passkeys.isEmpty() ? await linkFor(context, staffId) : null
+  const said = granted.changed
+    ? `granted ${options.role} to ${staffId}`
+    : `${staffId} had ${options.role} already`
+  return {
+    json: { staffId, email: options.email, role: options.role, changed: granted.changed, ...link },
+    text:
+      link === null
+        ? said
+        : `${said}\n\nThe first passkey is registered through this link:\n\n${linkText(link.url, link.expiresAt)}`,
+  }
+}
+
+export const revoke = async (
+  context: CliContext,
+  idOrEmail: string,
+  { role }: { readonly role?: StaffRole },
+): Promise<CliOutput> => {
+  const { staffId } = await member(context, idOrEmail)
+  const people = createPeople(context)
+  const revoked: StaffRole[] = []
+  for (const each of role === undefined ? staffRoles : [role]) {
+    const done = await people.revokeRole(staffId, each, context)
+    if (done.outcome === 'done' && done.changed) revoked.push(each)
+  }
+  return {
+    json: { staffId, revoked, changed: revoked.length > 0 },
+    text:
+      revoked.length > 0
+        ? `revoked ${revoked.join(' and ')} of ${staffId}, from the next page on`
+        : `${staffId} had no such role`,
+  }
+}
+
+export const list = async (context: CliContext): Promise<CliOutput> => {
+  const people = createPeople(context)
+  const staff = await Promise.all(
+    (await listStaff(context.pool)).map(async (each) => {
+      const { roles, passkeys } = await people.read(each.staffId, context)
+      return { ...each, roles: [...roles].sort(), passkeys: passkeys.size }
+    }),
+  )
+  return {
+    json: { staff },
+    text: table(
+      staff,
+      [
+        { title: 'STAFF', value: ({ staffId }) => staffId },
+        { title: 'E-MAIL', value: (row) => row.email },
+        { title: 'ROLES', value: ({ roles }) => roles.join(',') || 'none' },
+        { title: 'PASSKEYS', value: ({ passkeys }) => passkeys, align: 'right' },
+        { title: 'SINCE', value: ({ createdAt }) => createdAt },
+      ],
+      'no staff; "staff grant" makes the first member',
+    ),
+  }
+}
+
+export const staffSignInLink = async (context: CliContext, idOrEmail: string) => {
+  const { staffId } = await member(context, idOrEmail)
+  const link = await linkFor(context, staffId)
+  return { json: { staffId, ...link }, text: linkText(link.url, link.expiresAt) }
+}

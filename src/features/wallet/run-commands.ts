@@ -1,0 +1,123 @@
+import type { AdjustmentReason } from '../../domain/ledger/adjustment-reasons.ts'
+import type { ApprovalAnswer, ApprovalRefusal } from '../../domain/ledger/decide-approval.ts'
+import type { ManualRefusal } from '../../domain/ledger/decide-manual.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { microsToCentsFloor } from '../../kernel/money.ts'
+import type { CliContext } from '../../platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
+import { createWallets, type ManualMovementAnswer } from './wallet-service.ts'
+
+/** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
+const maxSafeCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
+
+/** Why nothing was moved by hand; `whose` has the money, e.g. `the wallet`. */
+export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
+  switch (refusal.code) {
+    case 'unknown_account':
+      return new CliMisuse('no account has this id; "accounts create" makes one', {}, 'not_found')
+    case 'not_a_reseller':
+      return new CliMisuse('this account is no reseller, it has no customers', {}, 'reseller_forbidden')
+    case 'already_applied': {
+      const amountCents = microsToCentsFloor(refusal.amountMicros)
+      return new CliRefusal(
+        'already_applied',
+        `this reference moved ${dollars(amountCents)} before, nothing moved now; use another reference for another movement`,
+        { amountCents },
+      )
+    }
+    case 'insufficient_balance': {
+      const { code, ...figures } = refusal
+      const { balanceCents, amountCents } = figures
+      return new CliRefusal(
+        code,
+        `${whose} has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
+        figures,
+      )
+    }
+    case 'invalid_amount':
+      return new CliRefusal(
+        refusal.code,
+        `this would leave ${whose} with more than ${dollars(maxSafeCents)} or owing more: that is the most that is counted`,
+        { maxCents: maxSafeCents },
+      )
+    case 'unconfirmed':
+      return new CliRefusal(
+        'unconfirmed',
+        `this reference was recorded on ${isoTime(refusal.recordedAtMs)} and never confirmed; look for it in the wallet's transactions, and use another reference if it is not there`,
+      )
+    default:
+      return refusal satisfies never
+  }
+}
+
+/** Nothing moved: it waits for another operator, now or since before. */
+export const approvalNeeded = ({ outcome, proposal }: ApprovalAnswer): CliRefusal => {
+  const { proposalId, by, expiresAtMs } = proposal
+  const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
+  if (outcome === 'other_proposed')
+    return new CliRefusal(
+      'other_proposed',
+      `this reference waits for approval with another amount or reason (${proposalId}, by ${by}); have it withdrawn or declined first`,
+      extra,
+    )
+  return new CliRefusal(
+    'approval_needed',
+    `nothing moved yet: this is above what one operator may move alone, and stands as proposal ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
+    extra,
+  )
+}
+
+const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
+  unknown_proposal: 'no proposal has this id; "proposals list" shows them',
+  not_an_operator: 'only operators and staff approve',
+  own_proposal: 'whoever proposed it neither approves nor declines it; "proposals withdraw" takes it back',
+  not_own_proposal: 'only whoever proposed it withdraws it; "proposals decline" refuses it',
+  proposal_closed: 'it cannot be approved any more',
+  proposal_outdated:
+    'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
+}
+
+/** Why a proposal is not approved, declined or withdrawn. */
+export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
+  const { code } = refusal
+  if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')
+  const status = code === 'proposal_closed' ? { status: refusal.status } : {}
+  const was = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
+  return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${was}`, status)
+}
+
+const output = (accountId: AccountId, reference: string, answer: ManualMovementAnswer): CliOutput => {
+  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
+  if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
+  const amountCents = microsToCentsFloor(answer.amountMicros)
+  const { balanceCents } = answer
+  return {
+    json: { accountId, reference, amountCents, balanceCents, currency: 'USD' },
+    text: `moved ${dollars(amountCents)}; ${accountId} has ${dollars(balanceCents)}`,
+  }
+}
+
+type Given = { readonly account: AccountId; readonly cents: number; readonly reference: string }
+
+export const credit = async (context: CliContext, { account, cents, reference }: Given) => {
+  const credit = { accountId: account, amountCents: cents, reference }
+  return output(account, reference, await createWallets(context).credit(credit, context))
+}
+
+export const adjust = async (
+  context: CliContext,
+  { account, cents, reference, reason, gateway }: Given & { reason: AdjustmentReason; gateway?: string },
+) => {
+  const chargeback = reason === 'chargeback'
+  if (chargeback !== (gateway !== undefined))
+    throw new CliRefusal('invalid_parameter', 'give --gateway with --reason chargeback, and only then')
+  const adjustment = {
+    accountId: account,
+    amountCents: cents,
+    reference,
+    reason,
+    gateway: gateway ?? null,
+  }
+  return output(account, reference, await createWallets(context).adjust(adjustment, context))
+}

@@ -1,0 +1,66 @@
+import type { Config } from '../../src/app/config.ts'
+import type { OpenContext } from '../../src/platform/cli/cli-context.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../src/platform/cli/output.ts'
+import { createProgressBar, stepsOf } from '../../src/platform/cli/progress-bar.ts'
+import type { HistoryAsked } from './fill.ts'
+import { tellHistory } from './run.ts'
+
+/** @throws CliMisuse when these settings are not those of a demo */
+const assertDemo = (config: Config): void => {
+  if (!config.demo)
+    throw new CliMisuse('FAREBOX_DEMO is off: a history is only made for the demo', {}, 'no_demo')
+  if (config.payments.sandbox === null || config.payments.sandbox.url !== null)
+    throw new CliMisuse(
+      'payments of a history go to a sandbox of its own: leave out the credentials of payment providers, FAREBOX_SANDBOX and FAREBOX_SANDBOX_URL',
+      {},
+      'no_demo',
+    )
+  if (config.scrapers.providers.length > 0)
+    throw new CliMisuse(
+      'scrapers of a history call the sandbox: leave out the keys of real providers',
+      {},
+      'no_demo',
+    )
+  if (config.eventStoreUrl !== null)
+    throw new CliMisuse(
+      'a history is written into the log in Postgres: leave out EVENTSTORE_URL',
+      {},
+      'no_demo',
+    )
+  if (config.clockOffsetMs !== 0)
+    throw new CliMisuse('a history has a clock of its own: leave out FAREBOX_CLOCK_OFFSET_MS', {}, 'no_demo')
+}
+
+/** `demo history` */
+export const makeHistory = async (
+  config: Config,
+  open: OpenContext,
+  asked: HistoryAsked,
+): Promise<CliOutput> => {
+  assertDemo(config)
+  const { context, close } = await open({ makes: true })
+  try {
+    const events = await context.log.head()
+    if (events > 0)
+      throw new CliRefusal(
+        'has_history',
+        `the log here holds ${events} events already, and a past cannot come after them: name an empty place, such as FAREBOX_DATA=.farebox-year`,
+        { events },
+      )
+  } finally {
+    await close()
+  }
+  const bar = createProgressBar(process.stderr)
+  let show: ReturnType<typeof stepsOf> | null = null
+  try {
+    const told = await tellHistory(config, context.clock, asked, {
+      onStep: ({ done, total, events }) => {
+        show ??= stepsOf(bar, 'history', total)
+        show(done, events)
+      },
+    })
+    return { json: told, text: `${fields(told)}\n\nnpm start with the same settings goes on from here` }
+  } finally {
+    bar.end()
+  }
+}
