@@ -33,7 +33,7 @@ const directoryOf = async (t: TestContext) => {
     },
     { snapshots: { store: snapshots, logId: log.logId, logger }, whileAway: 'error' },
   )
-  const monotonicMs = () => performance.now() + laterMs
+  const monotonicMs = () => laterMs
   const { find } = createPlanDirectory({ pool, stateOf, monotonicMs, logger })
   return {
     pool,
