@@ -346,6 +346,7 @@ const nearest = (expected: string, found: string): Pick<Difference, 'expected' |
 /** Of an object that only one of the two has; the whole of a function would be long. */
 const inShort = ({ body: _, ...facts }: Readonly<Record<string, string>>): string =>
   Object.entries(facts)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([fact, value]) => `${fact} ${value}`)
     .join(', ')
     .slice(0, 500)
