@@ -78,7 +78,7 @@ const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderD
 export const createShopProcess = (log: EventLog, clock: Clock) => {
   // Each case makes some processes: caches of a server's size would take longer to make than the case.
   const limits = {
-    ...{ resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 },
+    ...{ resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 },
     ...{ cacheStreams: 100, cacheShortStreams: 100 },
   }
   const runner = runnerOver(log, { clock, limits })

@@ -33,7 +33,7 @@ const caller = {
 /** What a process that has just started takes orders and refunds with, at a time, on a log without atomic items. */
 const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
   const log = prefixLog(real, stopAt)
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock: () => nowMs, limits })
   const complete = createCompletion({ log, runner })
   const orders = createOrderService({ log, runner, complete, customerInvoices: null })

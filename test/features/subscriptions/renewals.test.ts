@@ -94,7 +94,7 @@ const processOver = (
   clock: () => number,
   sold: PriceSources,
 ) => {
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
   const orders = createOrderService({ log, runner, complete, customerInvoices: null })

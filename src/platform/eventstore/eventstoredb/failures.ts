@@ -1,4 +1,5 @@
 import { ErrorType } from '@eventstore/db-client'
+import { asError } from '../../../kernel/as-error.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Expected } from '../port.ts'
@@ -8,9 +9,6 @@ type ClientError = Error & {
   readonly type?: string
   readonly actualVersion?: bigint | 'no_stream'
 }
-
-const asError = (thrown: unknown): ClientError =>
-  thrown instanceof Error ? thrown : new Error(String(thrown))
 
 /** The server took up the request and says that it did nothing; or the call never found a connection to leave by. */
 const nothingSent =
@@ -29,7 +27,7 @@ const rejectedTypes: ReadonlySet<string> = new Set([
 
 /** Nothing is guessed about an append: unless it is known not to be written its outcome is unknown, and it is sent again. */
 export const appendFailure = (thrown: unknown, stream: StreamName, expected: Expected): Error => {
-  const error = asError(thrown)
+  const error: ClientError = asError(thrown)
   if (error instanceof OutcomeUnknown || error instanceof LogUnavailable) return error
   if (error.type === ErrorType.WRONG_EXPECTED_VERSION) {
     const actual = error.actualVersion === 'no_stream' ? 'noStream' : Number(error.actualVersion)
@@ -47,11 +45,13 @@ export const logUnavailable = (thrown: unknown): LogUnavailable => {
   return new LogUnavailable(`EventStoreDB cannot be reached: ${error.message}`, { cause: error })
 }
 
-/** The server took the append up and did not see it through in time. */
-export const isServerTimeout = (thrown: unknown): boolean => asError(thrown).type === ErrorType.TIMEOUT
+const typeOf = (thrown: unknown): string | undefined => (asError(thrown) as ClientError).type
+
+/** The server accepted the append and did not finish it in time. */
+export const isServerTimeout = (thrown: unknown): boolean => typeOf(thrown) === ErrorType.TIMEOUT
 
 export const isStreamAbsent = (thrown: unknown): boolean =>
-  asError(thrown).type === ErrorType.STREAM_NOT_FOUND
+  typeOf(thrown) === ErrorType.STREAM_NOT_FOUND
 
 /** A position that is no event's own: the server has no way to start there. */
 export const isInvalidPosition = (thrown: unknown): boolean =>
