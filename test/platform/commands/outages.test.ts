@@ -160,11 +160,11 @@ test('a stream that cannot be folded fails its own commands only', async (t) => 
   assert.equal(fine!.status, 'fulfilled')
 })
 
-test('an adapter that answers nonsense fails the commands of that item, not the runner', async (t) => {
+test('an adapter with a wrong answer fails the commands of that item, not the runner', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   wire.onAppendAll = async (items) => items.map((): ItemOutcome => ({ status: 'landed', appended: [] }))
-  await assert.rejects(runner.run(move(a, 'x', 1)), /landed as 0/)
+  await assert.rejects(runner.run(move(a, 'x', 1)), /reported 0 appends of an item that has 1/)
   wire.onAppendAll = (items, send) => send(items)
   assert.equal((await runner.run(move(a, 'x', 1))).answer, 'moved')
 })
