@@ -71,12 +71,13 @@ export const orRefusal = <Value>(quoted: Promise<Value>): Promise<Value | ApiErr
  */
 export const quoteItem = (
   item: OrderItem,
-  { catalog, stock, termsOf, refreshTerms }: PriceSources,
+  prices: PriceSources,
   order: Omit<Buyer, 'termsOf' | 'catalog'>,
 ): Promise<Prepared | ApiError> =>
   orRefusal(
     (async () => {
       if (item.kind === 'quoted') return item.order
+      const { catalog, stock, termsOf, refreshTerms } = prices
       const { caller } = order
       await refreshTerms(caller)
       const buyer = {
