@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Clock } from '../kernel/clock.ts'
+import type { RunnerMetrics } from '../platform/commands/command.ts'
 import type { RunnerHealth } from '../platform/commands/command-runner.ts'
-import type { RunnerMetrics } from '../platform/commands/runner-ports.ts'
 import { registerGauge, sharedPerScrape } from '../platform/http/gauges.ts'
 import type { GroupLag, ProjectionRunner } from '../platform/projections/projection-runner.ts'
 import { type Depth, depthOf, type QueueDelay } from '../platform/work/queue-operations.ts'
@@ -65,7 +65,7 @@ export const registerGauges = (
   const { runner, pool, projections } = parts
   const gauges = [
     ['farebox_commands_waiting', 'Commands that wait to be decided.', runner.queueLength],
-    ['farebox_commands_frozen', 'Appends whose outcome is not known yet.', runner.frozen],
+    ['farebox_commands_frozen', 'Appends whose outcome is not known yet.', runner.unknownOutcomes],
     ['farebox_streams_cached', 'Streams whose state is kept in memory.', runner.cachedStreams],
     ['farebox_pool_connections', 'Connections to Postgres of the shared pool.', () => pool.totalCount],
     ['farebox_pool_idle', 'Connections of the shared pool that nobody uses.', () => pool.idleCount],

@@ -8,11 +8,15 @@ import type { CrashHooks } from '../kernel/crash-points.ts'
 import { newEventId } from '../kernel/ids.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
 import { createBackgroundScheduler } from '../platform/commands/background-scheduler.ts'
-import { CommandOverload } from '../platform/commands/command.ts'
+import {
+  CommandOverload,
+  defaultLimits,
+  type RunnerLimits,
+  type RunnerMetrics,
+} from '../platform/commands/command.ts'
 import { createCommandRunner } from '../platform/commands/command-runner.ts'
-import { defaultLimits, type RunnerLimits, type RunnerMetrics } from '../platform/commands/runner-ports.ts'
+import { createPostgresStreamLocks } from '../platform/commands/contention.ts'
 import { createPostgresSnapshots } from '../platform/commands/snapshots.ts'
-import { createPostgresStreamLocks } from '../platform/commands/stream-locks.ts'
 import { monitorAppends } from '../platform/eventstore/append-health.ts'
 import { createCodec } from '../platform/eventstore/codec.ts'
 import { guardAppends } from '../platform/eventstore/event-times.ts'
@@ -143,7 +147,7 @@ export const openCoreOn = async (
     },
   }
   const codec = createCodec()
-  const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
+  const lockPool = createPool({ ...connection, max: defaultLimits.contendedGroups })
   closing.add(() => lockPool.end())
   const streamLocks = createPostgresStreamLocks({
     pool: lockPool,

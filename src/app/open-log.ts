@@ -7,7 +7,7 @@ import { createLogWait, type LogWait } from '../platform/commands/wait-for-log.t
 import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
-import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
+import type { BatchSigner } from '../platform/eventstore/postgres/append-batch.ts'
 import { clientConfig, type PoolOptions } from '../platform/postgres/pool.ts'
 import type { Config } from './config.ts'
 

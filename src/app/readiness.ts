@@ -24,8 +24,8 @@ export const readinessProbes = (
     name: 'log',
     check: async () => {
       await core.log.head()
-      const frozen = core.runner.frozen()
-      return frozen === 0 ? core.appends.problem() : `${frozen} appends have no outcome yet`
+      const unknown = core.runner.unknownOutcomes()
+      return unknown === 0 ? core.appends.problem() : `${unknown} appends have no outcome yet`
     },
   },
   {

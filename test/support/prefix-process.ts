@@ -4,7 +4,6 @@ import type { RefundRequest } from '../../src/domain/orders/refunds.ts'
 import { planFold } from '../../src/domain/plans/fold.ts'
 import type { OrderDetails } from '../../src/domain/shared/order-terms.ts'
 import { createCompletion } from '../../src/features/orders/complete-orders.ts'
-import { createOrderService } from '../../src/features/orders/place-order.ts'
 import { refundIdOf, refundOrder } from '../../src/features/orders/refund-order.ts'
 import { addAddresses } from '../../src/features/stock/add-stock.ts'
 import { createWallets } from '../../src/features/wallet/wallet-service.ts'
@@ -15,6 +14,7 @@ import { accountStream, planStream } from '../../src/kernel/streams.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Caller } from '../../src/platform/http/auth.ts'
 import { runnerOver } from '../platform/commands/purse.ts'
+import { createPlaceQuoted } from './place-quoted.ts'
 import { Crash } from './prefix-log.ts'
 import { addressOrder, plainAddress, planOrder } from './world.ts'
 
@@ -78,25 +78,27 @@ const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderD
 export const createShopProcess = (log: EventLog, clock: Clock) => {
   // Each case makes some processes: caches of a server's size would take longer to make than the case.
   const limits = {
-    ...{ resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 },
+    ...{ resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 },
     ...{ cacheStreams: 100, cacheShortStreams: 100 },
   }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
+  const placeQuoted = createPlaceQuoted({ log, runner })
   const wallets = createWallets({ runner })
 
   return {
     complete,
     wallets,
     order: (accountId: AccountId, idempotencyKey: string, goods: Goods) =>
-      orders.submit({
-        caller: callerOf(accountId),
-        requestId: 'test',
-        idempotencyKey,
-        fingerprint: JSON.stringify(goods),
-        prepare: async (orderId) => detailsOf(accountId, orderId, goods),
-      }),
+      placeQuoted(
+        {
+          caller: callerOf(accountId),
+          requestId: 'test',
+          idempotencyKey,
+          fingerprint: JSON.stringify(goods),
+        },
+        (orderId) => detailsOf(accountId, orderId, goods),
+      ),
     refund: (orderId: OrderId, reference: string, request: RefundRequest, by: Actor = operator) =>
       refundOrder(
         { log, runner, settleTraffic: async () => undefined },

@@ -7,65 +7,76 @@ import {
   type PlacementAnswer,
 } from '../../domain/orders/decide-placement.ts'
 import type { Order } from '../../domain/orders/fold.ts'
+import type { OrderMethod } from '../../domain/shared/order-terms.ts'
 import type { CommandDecision, Fold } from '../../kernel/decider.ts'
 import type { Actor, DomainEvent } from '../../kernel/event.ts'
 import { growingCacheOptions } from '../../kernel/formats.ts'
-import { heldPlanId, type OrderId } from '../../kernel/ids.ts'
+import { type CustomerId, heldPlanId, type OrderId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { IdempotentResult } from '../../platform/http/idempotency.ts'
+import { createCompletion } from './complete-orders.ts'
 import { actorOfPayer, capCentsOf, type Payer } from './payer.ts'
+import type { OrderItem } from './prepare-order.ts'
 
-/** What stands after an order was asked for. */
+/** An order after a request for it. */
 export type PlacedOrder = IdempotentResult & {
   readonly order: Order
-  /** What an order that awaits its payment waits for; left out for any other. */
+  /** The invoice of an order that awaits its payment; left out for any other. */
   readonly invoice?: AwaitedInvoice | null
 }
 
 /**
- * A stream that is decided with the order, such as that of the subscription whose period it pays. What it says lands
- * with the order; null turns the order away, and nothing is written.
+ * Another stream that is decided together with the order, such as that of the subscription whose period it pays. Its events
+ * are appended with the order. Null rejects the order, and nothing is appended.
  */
 export type CompanionAppend<State> = {
   readonly stream: StreamName
-  // biome-ignore lint/suspicious/noExplicitAny: it is handed its own stream's events only
+  // biome-ignore lint/suspicious/noExplicitAny: it only gets events of its own stream
   readonly fold: Fold<State, any>
   decide(state: State, order: Order): readonly DomainEvent[] | null
 }
 
-/** The stream beside the order turned it away. */
+/** The companion of the order rejected it. */
 export class OrderRejected extends Error {
   override readonly name = 'OrderRejected'
 }
 
 export type OrderRequest = {
   readonly caller: Payer
+  /** The reseller's customer whose credit pays; left out or null: the wallet pays. */
+  readonly customerId?: CustomerId | null
+  /** The reseller's own id of that customer. */
+  readonly customerRef?: string | null
   readonly requestId: string
-  /** Null: the server makes one and the answer tells it. */
+  /** Null: a new key is generated and returned. */
   readonly idempotencyKey: string | null
-  /** The order's id where something else than the account's key names it, such as a period of a subscription. */
+  readonly item: OrderItem
+  /** Left out: the wallet. */
+  readonly method?: OrderMethod
+  /** Another price is refused. Left out: any price. */
+  readonly expectedAmountCents?: number | undefined
+  /** Repeated requests under the key must have the same one. */
+  readonly fingerprint: string
+  /** The fingerprint of the same request in an older release. */
+  readonly formerFingerprint?: string
+  /** Left out: derived from account and key. The period of a subscription has an id of its own. */
   readonly orderId?: OrderId
   /** Left out: the caller's key or session. */
   readonly actor?: Actor
-  // biome-ignore lint/suspicious/noExplicitAny: its state is between it and its fold
+  // biome-ignore lint/suspicious/noExplicitAny: only its own fold and decision use its state
   readonly companion?: CompanionAppend<any>
-  /** Makes the relation to the customer: called before an invoice is opened for one who may be new. */
-  readonly relate?: () => Promise<void>
-  /** What a retry under the same key must ask for again (src/kernel/digest.ts). */
-  readonly fingerprint: string
-  /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */
-  prepare(orderId: OrderId): Promise<Omit<OrderDraft, 'fingerprint'>>
 }
 
-/** A request with what its key comes to. */
-export type KeyedOrderRequest = {
+/** A request with its order id and key. */
+export type KeyedOrder = {
   readonly request: OrderRequest
   readonly orderId: OrderId
-  /** The client's, or the one that the server made. */
+  /** The client's or the generated one. */
   readonly idempotencyKey: string
+  readonly fingerprint: string
 }
 
 export const actorOf = ({ caller, actor }: OrderRequest): Actor => actor ?? actorOfPayer(caller)
@@ -73,47 +84,62 @@ export const actorOf = ({ caller, actor }: OrderRequest): Actor => actor ?? acto
 export const keyConflict = (): ApiError =>
   refuse(
     'idempotency_conflict',
-    'this Idempotency-Key stands for another request; send a new key for a new order',
+    'This Idempotency-Key was already used with a different request. Use a new key.',
   )
 
-/** The answer for an order that stood under the key before. */
-export const answerForExistingOrder = ({ idempotencyKey }: KeyedOrderRequest, order: Order): PlacedOrder => ({
+/** The answer for an order that already exists under the key. */
+export const answerForExistingOrder = ({ idempotencyKey }: KeyedOrder, order: Order): PlacedOrder => ({
   order,
   replayed: true,
   idempotencyKey,
   position: null,
 })
 
+/** Completes an order whose debit is in the log and whose other events are missing. */
+export const finishOrder = async (
+  deps: AppendOrderDeps,
+  keyed: KeyedOrder,
+  debitRevision: number,
+): Promise<PlacedOrder> => {
+  const { accountId } = keyed.request.caller
+  const completed = await createCompletion(deps)(keyed.orderId, { accountId, revision: debitRevision })
+  if (!completed) throw new Error(`the log has a debit of ${keyed.orderId} that cannot be completed`)
+  const { order, position } = completed
+  if (order.details.fingerprint !== keyed.fingerprint) throw keyConflict()
+  // Several requests may find the same debit. The one that completed it created the order.
+  return { ...answerForExistingOrder(keyed, order), replayed: position === null, position }
+}
+
 /**
- * `place` pays at once, `look` decides the same and writes nothing, `pay-awaited` pays an order that awaits its payment
- * by what is there.
+ * `place` pays and fulfils the order. `dry-run` decides the same and appends nothing. `pay-awaited` pays an order that awaits its
+ * payment.
  */
 export type AppendMode = 'place' | 'dry-run' | 'pay-awaited'
 
-/** Asks the log for an order, on the plan that is held where its product tops one up. */
+/** Decides an order and appends its events. A product that is topped up adds to the plan that the payer has. */
 export type AppendOrder = (
   request: OrderRequest,
   draft: OrderDraft,
   mode?: AppendMode,
 ) => Promise<
-  CommandOutcome<PlacementAnswer> & { /** As it was asked for: with its plan. */ readonly draft: OrderDraft }
+  CommandOutcome<PlacementAnswer> & {
+    /** With the plan that it was decided on. */ readonly draft: OrderDraft
+  }
 >
 
-/** The n-th held plan of a customer's top-up product: remembered per process, found again by asking. */
+export type AppendOrderDeps = { readonly log: EventLog; readonly runner: CommandRunner }
+
+/** The number of the payer's current plan of a product, cached for so many payers and products. */
 const maxHeldPlans = 100_000
 const maxPlansAProduct = 1_000
 
-export const createAppendOrder = (deps: {
-  readonly log: EventLog
-  readonly runner: CommandRunner
-}): AppendOrder => {
-  const { log, runner } = deps
-  // An old key's order is found by the conflict on its stream. Without atomic items the debit, which the wallet forgets
-  // after seven days, would have landed a second time by then.
+export const createAppendOrder = ({ log, runner }: AppendOrderDeps): AppendOrder => {
+  // A conflict on the order's stream finds the order of an old key. Without atomic items, the debit would be appended a second
+  // time before that conflict, because a wallet remembers debits for seven days.
   const orderAssumed = log.atomicItems === true ? ({ assume: 'absent' } as const) : {}
   const heldPlans = new LRUCache<string, number>(growingCacheOptions(maxHeldPlans))
 
-  const ask = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
+  const append = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
     const { accountId } = request.caller
     const streams = orderStreams(draft)
     const { companion } = request
@@ -125,43 +151,43 @@ export const createAppendOrder = (deps: {
         order: { ...streams.order, ...orderAssumed },
         ...(companion && { companion: { stream: companion.stream, fold: companion.fold } }),
       },
-      decide: (states, { nowMs }): CommandDecision<PlacementAnswer | { readonly kind: 'turned_away' }> => {
+      decide: (states, { nowMs }): CommandDecision<PlacementAnswer | { readonly kind: 'rejected' }> => {
         const decision = decidePlacement(states, placement, nowMs)
         if (mode === 'dry-run') return { appends: [], answer: decision.answer }
         if (!companion || decision.answer.kind !== 'placed') return decision
         const events = companion.decide(states.companion, decision.answer.order)
-        if (events === null) return { appends: [], answer: { kind: 'turned_away' } }
+        if (events === null) return { appends: [], answer: { kind: 'rejected' } }
         return { ...decision, appends: [...decision.appends, { stream: companion.stream, events }] }
       },
       correlationId: request.requestId,
       actor: actorOf(request),
       account: accountId,
     })
-    if (answer.kind === 'turned_away') throw new OrderRejected(`${draft.orderId} was turned away`)
+    if (answer.kind === 'rejected') throw new OrderRejected(`the companion of ${draft.orderId} rejected it`)
     return { answer, position, draft }
   }
 
-  /** Asks on the held plan; when that has run out, on the next one. */
-  const askOnHeldPlan = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
+  /** Tries the payer's current plan, and the next one if that plan has expired. */
+  const appendOnCurrentPlan = async (request: OrderRequest, draft: OrderDraft, mode: AppendMode) => {
     const { accountId, customerId, productId } = draft
     const held = JSON.stringify([accountId, customerId, productId])
     for (let n = heldPlans.get(held) ?? 0; n < maxPlansAProduct; n += 1) {
       const onPlan = { ...draft, planId: heldPlanId(accountId, customerId, productId, n) }
-      const outcome = await ask(request, onPlan, mode)
+      const outcome = await append(request, onPlan, mode)
       const { answer } = outcome
-      const over =
+      const isExpired =
         answer.kind === 'refused' &&
         answer.refusal.code === 'refused_by_arbiter' &&
         answer.refusal.reason === 'plan_expired'
-      if (over) continue
+      if (isExpired) continue
       heldPlans.set(held, n)
       return outcome
     }
-    throw new Error(`${held} has had ${maxPlansAProduct} plans`)
+    throw new Error(`${held} already had ${maxPlansAProduct} plans`)
   }
 
   return (request, draft, mode = 'place') =>
     draft.kind === 'order' && draft.renewal === 'topup'
-      ? askOnHeldPlan(request, draft, mode)
-      : ask(request, draft, mode)
+      ? appendOnCurrentPlan(request, draft, mode)
+      : append(request, draft, mode)
 }

@@ -6,25 +6,32 @@ import { hiddenOf, keyField, type Problems } from '../../platform/ui/form.ts'
 import { type Html, html } from '../../platform/ui/html.ts'
 import type { AccountVisit } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
+import type { OrderRequest } from './append-order.ts'
 import { payerOf } from './payer.ts'
-import type { PlaceOrder } from './place-order.ts'
+import { orderOf, type Purchase } from './place-order.ts'
+import type { OrderItem } from './prepare-order.ts'
 
-/** A purchase for the account itself; `path` is the page that it comes from, so that no call of the API is the same. */
-export const purchaseOf = (
+/** The order of a form, for the account itself. Its path is that of the page, so it never equals a call of the API. */
+export const orderOfForm = (
   visit: AccountVisit,
   key: string,
   productId: string,
-  body: Parameters<PlaceOrder>[0]['body'],
-): Parameters<PlaceOrder>[0] => ({
-  caller: payerOf(visit),
-  scope: wholeAccount(visit.account.accountId),
-  requestId: visit.requestId,
-  idempotencyKey: key,
-  customerRef: null,
-  path: visit.path,
-  productId,
-  body,
-})
+  body: Purchase['body'],
+  item: OrderItem,
+): OrderRequest =>
+  orderOf(
+    {
+      caller: payerOf(visit),
+      scope: wholeAccount(visit.account.accountId),
+      requestId: visit.requestId,
+      idempotencyKey: key,
+      customerRef: null,
+      path: visit.path,
+      body,
+    },
+    productId,
+    item,
+  )
 
 /** What the account itself pays: a reseller its cost, anybody else the price. */
 export const chargeOf = ({ amountCents, reseller }: Quote): number => reseller?.yourCostCents ?? amountCents

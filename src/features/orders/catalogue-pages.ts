@@ -36,10 +36,9 @@ import { tableOf } from '../../platform/ui/table.ts'
 import { countText, dollarText, perText, stateText, timeText } from '../../platform/ui/text.ts'
 import { metaOf, productView, type Quotes, quoteView } from '../catalog/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
-import { chargeOf, noQuote, payPart, purchaseOf, quoteForm, refusedPurchase } from './buy-form.ts'
+import { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
 import { payerOf } from './payer.ts'
 import type { PlaceOrder } from './place-order.ts'
-import { prepareOrder } from './prepare-order.ts'
 
 /** What is asked of a product, as the texts of the API's price query. */
 type OrderFormValues = { readonly quantity: string } & Readonly<Record<string, string>>
@@ -284,14 +283,12 @@ export const cataloguePages = ({
 /** A page of each product with its quote and its order. */
 export const productPages = ({
   catalog,
-  stock,
   quotes,
   placeOrder,
   readBalance,
   island,
 }: {
   readonly catalog: { current(): Pick<Catalog, 'resolve'> }
-  readonly stock: LiveStock
   readonly quotes: Quotes
   readonly placeOrder: PlaceOrder
   readonly readBalance: ReadBalance
@@ -398,12 +395,13 @@ ${quoteForm({
     const quantity = numberOf(typed.text('quantity')) as number
     const body = { quantity, fulfillment_meta: meta, expected_amount_cents: expected }
     try {
-      const placed = await placeOrder(purchaseOf(visit, typed.key, product.id, body), (buyer) =>
-        prepareOrder(
-          buyer,
-          { productId: product.id, quantity, ...(isDedicated(product) ? { meta } : { meta: undefined }) },
-          stock,
-        ),
+      const placed = await placeOrder(
+        orderOfForm(visit, typed.key, product.id, body, {
+          kind: 'order',
+          productId: product.id,
+          quantity,
+          meta: isDedicated(product) ? meta : undefined,
+        }),
       )
       const { orderId } = placed.order.details
       return goTo(`/console/orders/${orderId}`, placed.replayed ? 'It was ordered before.' : 'Ordered.')

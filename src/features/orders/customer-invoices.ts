@@ -11,6 +11,7 @@ import type { Cause } from '../../kernel/event.ts'
 import type { AccountId, DepositId, OrderId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Customers } from '../accounts/index.ts'
 import type { Deposits } from '../deposits/index.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
 import type { PayPage } from './order-errors.ts'
@@ -42,14 +43,14 @@ export type CustomerInvoices = {
   liveRails(): Promise<readonly Rail[]>
   /**
    * Opens the invoice of an order that is to be paid, or the open one that stands; the order waits for it from then on.
-   * @param relate Makes the relation to the customer, before anything is logged for one who may be new
+   * @param customerRef the reseller's id of the customer, who may be new: it is stored before the first event
    * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
    */
   invoice(
     draft: OrderDraft,
     amountCents: number,
     cause: Cause,
-    relate?: () => Promise<void>,
+    customerRef?: string | null,
   ): Promise<InvoicedOrder>
   /** Asks the provider for a payment that nobody told of yet, and looks how the order stands then. */
   statusOf(order: Order, cause: Cause): Promise<AwaitedOrderStatus>
@@ -72,12 +73,13 @@ export const createCustomerInvoices = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
   readonly deposits: Deposits
+  readonly customers: Pick<Customers, 'ensure'>
   readonly gateways: Gateways
   /** Where a payer lands: the reseller's own place for its customers, else the service's. */
   readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   readonly clock: Clock
 }): CustomerInvoices => {
-  const { log, runner, deposits, gateways, returnUrlOf, clock } = deps
+  const { log, runner, customers, deposits, gateways, returnUrlOf, clock } = deps
 
   /** Notes on the order's stream that it waits for the invoice. */
   const note = (order: OrderDetails, depositId: string, cause: Cause) =>
@@ -100,14 +102,16 @@ export const createCustomerInvoices = (deps: {
 
     liveRails: () => gateways.liveRails(null),
 
-    invoice: async (draft, amountCents, cause, relate) => {
+    invoice: async (draft, amountCents, cause, customerRef = null) => {
       const { accountId, customerId, orderId, fingerprint, method } = draft
       const reseller = customerId === null ? null : accountId
       const opened = await deposits.open(
         {
           accountId,
           customerId,
-          ...(relate && { relate }),
+          ...(customerRef !== null && {
+            relate: async () => void (await customers.ensure(accountId, customerRef)),
+          }),
           // A key that no client can send, since orders and deposits have keys apart (docs/http-api.md, "Requests").
           idempotencyKey: `\n${orderId}`,
           fingerprint,

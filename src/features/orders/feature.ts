@@ -18,7 +18,7 @@ import { createCompletion, startCompletionReactor } from './complete-orders.ts'
 import { createCustomerInvoices } from './customer-invoices.ts'
 import { orderAdminPages } from './order-admin-pages.ts'
 import { orderPages } from './order-pages.ts'
-import { createOrderService, createPlaceOrder, type OrderService, type PlaceOrder } from './place-order.ts'
+import { createPlaceOrder, type PlaceOrder } from './place-order.ts'
 import { startAwaitingReactor } from './place-paid-orders.ts'
 import { type RefundDependencies, type RefundOrder, refundOrder } from './refund-order.ts'
 import { orderRoutes } from './routes.ts'
@@ -45,7 +45,7 @@ export const open = (
     /** Where a payer lands: the reseller's own place for its customers, else the service's. */
     readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
   },
-): Feature & { readonly orders: OrderService; readonly placeOrder: PlaceOrder } => {
+): Feature & { readonly placeOrder: PlaceOrder } => {
   const {
     pool,
     log,
@@ -56,22 +56,21 @@ export const open = (
   } = core
   const { catalog, stock, quotes, readBalance, journalHead, settleTraffic } = needs
   const complete = createCompletion(core)
-  const orders = createOrderService({
+  const placeOrder = createPlaceOrder({
     ...core,
-    complete,
+    prices: needs,
+    customers: needs.customers,
     customerInvoices: createCustomerInvoices({ ...core, ...needs }),
   })
-  const placeOrder = createPlaceOrder({ ...needs, orders })
   const refund: RefundOrder = (asked) => refundOrder({ log, runner, settleTraffic }, asked)
   const { payUrlOf } = createDepositPages(core)
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   return {
-    orders,
     placeOrder,
-    routes: orderRoutes({ ...needs, orders, reads, db, pool, clock, payUrlOf }),
+    routes: orderRoutes({ ...needs, log, placeOrder, reads, db, pool, clock, payUrlOf }),
     pages: [
       ...cataloguePages({ catalog, stock, reads }),
-      ...productPages({ catalog, stock, quotes, placeOrder, readBalance, island }),
+      ...productPages({ catalog, quotes, placeOrder, readBalance, island }),
       ...orderPages({ db, reads, log, catalog, payUrlOf }),
       ...orderAdminPages({ pool, log, journalHead, refundOrder: refund }),
     ],

@@ -1,23 +1,17 @@
 export { type CompanionAppend, OrderRejected, type PlacedOrder } from './append-order.ts'
-export { chargeOf, noQuote, payPart, purchaseOf, quoteForm, refusedPurchase } from './buy-form.ts'
-export { createCompletion } from './complete-orders.ts'
+export { chargeOf, noQuote, orderOfForm, payPart, quoteForm, refusedPurchase } from './buy-form.ts'
 export { orderTable } from './order-admin-pages.ts'
 export { orderColumns } from './order-pages.ts'
 export { fulfillmentMeta, OrderRecord, orderExample, orderRecord } from './order-record.ts'
 export { type Payer, payerOf } from './payer.ts'
-export {
-  createOrderService,
-  createPlaceOrder,
-  type OrderService,
-  type PlaceOrder,
-  type Purchase,
-} from './place-order.ts'
+export { createPlaceOrder, isOrderKey, orderOf, type PlaceOrder, type Purchase } from './place-order.ts'
 export {
   type Buyer,
+  orRefusal,
   type Prepared,
+  type PriceSources,
   prepareExtension,
   prepareOrder,
-  prepareTopUp,
   type RentalsToExtend,
 } from './prepare-order.ts'
 export { readOrder, refundOrder, refundRequestOf } from './refund-order.ts'

@@ -1,43 +1,136 @@
-import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
-import type { Product } from '../../domain/catalog/product.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
 import type { Order } from '../../domain/orders/fold.ts'
 import type { OrderMethod } from '../../domain/shared/order-terms.ts'
 import { requestFingerprint } from '../../kernel/digest.ts'
-import { type AccountId, newId, orderIdOf } from '../../kernel/ids.ts'
-import type { AccountScope as Scope } from '../../kernel/scopes.ts'
+import { type AccountId, type CustomerId, newId, orderIdOf } from '../../kernel/ids.ts'
 import { orderStream } from '../../kernel/streams.ts'
-import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest } from '../../platform/http/route.ts'
 import type { Customers } from '../accounts/index.ts'
-import { createRequireOrderable } from '../catalog/index.ts'
 import {
+  type AppendOrderDeps,
   answerForExistingOrder,
   createAppendOrder,
-  type KeyedOrderRequest,
+  finishOrder,
+  type KeyedOrder,
   keyConflict,
   type OrderRequest,
   type PlacedOrder,
 } from './append-order.ts'
-import type { CompleteOrder } from './complete-orders.ts'
 import type { CustomerInvoices } from './customer-invoices.ts'
 import { refuseForPlacement } from './order-errors.ts'
-import { createPayPages } from './pay-urls.ts'
-import type { Payer } from './payer.ts'
-import type { Buyer, Prepared } from './prepare-order.ts'
+import { createPayPages } from './pay-pages.ts'
+import { type OrderItem, type PriceSources, quoteItem } from './prepare-order.ts'
 import { readOrder } from './refund-order.ts'
 
-/** A request that a wallet, a customer's credit or a pay page pays. */
+/**
+ * Places an order, a top-up, an extension or a period of a subscription; or opens its pay page; or returns the order that exists
+ * under its key, whatever happened to product, price and stock since.
+ * @throws ApiError: refusals of the item and its price (prepare-order.ts), idempotency_conflict, out_of_stock,
+ * product_unavailable (an expired plan), spend_cap_reached, insufficient_balance, customer_credit_insufficient,
+ * invalid_amount, deposits_not_available, gateway_unavailable; CommandOverload; OrderRejected
+ */
+export type PlaceOrder = (request: OrderRequest) => Promise<PlacedOrder>
+
+export const createPlaceOrder = (
+  deps: AppendOrderDeps & {
+    readonly prices: PriceSources
+    readonly customers: Pick<Customers, 'ensure'>
+    /** Null: only wallets and credit pay. */
+    readonly customerInvoices: CustomerInvoices | null
+  },
+): PlaceOrder => {
+  const { log, prices, customers, customerInvoices } = deps
+  const appendOrder = createAppendOrder(deps)
+  const payPages = customerInvoices && createPayPages({ ...deps, customerInvoices, appendOrder })
+
+  const place = async (request: OrderRequest, fingerprint: string): Promise<PlacedOrder> => {
+    const { caller, customerId = null, method = 'wallet' } = request
+    const idempotencyKey = request.idempotencyKey ?? newId('auto')
+    const orderId = request.orderId ?? orderIdOf(caller.accountId, idempotencyKey)
+    const keyed: KeyedOrder = { request, orderId, idempotencyKey, fingerprint }
+
+    const quoted = await quoteItem(request.item, prices, {
+      orderId,
+      caller,
+      customerId,
+      method,
+      payableBy:
+        method === 'wallet' || customerInvoices === null
+          ? ['wallet']
+          : ['wallet', ...(await customerInvoices.liveRails())],
+      expectedAmountCents: request.expectedAmountCents,
+    })
+    if (quoted instanceof ApiError) {
+      const isNewKey = request.orderId === undefined && request.idempotencyKey === null
+      const existing = isNewKey ? null : await readOrder(log, orderId)
+      if (!existing) throw quoted
+      return answerExisting(keyed, existing, quoted)
+    }
+    const draft = { ...quoted, fingerprint }
+
+    if (method !== 'wallet' && customerId === null && payPages) return payPages.invoiceOwn(keyed, draft)
+
+    const { answer, position, draft: decided } = await appendOrder(request, draft)
+    switch (answer.kind) {
+      case 'placed':
+        return { order: answer.order, replayed: false, idempotencyKey, position }
+      case 'known':
+        return answerExisting(keyed, answer.order, draft)
+      case 'conflict':
+        throw keyConflict()
+      case 'partially-appended':
+        return finishOrder(deps, keyed, answer.debitRevision)
+      case 'expired-key':
+        throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
+      case 'refused':
+        if (payPages) return payPages.refused(keyed, decided, answer.refusal)
+        throw refuseForPlacement(answer.refusal)
+      default:
+        return answer satisfies never
+    }
+  }
+
+  const answerExisting = async (
+    keyed: KeyedOrder,
+    order: Order,
+    quoted: OrderDraft | ApiError,
+  ): Promise<PlacedOrder> => {
+    if (order.details.fingerprint !== keyed.fingerprint) throw keyConflict()
+    return order.status === 'awaiting_payment' && payPages
+      ? payPages.again(keyed, order, quoted)
+      : answerForExistingOrder(keyed, order)
+  }
+
+  return async (request) => {
+    const { fingerprint, formerFingerprint, caller, customerRef = null } = request
+    const placed = await place(request, fingerprint).catch((error: unknown) => {
+      const isConflict = error instanceof ApiError && error.code === 'idempotency_conflict'
+      if (formerFingerprint === undefined || !isConflict) throw error
+      return place(request, formerFingerprint)
+    })
+    // The customer exists, unless its own id was erased since.
+    if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
+    if (placed.position !== null) return placed
+    const last = await log.lastOf(orderStream(placed.order.details.orderId))
+    return { ...placed, position: last?.position ?? null }
+  }
+}
+
+/** Whether the account has an order under the key. */
+export const isOrderKey = async (
+  log: Pick<EventLog, 'lastOf'>,
+  account: AccountId,
+  idempotencyKey: string,
+): Promise<boolean> => (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null
+
+/** The part of an API request or of a console form that concerns an order. */
 export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'customerRef'> & {
-  readonly scope: Scope
-  readonly caller: Payer
+  readonly caller: OrderRequest['caller']
+  readonly scope: { readonly customerId: CustomerId | null }
   /** The route with its path ids. */
   readonly path: string
-  /** The product that is bought, by its own id where it has one; empty where the body names rentals. */
-  readonly productId: string
   readonly body: Readonly<Record<string, unknown>> & {
     readonly method?: OrderMethod | undefined
     readonly expected_amount_cents?: number | undefined
@@ -45,172 +138,30 @@ export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'custom
 }
 
 /**
- * Places an order, a top-up or an extension: who pays for whom, what makes a retry the same request, and then
- * `OrderService.submit`.
- * @param prepare what is bought and for how much; it throws the refusals
- * @throws ApiError as `OrderService.submit`
+ * The order of a request. Two requests under one key are the same if their fingerprints are equal.
+ * @param productId the product's current id; empty if the body names rentals
  */
-export type PlaceOrder = (
-  purchase: Purchase,
-  prepare: (buyer: Buyer) => Promise<Prepared>,
-) => Promise<PlacedOrder>
-
-export const createPlaceOrder =
-  (deps: {
-    readonly orders: OrderService
-    readonly catalog: { current(): Catalog }
-    readonly termsOf: TermsOf
-    readonly refreshTerms: RefreshTerms
-    readonly customers: Pick<Customers, 'ensure'>
-  }): PlaceOrder =>
-  async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
-    const { orders, catalog, termsOf, refreshTerms, customers } = deps
-    const { customerId } = scope
-    const { method = 'wallet', ...rest } = body
-    const fingerprintOf = (asked: Purchase['body']): string =>
-      requestFingerprint({ method: 'POST', path, productId, body: asked, customerId })
-    const relate = async (): Promise<void> => {
-      if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
-    }
-    const request: Omit<OrderRequest, 'fingerprint'> = {
-      caller,
-      relate,
-      requestId,
-      idempotencyKey,
-      prepare: async (orderId) => {
-        await refreshTerms(caller)
-        return prepare({
-          orderId,
-          caller,
-          customerId,
-          termsOf: (product: Product) => termsOf(caller, product),
-          method,
-          payableBy: await orders.payableBy(method),
-          expectedAmountCents: body.expected_amount_cents,
-          catalog: catalog.current(),
-        })
-      },
-    }
-    const placed =
-      method === 'wallet'
-        ? await orders.submit({ ...request, fingerprint: fingerprintOf(rest) }).catch((error: unknown) => {
-            // Orders of before 0.2.0 whose request named the wallet have a fingerprint of their own.
-            if (!(error instanceof ApiError && error.code === 'idempotency_conflict')) throw error
-            return orders.submit({ ...request, fingerprint: fingerprintOf({ ...rest, method }) })
-          })
-        : await orders.submit({ ...request, fingerprint: fingerprintOf(body) })
-    // Whose credit paid is known before; only one whose own id was erased is told of anew.
-    await relate()
-    return placed
-  }
-
-export type { CompanionAppend, OrderRequest, PlacedOrder } from './append-order.ts'
-export { OrderRejected } from './append-order.ts'
-
-export type OrderService = {
-  /** Whether an order of the account stands under the key. */
-  known(account: AccountId, idempotencyKey: string): Promise<boolean>
-  /** By what an own order can be paid: the wallet and each rail with a live gateway; for the wallet none is looked for. */
-  payableBy(method: OrderMethod): Promise<readonly OrderMethod[]>
-  /**
-   * Places an order, or opens its pay page, or answers the order that stands under its key, whatever price, stock or
-   * catalogue did since.
-   * @throws ApiError: what `prepare` refuses, idempotency_conflict, out_of_stock, product_unavailable (an expired
-   * plan), spend_cap_reached, insufficient_balance, customer_credit_insufficient, invalid_amount,
-   * deposits_not_available, gateway_unavailable; CommandOverload; OrderRejected
-   */
-  submit(request: OrderRequest): Promise<PlacedOrder>
-}
-
-export const createOrderService = (deps: {
-  readonly log: EventLog
-  readonly runner: CommandRunner
-  readonly complete: CompleteOrder
-  /** Null where nothing but wallets and credit pays. */
-  readonly customerInvoices: CustomerInvoices | null
-}): OrderService => {
-  const { log, runner, complete, customerInvoices } = deps
-  const attempt = createAppendOrder(deps)
-
-  const finish = async (asked: KeyedOrderRequest, debitRevision: number): Promise<PlacedOrder> => {
-    const { accountId } = asked.request.caller
-    const completed = await complete(asked.orderId, { accountId, revision: debitRevision })
-    if (!completed) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
-    const { order, position } = completed
-    if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
-    // Several requests may find the same debit without its order: the one that completed it made the order.
-    return { ...answerForExistingOrder(asked, order), replayed: position === null, position }
-  }
-  const requireOrderable = createRequireOrderable(runner)
-  const payPages = customerInvoices && createPayPages({ customerInvoices, attempt, requireOrderable, finish })
-
-  const replay = async (
-    asked: KeyedOrderRequest,
-    order: Order,
-    fresh: () => OrderDraft,
-  ): Promise<PlacedOrder> => {
-    if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
-    return order.status === 'awaiting_payment' && payPages
-      ? payPages.again(asked, order, fresh)
-      : answerForExistingOrder(asked, order)
-  }
-
-  /** What stood already and was only read: the position of its last event. */
-  const placedAt = async (placed: PlacedOrder): Promise<PlacedOrder> => {
-    if (placed.position !== null) return placed
-    const last = await log.lastOf(orderStream(placed.order.details.orderId))
-    return { ...placed, position: last?.position ?? null }
-  }
-
-  const submit = async (request: OrderRequest): Promise<PlacedOrder> => {
-    const idempotencyKey = request.idempotencyKey ?? newId('auto')
-    const orderId = request.orderId ?? orderIdOf(request.caller.accountId, idempotencyKey)
-    const asked: KeyedOrderRequest = { request, orderId, idempotencyKey }
-    let draft: OrderDraft
-    try {
-      draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
-    } catch (error) {
-      // A known key answers its order whatever has become of product and price since.
-      const named = request.orderId !== undefined || request.idempotencyKey !== null
-      const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
-      if (!known) throw error
-      return replay(asked, known, () => {
-        throw error
-      })
-    }
-    if (draft.method !== 'wallet' && draft.customerId === null && payPages)
-      return payPages.invoiceOwn(asked, draft)
-    const { answer, position, draft: tried } = await attempt(request, draft)
-    switch (answer.kind) {
-      case 'placed':
-        return { order: answer.order, replayed: false, idempotencyKey, position }
-      case 'known':
-        return replay(asked, answer.order, () => draft)
-      case 'conflict':
-        throw keyConflict()
-      case 'partially-appended':
-        return finish(asked, answer.debitRevision)
-      case 'expired-key':
-        throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
-      case 'refused':
-        if (payPages) return payPages.refused(asked, tried, answer.refusal)
-        throw refuseForPlacement(answer.refusal)
-      default: {
-        const unknown: never = answer
-        throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
-      }
-    }
-  }
-
+export const orderOf = (
+  { caller, scope, requestId, idempotencyKey, customerRef, path, body }: Purchase,
+  productId: string,
+  item: OrderItem,
+): OrderRequest => {
+  const { customerId } = scope
+  const { method = 'wallet', ...rest } = body
+  const fingerprintOf = (asked: Purchase['body']): string =>
+    requestFingerprint({ method: 'POST', path, productId, body: asked, customerId })
   return {
-    known: async (account, idempotencyKey) =>
-      (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
-
-    payableBy: async (method) =>
-      method === 'wallet' || customerInvoices === null
-        ? ['wallet']
-        : ['wallet', ...(await customerInvoices.liveRails())],
-
-    submit: async (request) => placedAt(await submit(request)),
+    caller,
+    customerId,
+    customerRef,
+    requestId,
+    idempotencyKey,
+    item,
+    method,
+    expectedAmountCents: body.expected_amount_cents,
+    // Before 0.2.0, an order whose request named the wallet had another fingerprint than one without a method.
+    ...(method === 'wallet'
+      ? { fingerprint: fingerprintOf(rest), formerFingerprint: fingerprintOf({ ...rest, method }) }
+      : { fingerprint: fingerprintOf(body) }),
   }
 }

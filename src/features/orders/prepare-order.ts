@@ -1,6 +1,14 @@
 import { type LiveStock, lineInStock } from '../../domain/catalog/availability.ts'
 import { type Catalog, orderable, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
-import { type Quote, quantityOf, quote, type ResellerTerms, saleOf } from '../../domain/catalog/pricing.ts'
+import {
+  type Quote,
+  quantityOf,
+  quote,
+  type RefreshTerms,
+  type ResellerTerms,
+  saleOf,
+  type TermsOf,
+} from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { parseMeta, parseTargeting } from '../../domain/catalog/targeting.ts'
 import type { OrderDraft } from '../../domain/orders/decide-placement.ts'
@@ -11,22 +19,95 @@ import {
   type Target,
 } from '../../domain/shared/order-terms.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
-import { refuse } from '../../platform/http/errors.ts'
+import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { requireHolderNamed } from '../accounts/index.ts'
 import { requireAccepted } from '../catalog/index.ts'
 import type { Payer } from './payer.ts'
 
 /** Everything of an order but what names the request. */
 export type Prepared = Omit<OrderDraft, 'fingerprint'>
 
-/** What every kind of order says besides its product. */
+/** The sources of prices and stock. */
+export type PriceSources = {
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly termsOf: TermsOf
+  readonly refreshTerms: RefreshTerms
+}
+
+/** The item of an order. */
+export type OrderItem =
+  | ({ readonly kind: 'order' } & ProductSelection)
+  | { readonly kind: 'topup'; readonly plan: PlanToTopUp; readonly quantity: number }
+  | { readonly kind: 'extension'; readonly rentals: RentalsToExtend | ApiError; readonly periodDays: number }
+  /** Already quoted, such as the period of a subscription; or its refusal. */
+  | { readonly kind: 'quoted'; readonly order: Prepared | ApiError }
+
+export type ProductSelection = {
+  /** A current or a former product id. */
+  readonly productId: string
+  readonly quantity: number
+  /** Targeting of dedicated addresses. */
+  readonly meta: Readonly<Record<string, unknown>> | undefined
+}
+
+export type PlanToTopUp = {
+  readonly planId: PlanId
+  readonly productId: string
+  /** Null: the account's own plan. */
+  readonly customerId: CustomerId | null
+}
+
+/** The value of a promise, or the refusal that it rejects with. */
+export const orRefusal = <Value>(quoted: Promise<Value>): Promise<Value | ApiError> =>
+  quoted.catch((error: unknown) => {
+    if (error instanceof ApiError) return error
+    throw error
+  })
+
+/**
+ * Validates and prices an item.
+ * @returns the refusal of the item, instead of an order: a known key gets its order although the item is refused by now
+ */
+export const quoteItem = (
+  item: OrderItem,
+  prices: PriceSources,
+  order: Omit<Buyer, 'termsOf' | 'catalog'>,
+): Promise<Prepared | ApiError> =>
+  orRefusal(
+    (async () => {
+      if (item.kind === 'quoted') return item.order
+      const { catalog, stock, termsOf, refreshTerms } = prices
+      const { caller } = order
+      await refreshTerms(caller)
+      const buyer = {
+        ...order,
+        termsOf: (product: Product) => termsOf(caller, product),
+        catalog: catalog.current(),
+      }
+      switch (item.kind) {
+        case 'order':
+          return prepareOrder(buyer, item, stock)
+        case 'topup':
+          return prepareTopUp(buyer, item.plan, item.quantity)
+        case 'extension':
+          if (item.rentals instanceof ApiError) throw item.rentals
+          return prepareExtension(buyer, item.rentals, item.periodDays)
+        default:
+          return item satisfies never
+      }
+    })(),
+  )
+
+/** Who buys, for whom, and how it is paid. */
 export type Buyer = {
   readonly orderId: OrderId
   readonly caller: Payer
   readonly customerId: CustomerId | null
-  /** Null for who is no reseller. */
+  /** Null for an account that is not a reseller. */
   readonly termsOf: (product: Product) => ResellerTerms | null
   readonly method: OrderMethod
-  /** What can pay an own order: see `OrderService.payableBy`. */
+  /** The methods that can pay an own order: the wallet, and each rail with a live gateway. */
   readonly payableBy: readonly OrderMethod[]
   readonly expectedAmountCents: number | undefined
   readonly catalog: Catalog
@@ -70,7 +151,7 @@ const draftOf = (
   }
 }
 
-/** Nothing is sold for nothing: a wallet that is debited by no cent, or a customer's credit, would say nothing of it. */
+/** Refuses orders that round to 0 cents: a zero debit would leave no trace in the wallet. */
 const refuseFree = ({ amountCents, reseller }: Quote): void => {
   if (amountCents === 0 || reseller?.yourCostCents === 0)
     throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
@@ -92,20 +173,15 @@ const refuseUnsellable = (
  * invalid_targeting, deposits_not_available, price_changed */
 export const prepareOrder = async (
   buyer: Buyer,
-  asked: {
-    readonly productId: string
-    readonly quantity: number
-    readonly meta: Readonly<Record<string, unknown>> | undefined
-  },
+  { productId, quantity, meta }: ProductSelection,
   stock: LiveStock,
 ): Promise<Prepared> => {
-  const product = requireAccepted(productOfOrder(buyer.catalog, asked.productId))
+  const product = requireAccepted(productOfOrder(buyer.catalog, productId))
   const terms = buyer.termsOf(product)
   refuseUnsellable(product, buyer.customerId, terms)
-  const { quantity } = asked
   // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
   requireAccepted(quantityOf(product, quantity))
-  const wanted = requireAccepted(parseMeta(product, asked.meta))
+  const wanted = requireAccepted(parseMeta(product, meta))
   const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
   const figures = requireAccepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
@@ -117,17 +193,14 @@ export const prepareOrder = async (
 const isOpen = (wanted: RateRequest): boolean =>
   wanted.carrierId === null || wanted.service === null || wanted.rotationMinutes === null
 
-/** A top-up of a plan that the caller holds. @throws ApiError as `prepareOrder`; invalid_body for a plan that is bought anew */
-export const prepareTopUp = (
-  buyer: Buyer,
-  plan: { readonly planId: PlanId; readonly productId: string },
-  quantity: number,
-): Prepared => {
+/** A top-up of a plan. @throws ApiError as `prepareOrder`; invalid_body for a plan of a product that is bought again instead */
+const prepareTopUp = (buyer: Buyer, plan: PlanToTopUp, quantity: number): Prepared => {
+  requireHolderNamed(plan.customerId, buyer.customerId, 'the plan')
   const product = requireAccepted(productOfOrder(buyer.catalog, plan.productId))
   if (product.renewal !== 'topup')
     throw refuse(
       'invalid_body',
-      `a plan of ${product.id} is not topped up; buy a fresh one with POST /api/v1/orders`,
+      `a plan of ${product.id} cannot be topped up; buy a new one with POST /api/v1/orders`,
     )
   const terms = buyer.termsOf(product)
   const figures = requireAccepted(quote(product, { quantity, wanted: null, terms }))

@@ -5,22 +5,20 @@ import type { ReadDatabase } from '../../../projections/database.ts'
 import { type FoundOrder, findOrder, listOrders } from '../../../projections/orders.ts'
 import type { DepositPagesDatabase, PayUrlOf } from '../../../projections/other-tables.ts'
 import { orderIdsOfSubscription } from '../../../projections/subscriptions.ts'
-import type { LiveStock } from '../../domain/catalog/availability.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import { orderStatuses } from '../../domain/orders/fold.ts'
 import { orderMethods } from '../../domain/shared/order-terms.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, type RouteError, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { type Customers, customerRefs } from '../accounts/index.ts'
+import { customerRefs } from '../accounts/index.ts'
 import { OrderRecord, orderExample, orderRecord } from './order-record.ts'
-import { createPlaceOrder, type OrderService } from './place-order.ts'
-import { prepareOrder } from './prepare-order.ts'
+import { isOrderKey, orderOf, type PlaceOrder } from './place-order.ts'
 
 /** Fields of a body that are checked as a whole order's are (docs/http-api.md, "Orders"). */
 export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
@@ -64,20 +62,16 @@ const ordersPath = '/api/v1/orders'
 
 /** Orders: docs/http-api.md, "Orders". */
 export const orderRoutes = (deps: {
-  readonly orders: OrderService
+  readonly placeOrder: PlaceOrder
+  readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
-  readonly stock: LiveStock
-  readonly termsOf: TermsOf
-  readonly refreshTerms: RefreshTerms
-  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
   readonly clock: Clock
   readonly payUrlOf: PayUrlOf
 }): readonly Route[] => {
-  const { orders, catalog, stock, reads, db, pool, clock, payUrlOf } = deps
-  const buy = createPlaceOrder(deps)
+  const { placeOrder, log, catalog, reads, db, pool, clock, payUrlOf } = deps
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -135,14 +129,13 @@ export const orderRoutes = (deps: {
         ...payPageErrors,
         'customer_credit_insufficient',
       ],
-      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      knownKey: (caller, key) => isOrderKey(log, caller.accountId, key),
       handler: async (request) => {
         const { caller, body, customerRef } = request
-        const productId = catalog.current().resolve(body.product_id)?.id ?? body.product_id
-        const placed = await buy({ ...request, path: ordersPath, productId }, async (buyer) => {
-          const { product_id: productId, quantity, fulfillment_meta: meta } = body
-          return prepareOrder(buyer, { productId, quantity, meta }, stock)
-        })
+        const { product_id: productId, quantity, fulfillment_meta: meta } = body
+        const currentId = catalog.current().resolve(productId)?.id ?? productId
+        const item = { kind: 'order', productId, quantity, meta } as const
+        const placed = await placeOrder(orderOf({ ...request, path: ordersPath }, currentId, item))
         const { order, invoice = null } = placed
         return idempotentAnswer(
           placed,

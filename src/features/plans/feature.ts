@@ -7,7 +7,7 @@ import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
 import type { Quotes } from '../catalog/index.ts'
-import type { OrderService, PlaceOrder } from '../orders/index.ts'
+import type { PlaceOrder } from '../orders/index.ts'
 import type { ReadBalance } from '../wallet/index.ts'
 import { createMeter, type Meter, startTrafficSweep } from './meter-traffic.ts'
 import { createOwnPlans } from './plan-owners.ts'
@@ -25,7 +25,6 @@ export const open = (
   needs: {
     /** Where clients connect to. */
     readonly gateway: Gateway
-    readonly orders: OrderService
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
     readonly refreshTerms: RefreshTerms
@@ -52,7 +51,7 @@ export const open = (
     meter,
     planFinder,
     routes: [
-      ...planRoutes({ ...needs, reads, db, ownPlans, pool, credentials, clock }),
+      ...planRoutes({ ...needs, log: core.log, reads, db, ownPlans, pool, credentials, clock }),
       ...planUsageRoutes({ pool, db, ownPlans, reads, clock }),
     ],
     pages: [

@@ -1,5 +1,6 @@
 import type { Product } from '../../domain/catalog/product.ts'
 import { numberOf } from '../../domain/catalog/targeting.ts'
+import type { CustomerId } from '../../kernel/ids.ts'
 import type { Assets } from '../../platform/ui/assets.ts'
 import {
   emptyFormInput,
@@ -20,16 +21,14 @@ import {
   show,
 } from '../../platform/ui/page.ts'
 import { dollarText } from '../../platform/ui/text.ts'
-import { requireHolderNamed } from '../accounts/index.ts'
 import type { Quotes } from '../catalog/index.ts'
 import {
   chargeOf,
   noQuote,
+  orderOfForm,
   type PlaceOrder,
   payerOf,
   payPart,
-  prepareTopUp,
-  purchaseOf,
   quoteForm,
   refusedPurchase,
 } from '../orders/index.ts'
@@ -123,10 +122,17 @@ ${payPart(visit, { cents: chargeOf(figures), balanceCents })}`,
     const quantity = numberOf(text('quantity')) as number
     const body = { quantity, expected_amount_cents: expected }
     try {
-      const placed = await placeOrder(purchaseOf(visit, typed.key, product.id, body), async (buyer) => {
-        requireHolderNamed(plan.customer_id, buyer.customerId, 'the plan')
-        return prepareTopUp(buyer, { planId: plan.plan_id, productId: product.id }, quantity)
-      })
+      const placed = await placeOrder(
+        orderOfForm(visit, typed.key, product.id, body, {
+          kind: 'topup',
+          plan: {
+            planId: plan.plan_id,
+            productId: product.id,
+            customerId: plan.customer_id as CustomerId | null,
+          },
+          quantity,
+        }),
+      )
       return goTo(
         planPath(plan.plan_id),
         `${placed.replayed ? 'It was topped up before' : 'Topped up'}: order ${placed.order.details.orderId}.`,

@@ -2,14 +2,14 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { type FoundPlan, listPlans, type PlanQueries, planStatuses } from '../../../projections/plans.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
 import { decideRotation } from '../../domain/plans/decide.ts'
 import { planFold } from '../../domain/plans/fold.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Cause } from '../../kernel/event.ts'
-import type { AccountId, PlanId } from '../../kernel/ids.ts'
+import type { AccountId, CustomerId, PlanId } from '../../kernel/ids.ts'
 import { planStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery, wordQuery } from '../../platform/http/query.ts'
@@ -17,18 +17,18 @@ import { type Route, route } from '../../platform/http/route.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
-import { type Customers, customerRefs, requireHolderNamed } from '../accounts/index.ts'
+import { customerRefs } from '../accounts/index.ts'
 import {
   chargeErrors,
-  createPlaceOrder,
   guardField,
+  isOrderKey,
   methodField,
   OrderRecord,
-  type OrderService,
   orderExample,
+  orderOf,
   orderRecord,
+  type PlaceOrder,
   payPageErrors,
-  prepareTopUp,
   quantityField,
 } from '../orders/index.ts'
 import type { OwnPlans } from './plan-owners.ts'
@@ -79,11 +79,9 @@ const topUpExample = {
 
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
 export const planRoutes = (deps: {
-  readonly orders: OrderService
+  readonly placeOrder: PlaceOrder
+  readonly log: Pick<EventLog, 'lastOf'>
   readonly catalog: { current(): Catalog }
-  readonly termsOf: TermsOf
-  readonly refreshTerms: RefreshTerms
-  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
   readonly ownPlans: OwnPlans
@@ -92,8 +90,7 @@ export const planRoutes = (deps: {
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, ownPlans, pool, credentials, gateway, clock } = deps
-  const buy = createPlaceOrder(deps)
+  const { placeOrder, log, catalog, reads, db, ownPlans, pool, credentials, gateway, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, found: readonly FoundPlan[]): Promise<PlanRecord[]> => {
     const rows = await ownPlans(accountId, found)
@@ -229,16 +226,15 @@ export const planRoutes = (deps: {
         ...payPageErrors,
         'customer_credit_insufficient',
       ],
-      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      knownKey: (caller, key) => isOrderKey(log, caller.accountId, key),
       handler: async (request) => {
         const { caller, scope, params, body, customerRef, after } = request
         const { plan_id, product_id: productId, customer_id } = await planOf(scope, params.id, after)
         const planId = plan_id as PlanId
         const path = `/api/v1/plans/${planId}/topup`
-        const placed = await buy({ ...request, path, productId }, async (buyer) => {
-          requireHolderNamed(customer_id, buyer.customerId, 'the plan')
-          return prepareTopUp(buyer, { planId, productId }, body.quantity)
-        })
+        const plan = { planId, productId, customerId: customer_id as CustomerId | null }
+        const item = { kind: 'topup', plan, quantity: body.quantity } as const
+        const placed = await placeOrder(orderOf({ ...request, path }, productId, item))
         const { order, invoice = null, position } = placed
         return idempotentAnswer(placed, {
           ...orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),

@@ -1,17 +1,18 @@
 import { type FoundProxy, findProxies, type ProxyQueries } from '../../../projections/proxies.ts'
 import type { Catalog } from '../../domain/catalog/catalog.ts'
-import type { RefreshTerms, TermsOf } from '../../domain/catalog/pricing.ts'
+import type { TermsOf } from '../../domain/catalog/pricing.ts'
 import { maxDaysAhead } from '../../domain/stock/decide.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import type { ProxyId } from '../../kernel/ids.ts'
+import type { OrderId, ProxyId } from '../../kernel/ids.ts'
+import type { AccountScope } from '../../kernel/scopes.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { Reads } from '../../platform/projections/read-your-writes.ts'
-import { type Customers, requireHolderNamed } from '../accounts/index.ts'
+import { requireHolderNamed } from '../accounts/index.ts'
 import {
-  type Buyer,
-  createPlaceOrder,
-  type OrderService,
+  orderOf,
+  orRefusal,
   type PlacedOrder,
+  type PlaceOrder,
   type Prepared,
   type Purchase,
   prepareExtension,
@@ -88,60 +89,51 @@ export type RentalSelection = { readonly proxyIds: readonly string[] } | { reado
 export type RentalExtension = {
   /**
    * Keeps rentals within the purchase's scope for another period, and pays for it.
-   * @throws ApiError: what `rentalsToExtend`, `prepareExtension` and `OrderService.submit` refuse
+   * @throws ApiError: what `rentalsToExtend`, `prepareExtension` and `placeOrder` refuse
    */
   extend(
-    purchase: Omit<Purchase, 'productId'>,
+    purchase: Purchase & { readonly scope: AccountScope },
     selection: RentalSelection,
     periodDays: number,
     after: number | null,
   ): Promise<PlacedOrder>
   /** What that would cost, without an order. @throws ApiError: what `rentalsToExtend` and `prepareExtension` refuse */
   quote(
-    asked: Pick<Purchase, 'caller' | 'scope'>,
+    asked: Pick<Purchase, 'caller'> & { readonly scope: AccountScope },
     selection: RentalSelection,
     periodDays: number,
   ): Promise<Pick<Prepared, 'amountCents'>>
 }
 
 export const createRentalExtension = (deps: {
-  readonly orders: OrderService
+  readonly placeOrder: PlaceOrder
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
-  readonly refreshTerms: RefreshTerms
-  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
   readonly ownRentals: OwnRentals
   readonly clock: Clock
 }): RentalExtension => {
-  const { catalog, termsOf, reads, db, ownRentals, clock } = deps
-  const buy = createPlaceOrder(deps)
+  const { placeOrder, catalog, termsOf, reads, db, ownRentals, clock } = deps
 
-  const prepare = async (
-    buyer: Buyer,
-    scope: Purchase['scope'],
-    selection: RentalSelection,
-    periodDays: number,
-  ): Promise<Prepared> => {
+  const find = async (scope: AccountScope, selection: RentalSelection): Promise<RentalsToExtend> => {
     const asked = 'proxyIds' in selection ? [...new Set(selection.proxyIds)] : null
     const filter = asked === null ? selection : { proxyIds: asked }
     const found = await findProxies(db, scope, filter, clock(), maxExtended + 1)
     const rows = await ownRentals(scope.accountId, found)
-    const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
-    return prepareExtension(buyer, rentals, periodDays)
+    return rentalsToExtend(rows, { asked, customerId: scope.customerId, nowMs: clock() })
   }
 
   return {
-    extend: (purchase, selection, periodDays, after) =>
-      buy({ ...purchase, productId: '' }, async (buyer) => {
-        await reads.settled(purchase.caller.accountId, after ?? 0)
-        return prepare(buyer, purchase.scope, selection, periodDays)
-      }),
-    quote: ({ caller, scope }, selection, periodDays) =>
-      prepare(
+    extend: async (purchase, selection, periodDays, after) => {
+      await reads.settled(purchase.caller.accountId, after ?? 0)
+      const rentals = await orRefusal(find(purchase.scope, selection))
+      return placeOrder(orderOf(purchase, '', { kind: 'extension', rentals, periodDays }))
+    },
+    quote: async ({ caller, scope }, selection, periodDays) =>
+      prepareExtension(
         {
-          orderId: 'ord_' as Buyer['orderId'],
+          orderId: 'ord_' as OrderId,
           caller,
           customerId: scope.customerId,
           termsOf: (product) => termsOf(caller, product),
@@ -150,8 +142,7 @@ export const createRentalExtension = (deps: {
           expectedAmountCents: undefined,
           catalog: catalog.current(),
         },
-        scope,
-        selection,
+        await find(scope, selection),
         periodDays,
       ),
   }

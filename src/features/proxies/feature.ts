@@ -6,7 +6,7 @@ import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { createCredentials } from '../../platform/vault/credentials.ts'
 import type { Customers } from '../accounts/index.ts'
-import type { OrderService } from '../orders/index.ts'
+import type { PlaceOrder } from '../orders/index.ts'
 import { proxyCheckRoutes, proxyReplaceRoutes, proxyRotateRoutes } from './action-routes.ts'
 import { createProxyChecks } from './check-proxy.ts'
 import { extendPages } from './extend-pages.ts'
@@ -25,7 +25,7 @@ export const open = (
     readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
     readonly sandbox: boolean
     readonly publicUrl: () => string
-    readonly orders: OrderService
+    readonly placeOrder: PlaceOrder
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
     readonly refreshTerms: RefreshTerms
@@ -33,7 +33,7 @@ export const open = (
   },
 ): Feature => {
   const { pool, clock, reads, runner, monotonicMs } = core
-  const { gateway, sandbox, publicUrl, orders, catalog } = needs
+  const { gateway, sandbox, publicUrl, catalog } = needs
   const db: ProxyQueries = createKysely(pool)
   const credentials = createCredentials(core.keys.master)
   const ownRentals = createOwnRentals(core)
@@ -54,7 +54,7 @@ export const open = (
   return {
     routes: [
       ...proxyRoutes({
-        orders,
+        log: core.log,
         extending,
         catalog,
         reads,

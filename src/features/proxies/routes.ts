@@ -4,6 +4,7 @@ import { listProxies, type ProxyQueries, proxyStatuses } from '../../../projecti
 import type { Catalog } from '../../domain/catalog/catalog.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { idempotentAnswer, idempotentResponses } from '../../platform/http/idempotency.ts'
 import {
@@ -22,8 +23,8 @@ import { maxLabelLength, setLabel } from '../../platform/vault/labels.ts'
 import {
   chargeErrors,
   guardField,
+  isOrderKey,
   OrderRecord,
-  type OrderService,
   orderExample,
   orderRecord,
 } from '../orders/index.ts'
@@ -76,7 +77,7 @@ const Extension = z.strictObject({
 
 /** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
 export const proxyRoutes = (deps: {
-  readonly orders: Pick<OrderService, 'known'>
+  readonly log: Pick<EventLog, 'lastOf'>
   readonly extending: Pick<RentalExtension, 'extend'>
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
@@ -88,7 +89,7 @@ export const proxyRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, extending, catalog, reads, db, pool, clock } = deps
+  const { log, extending, catalog, reads, db, pool, clock } = deps
   const records = createProxyRecords(deps)
   const proxyOf = createFindOwnProxy(deps)
 
@@ -239,7 +240,7 @@ export const proxyRoutes = (deps: {
         ...chargeErrors,
         'customer_credit_insufficient',
       ],
-      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      knownKey: (caller, key) => isOrderKey(log, caller.accountId, key),
       handler: async (request) => {
         const { caller, body, customerRef, after } = request
         const { proxy_ids: proxyIds, order_id: orderId } = body

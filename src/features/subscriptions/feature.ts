@@ -2,10 +2,9 @@ import type { SubscriptionQueries } from '../../../projections/subscriptions.ts'
 import type { ServerCore } from '../../platform/feature/core.ts'
 import type { Feature } from '../../platform/feature/feature.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
-import type { OrderService } from '../orders/index.ts'
+import type { PlaceOrder, PriceSources } from '../orders/index.ts'
 import type { Meter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
-import type { PriceSources } from './prepare-subscription.ts'
 import { renewalsOf, startRenewals } from './renewal-worker.ts'
 import { subscriptionRoutes } from './routes.ts'
 import { subscriptionPages } from './subscription-pages.ts'
@@ -17,7 +16,7 @@ export { renewalWorker } from './renewal-worker.ts'
 export const open = (
   core: ServerCore,
   needs: {
-    readonly orders: OrderService
+    readonly placeOrder: PlaceOrder
     readonly market: PriceSources
     readonly meter: Meter
     /** Those that renewals refresh before they charge. */
@@ -25,8 +24,8 @@ export const open = (
   },
 ): Feature => {
   const { scheduler, pool, log, clock, reads } = core
-  const { orders, market, meter, prices } = needs
-  const subscriptions = createSubscriptions({ ...core, orders, market, settleTraffic: meter.settle })
+  const { placeOrder, market, meter, prices } = needs
+  const subscriptions = createSubscriptions({ ...core, placeOrder, market, settleTraffic: meter.settle })
   const db: SubscriptionQueries = createKysely(pool)
   return {
     routes: subscriptionRoutes({ subscriptions, catalog: market.catalog, log, reads, db, clock }),

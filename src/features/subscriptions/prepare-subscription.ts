@@ -1,21 +1,12 @@
-import type { LiveStock } from '../../domain/catalog/availability.ts'
-import { type Catalog, productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
-import { quantityOf, type RefreshTerms, type TermsOf } from '../../domain/catalog/pricing.ts'
+import { productOfOrder, type RateRequest } from '../../domain/catalog/catalog.ts'
+import { quantityOf } from '../../domain/catalog/pricing.ts'
 import { isDedicated, type Product } from '../../domain/catalog/product.ts'
 import { parseMeta } from '../../domain/catalog/targeting.ts'
 import { type Interval, intervalDays, type Period } from '../../domain/shared/billing-interval.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { requireAccepted } from '../catalog/index.ts'
-import { type Payer, type Prepared, prepareOrder } from '../orders/index.ts'
-
-/** What prices and stock are read from. */
-export type PriceSources = {
-  readonly catalog: { current(): Catalog }
-  readonly stock: LiveStock
-  readonly termsOf: TermsOf
-  readonly refreshTerms: RefreshTerms
-}
+import { type Payer, type Prepared, type PriceSources, prepareOrder } from '../orders/index.ts'
 
 export type SubscriptionInput = {
   readonly productId: string

@@ -33,14 +33,15 @@ import { metaOf } from '../catalog/index.ts'
 import {
   type Buyer,
   OrderRejected,
-  type OrderService,
+  orRefusal,
   type Payer,
+  type PlaceOrder,
   type Prepared,
+  type PriceSources,
   prepareExtension,
   prepareOrder,
   readOrder,
 } from '../orders/index.ts'
-import type { PriceSources } from './prepare-subscription.ts'
 import type { Subscriptions } from './subscription-service.ts'
 
 /** The order that pays a subscription's next period: which one it is, who pays it, what it keeps and what it asks for. */
@@ -183,13 +184,13 @@ export const createRenewals = (deps: {
   readonly pool: pg.Pool
   readonly log: EventLog
   readonly runner: CommandRunner
-  readonly orders: OrderService
+  readonly placeOrder: PlaceOrder
   readonly market: PriceSources
   readonly subscriptions: Subscriptions
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info'>
 }) => {
-  const { pool, runner, orders, subscriptions, clock, logger } = deps
+  const { pool, runner, placeOrder, subscriptions, clock, logger } = deps
   const { payerOf, running, prepare, orderOfNextPeriod } = createRenewalOrders(deps)
 
   /** Null: the period is paid, its order is on its way, or somebody else has decided on it. */
@@ -209,14 +210,15 @@ export const createRenewals = (deps: {
     if (kept.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
       return { reason: 'out_of_stock', neededMicros: null }
     try {
-      const { order, position } = await orders.submit({
+      const prepared = await orRefusal(prepare(state, payer, orderId, kept))
+      const { order, position } = await placeOrder({
         caller: payer,
         requestId: newId('run'),
         idempotencyKey: null,
         orderId,
         actor: subscriptionsActor,
         fingerprint: `renewal ${orderId}`,
-        prepare: () => prepare(state, payer, orderId, kept),
+        item: { kind: 'quoted', order: prepared },
         companion: subscriptions.companion(state.terms.subscriptionId as SubscriptionId),
       })
       if (order.failureReason !== null) return failed(order)

@@ -13,7 +13,8 @@ import {
   worklist,
   worklistRound,
 } from '../../platform/work/worklist.ts'
-import { createCompletion, createOrderService, readOrder } from '../orders/index.ts'
+import { createCustomers } from '../accounts/index.ts'
+import { createPlaceOrder, readOrder } from '../orders/index.ts'
 import { createMeter } from '../plans/index.ts'
 import type { LivePrices } from '../resellers/index.ts'
 import { createRenewals, type Renewals, retryMs } from './renew.ts'
@@ -102,23 +103,28 @@ export const startRenewals = (
 /** What renewals need. They read the prices when something is due, for they run without the HTTP server too. */
 export const renewalsOf = (core: Core, prices: LivePrices): RenewalDeps => {
   const { pool, clock } = core
-  const orders = createOrderService({ ...core, complete: createCompletion(core), customerInvoices: null })
   const market = {
     catalog: prices.catalog,
     stock: createLiveStock({ pool, clock }),
     termsOf: prices.terms.termsOf,
     refreshTerms: prices.terms.refreshTerms,
   }
+  const placeOrder = createPlaceOrder({
+    ...core,
+    prices: market,
+    customers: createCustomers({ pool, master: core.keys.master }),
+    customerInvoices: null,
+  })
   const subscriptions = createSubscriptions({
     ...core,
-    orders,
+    placeOrder,
     market,
     settleTraffic: createMeter(core).settle,
   })
   return {
     ...core,
     subscriptions,
-    renewals: createRenewals({ ...core, orders, market, subscriptions }),
+    renewals: createRenewals({ ...core, placeOrder, market, subscriptions }),
     refresh: prices.refresh,
   }
 }

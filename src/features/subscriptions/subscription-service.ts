@@ -25,8 +25,15 @@ import { handle, readState } from '../../platform/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { IdempotentResult } from '../../platform/http/idempotency.ts'
-import { type CompanionAppend, type OrderService, type Payer, refundOrder } from '../orders/index.ts'
-import { type PriceSources, prepareFirstPeriod, type SubscriptionInput } from './prepare-subscription.ts'
+import {
+  type CompanionAppend,
+  orRefusal,
+  type Payer,
+  type PlaceOrder,
+  type PriceSources,
+  refundOrder,
+} from '../orders/index.ts'
+import { prepareFirstPeriod, type SubscriptionInput } from './prepare-subscription.ts'
 
 /** `position`: of the subscription's last event. */
 export type Started = IdempotentResult & { readonly subscription: Subscription }
@@ -36,7 +43,7 @@ export type Subscriptions = {
   known(account: AccountId, idempotencyKey: string): Promise<boolean>
   /**
    * Pays the first period and starts, or answers the subscription that stands under its key.
-   * @throws ApiError: what `prepareFirstPeriod` and `OrderService.submit` refuse; CommandOverload
+   * @throws ApiError: what `prepareFirstPeriod` and `placeOrder` refuse; CommandOverload
    */
   start(request: {
     readonly caller: Payer
@@ -55,18 +62,18 @@ export type Subscriptions = {
    * whose period is not to be paid any more is refunded whole. Doing it twice does nothing the second time.
    */
   finish(order: Order): Promise<void>
-  /** Decides an order with its subscription: see `Beside`. */
+  /** Decides an order with its subscription: see `CompanionAppend`. */
   companion(subscriptionId: SubscriptionId): CompanionAppend<SubscriptionState>
 }
 
 export const createSubscriptions = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
-  readonly orders: OrderService
+  readonly placeOrder: PlaceOrder
   readonly market: PriceSources
   readonly settleTraffic: (planId: PlanId) => Promise<void>
 }): Subscriptions => {
-  const { log, runner, orders, market } = deps
+  const { log, runner, placeOrder, market } = deps
 
   const read: Subscriptions['read'] = (subscriptionId) =>
     readState(
@@ -110,13 +117,14 @@ export const createSubscriptions = (deps: {
       const idempotencyKey = given ?? newId('auto')
       const subscriptionId = subscriptionIdOf(caller.accountId, idempotencyKey)
       const orderId: OrderId = orderIdOfPeriod(subscriptionId, null)
-      const placed = await orders.submit({
+      const order = await orRefusal(prepareFirstPeriod(market, caller, input, { subscriptionId, orderId }))
+      const placed = await placeOrder({
         caller,
         requestId,
         idempotencyKey: given,
         orderId,
         fingerprint,
-        prepare: () => prepareFirstPeriod(market, caller, input, { subscriptionId, orderId }),
+        item: { kind: 'quoted', order },
         companion: companion(subscriptionId),
       })
       if (

@@ -1,24 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Gives the rest of the process a turn, and resolves when work that can wait may go on. */
+/** Resolves when background work may continue. */
 export type YieldToCommands = () => Promise<void>
 
-/** One turn of the event loop, which under load is all that came in meanwhile. */
+/** Waits for one turn of the event loop. */
 const yieldToEventLoop: YieldToCommands = () => nextTurn()
 
-/** Gives no turn to anybody. */
+/** Continues at once. */
 export const noYield: YieldToCommands = () => Promise.resolve()
 
-/**
- * Gives way for as long as the work is in good time, then no more: work that the lulls are too short for takes the time
- * that it needs, else it falls behind for as long as the load lasts.
- */
+/** Yields while the background work is on time. Late work does not yield, so that it does not lag for the whole load. */
 export const yieldWhileOnTime =
   (yieldToCommands: YieldToCommands, isInTime: () => boolean): YieldToCommands =>
   () =>
     isInTime() ? yieldToCommands() : noYield()
 
-/** As `yieldToCommands`, but each n-th time the others of this process get one turn in any case. */
+/** As `yieldToCommands`, but each n-th time it waits for one turn of the event loop only. */
 export const yieldEvery = (n: number, yieldToCommands: YieldToCommands): YieldToCommands => {
   let steps = 0
   return () => {
@@ -27,24 +24,24 @@ export const yieldEvery = (n: number, yieldToCommands: YieldToCommands): YieldTo
   }
 }
 
-/** How long work that is due waits for lulls. */
+/** The longest wait of due background work, milliseconds. */
 export const maxYieldMs = 60
 
 /**
- * Under load the main thread decides a batch of commands, sends it, and has nothing to do until the log answers, for
- * some milliseconds. Folding and sealing wait for these lulls: done between the answers of one batch and the next one
- * they hold up every client, and Postgres idles meanwhile.
+ * Under load the main thread decides a batch of commands, sends it, and is idle for some milliseconds until the log answers.
+ * Background work such as projections and seals runs in this idle time. At any other time it would delay every client while
+ * Postgres is idle.
  */
 export type BackgroundScheduler = {
-  /** A batch of commands goes to the log. */
+  /** A batch is sent to the log. */
   begin(): void
-  /** The log has answered it. */
+  /** The log answered the batch. */
   end(): void
-  /** Resolves at once during a batch or when none was lately; else when the next batch is sent, or none comes. */
+  /** Resolves at once during a batch, and if there was none recently. Else it waits for the next batch, for a few milliseconds. */
   readonly yieldToCommands: YieldToCommands
 }
 
-/** @param comeBackMs milliseconds within which answered clients ask again, if at all; a batch gathers for at most 4 */
+/** @param comeBackMs answered clients send their next command within this time, milliseconds */
 export const createBackgroundScheduler = ({
   monotonicMs = (): number => performance.now(),
   comeBackMs = 6,
@@ -57,7 +54,7 @@ export const createBackgroundScheduler = ({
       underWay += 1
       const woken = waiting
       waiting = []
-      // In the next turn: what is to be sent goes out in this one.
+      // In the next turn, because the batch is sent in this one.
       if (woken.length > 0)
         setImmediate(() => {
           for (const wake of woken) wake()

@@ -1,49 +1,81 @@
 import type { StreamRef } from '../../kernel/decider.ts'
 import { withTimeout } from '../eventstore/errors.ts'
-import type { CommandRunner } from './command.ts'
-import { type ContendedGroup, createContention, readyCommandsOf } from './contention.ts'
-import { createSlots } from './fold-cache.ts'
-import { createLoader, type LoadFailure } from './loader.ts'
+import { type CommandRunner, type CommandRunnerDeps, defaultLimits } from './command.ts'
 import {
   type AnyCommand,
+  createAdmission,
   createAnswers,
+  createBatchWindow,
+  createExclusivity,
+  createQueue,
+  createSweeper,
   isBusy,
   needsRead,
   type PendingCommand,
   type StreamUse,
-} from './pending-command.ts'
-import { createAdmission, createBatchWindow, createExclusivity, createQueue } from './queueing.ts'
-import { type CommandRunnerDeps, defaultLimits } from './runner-ports.ts'
-import { createBatchProcessor, createSafeSettle, createSend, createSettle } from './send-batch.ts'
-import { createSnapshotter, createSweeper } from './snapshots.ts'
-import { createUnknownOutcomes } from './unknown-outcomes.ts'
+} from './command-queue.ts'
+import { type ContendedGroup, createContention, readyCommandsOf } from './contention.ts'
+import { createLoader, createSlots, type LoadFailure } from './fold-cache.ts'
+import {
+  createBatchProcessor,
+  createSafeSettle,
+  createSend,
+  createSettle,
+  createUnknownOutcomes,
+} from './send-batch.ts'
+import { createSnapshotter } from './snapshots.ts'
 
-/** What `/readyz` and the metrics ask of a runner. */
+/*
+ * The command runner decides commands in memory, in batches, and appends what they decide. docs/decisions/0003-command-runner.md
+ * gives the reasons.
+ *
+ * A command is in one of these states:
+ *
+ * - QUEUED: it waits in arrival order (command-queue.ts).
+ * - LOADING: it waits in the queue for a read of its streams (fold-cache.ts).
+ * - DECIDED: `decide` ran on the states that the earlier commands of the batch leave (decide-batch.ts).
+ * - SENT: its batch is in one `appendAll` call. The streams that it writes are busy (send-batch.ts).
+ * - BLOCKED: the answer of the append was lost. The same bytes are sent again until the outcome is known (send-batch.ts).
+ * - SETTLED: its caller has an answer or an error.
+ *
+ * Transitions:
+ *
+ * - QUEUED -> LOADING: the state of a stream is unknown, or may be outdated.
+ * - LOADING -> QUEUED: the read ended. LOADING -> SETTLED: the read failed.
+ * - QUEUED -> DECIDED: no batch is in flight and no stream of the command is busy.
+ * - QUEUED -> SETTLED: it waited longer than `queueWaitMs`.
+ * - DECIDED -> SENT: it appends events, or it depends on an append of the same batch.
+ * - DECIDED -> QUEUED: a stream that it reads and does not write must be read first, or the batch is full.
+ * - DECIDED -> SETTLED: it appends nothing and its states are fresh, or `decide` threw an error.
+ * - SENT -> SETTLED: the log accepted the append, rejected it, or cannot be reached.
+ * - SENT -> QUEUED: the log reported a conflict. The command is decided again, at most `redecisions` times.
+ * - SENT -> BLOCKED -> SETTLED or QUEUED: the outcome was unknown first.
+ *
+ * Commands on a stream with a recent conflict run in a batch of their own, under the stream's lock (contention.ts).
+ * Snapshots are written outside of these states (snapshots.ts).
+ */
+
+/** Figures for `/readyz` and the metrics. */
 export type RunnerHealth = {
   /** Items whose append was sent and whose outcome is not known. */
-  frozen(): number
+  unknownOutcomes(): number
   /** Commands that wait to be decided. */
   queueLength(): number
-  /** Streams whose folds are kept. */
+  /** Streams whose state is cached. */
   cachedStreams(): number
 }
 
-/** What a start asks of a runner. */
+/** Fills the cache at startup. */
 export type RunnerWarmup = {
-  /** Reads these streams one after another, and begins none after `withinMs`. Returns how many were read or known. */
+  /** Reads these streams one after another. Starts no read after `withinMs`. Returns the number of streams with a known state. */
   warm(refs: readonly StreamRef<unknown>[], withinMs: number): Promise<number>
 }
 
-/**
- * Runs commands over an event log by the rules of docs/decisions/0003-command-runner.md. The commands that wait while a
- * batch is in flight are the next batch. `docs/decisions/0003-command-runner.md` says why it is built as it is.
- *
- * `close()` leaves the log, the snapshot store and the locks open: they are the caller's.
- */
+/** `close()` leaves the log, the snapshot store and the locks open: the caller opened them. */
 export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth & RunnerWarmup => {
   const { logger, metrics, hooks } = deps
   const limits = { ...defaultLimits, ...deps.limits }
-  // Durations only; what time it is comes from `deps.clock`.
+  // For durations. The time of day comes from `deps.clock`.
   const monotonicMs = (): number => performance.now()
   let tick = 0
   const nextTick = (): number => ++tick
@@ -90,14 +122,14 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       nextTick,
       noteConflict: contention.note,
       requeue: queue.requeue,
-      freeze: unknownOutcomes.block,
+      onUnknown: unknownOutcomes.block,
       onPublished: snapshotter.consider,
     }),
     deps,
     answers,
     nextTick,
   )
-  const flight = createBatchProcessor({
+  const processBatch = createBatchProcessor({
     ...deps,
     limits,
     answers,
@@ -113,8 +145,8 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
   const isIdle = (): boolean =>
     answers.open() +
       batchesInFlight +
-      contention.contendedGroups() +
-      unknownOutcomes.frozen() +
+      contention.groups() +
+      unknownOutcomes.count() +
       snapshotter.underWay() ===
     0
   const noteIdle = (): void => {
@@ -126,7 +158,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     return (pending) => pending.uses.some((use) => failed.has(use.slot) && needsRead(pending, use))
   }
 
-  /** A log that cannot be read is an outage; a stream that cannot be folded is a bug, and its commands' own error. */
+  /** A failed read is an outage. A failed fold is a bug: its commands reject with its error. */
   const refuseUnread = (failures: readonly LoadFailure[], pendings: Iterable<PendingCommand>): void => {
     const bySlot = new Map(failures.map((failure) => [failure.slot, failure]))
     for (const pending of pendings) {
@@ -136,10 +168,10 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     }
   }
 
-  const flyBatch = async (pendings: readonly PendingCommand[]): Promise<void> => {
+  const runBatch = async (pendings: readonly PendingCommand[]): Promise<void> => {
     batchesInFlight++
     const sentMs = monotonicMs()
-    await flight(pendings)
+    await processBatch(pendings)
     batchWindow.batchAppended({
       commands: pendings.length,
       waiting: queue.length(),
@@ -149,27 +181,27 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     pump()
   }
 
-  /** Reads, decides and writes under the lane's locks. Nobody else here decides on its streams from the read on. */
-  const flyLane = async (
+  /** Reads, decides and writes under the locks of the group. Its streams are busy from the read on. */
+  const runContendedGroup = async (
     contendedGroup: ContendedGroup,
     pendings: readonly PendingCommand[],
   ): Promise<void> => {
     contendedGroup.state = 'running'
-    const held = new Set(pendings.flatMap(({ uses }) => uses.map(({ slot }) => slot)))
+    const slotsOfGroup = new Set(pendings.flatMap(({ uses }) => uses.map(({ slot }) => slot)))
     const mustRead = (pending: PendingCommand, use: StreamUse): boolean =>
       !use.assumeAbsent || needsRead(pending, use)
     const toRead = pendings.flatMap((pending) => pending.uses.filter((use) => mustRead(pending, use)))
-    for (const slot of held) slot.busy = true
+    for (const slot of slotsOfGroup) slot.busy = true
     const failures = await loader.read([...new Set(toRead.map(({ slot }) => slot))])
-    for (const slot of held) slot.busy = false
+    for (const slot of slotsOfGroup) slot.busy = false
     const unread = new Set(pendings.filter(unreadBy(failures)))
     refuseUnread(failures, unread)
-    await flight(pendings.filter((pending) => !unread.has(pending)))
+    await processBatch(pendings.filter((pending) => !unread.has(pending)))
     contention.end(contendedGroup)
     pump()
   }
 
-  const runLanes = (): void => {
+  const runContendedGroups = (): void => {
     for (const contendedGroup of contention.held()) {
       const { ready, waiting } = readyCommandsOf(
         contention,
@@ -179,42 +211,42 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       )
       const exclusivity = createExclusivity()
       const turn = queue.take(limits.batchCommands, (pending) => ready.has(pending) && exclusivity(pending))
-      if (turn.length > 0) void flyLane(contendedGroup, turn)
+      if (turn.length > 0) void runContendedGroup(contendedGroup, turn)
       else if (!waiting) contention.end(contendedGroup)
     }
     contention.open(queue.waiting())
   }
 
-  const wantUnread = (pending: PendingCommand): boolean => {
+  const requestReads = (pending: PendingCommand): boolean => {
     const unread = pending.uses.filter((use) => needsRead(pending, use))
     for (const { slot } of unread) loader.want(slot)
     return unread.length > 0
   }
 
-  const mayGo = (pending: PendingCommand): boolean =>
-    !isBusy(pending) && !contention.concerns(pending) && !wantUnread(pending)
+  const canRun = (pending: PendingCommand): boolean =>
+    !isBusy(pending) && !contention.concerns(pending) && !requestReads(pending)
 
   const pickBatch = (): readonly PendingCommand[] => {
     if (batchesInFlight === 0 && batchWindow.shouldWait(queue.length())) {
-      for (const pending of queue.waiting()) mayGo(pending) // what they need is read meanwhile
+      for (const pending of queue.waiting()) canRun(pending) // requests the reads that they need
       return []
     }
     const exclusivity = createExclusivity()
-    return queue.take(limits.batchCommands, (pending) => mayGo(pending) && exclusivity(pending))
+    return queue.take(limits.batchCommands, (pending) => canRun(pending) && exclusivity(pending))
   }
 
   let scheduled = false
-  /** Starts what can be started, once all is there that arrives in this turn of the event loop. */
+  /** Starts batches at the end of this turn of the event loop, so that commands which arrive together share a batch. */
   const pump = (): void => {
     if (scheduled) return
     scheduled = true
     setImmediate(() => {
       scheduled = false
-      runLanes()
+      runContendedGroups()
       while (batchesInFlight < limits.batchesInFlight) {
         const pendings = pickBatch()
         if (pendings.length === 0) break
-        void flyBatch(pendings)
+        void runBatch(pendings)
       }
       sweeper.watch()
       noteIdle()
@@ -230,7 +262,8 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       const [failure] = slot.point === null ? await loader.read([slot]) : []
       slots.release(slot)
       if (failure === undefined) warmed += 1
-      else logger.warn({ err: failure.error, stream: ref.stream }, 'a busy stream could not be read ahead')
+      else
+        logger.warn({ err: failure.error, stream: ref.stream }, 'could not read a busy stream into the cache')
     }
     return warmed
   }
@@ -257,8 +290,8 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       const late = () => new Error(`closing the command runner took longer than ${limits.closeMs} ms`)
       if (!isIdle())
         await withTimeout(idle.promise, limits.closeMs, late).catch((err: unknown) => {
-          const left = { err, open: answers.open(), frozen: unknownOutcomes.frozen() }
-          logger.warn(left, 'closing with commands unanswered')
+          const left = { err, open: answers.open(), unknownOutcomes: unknownOutcomes.count() }
+          logger.warn(left, 'the command runner closes with unanswered commands')
         })
       await snapshotter.finish(slots.idle())
       unknownOutcomes.stop()
@@ -268,7 +301,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
         answers.overload(pending, 'closed', 'the service is stopping')
     },
     warm,
-    frozen: unknownOutcomes.frozen,
+    unknownOutcomes: unknownOutcomes.count,
     queueLength: queue.length,
     cachedStreams: slots.size,
   }

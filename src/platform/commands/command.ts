@@ -1,7 +1,12 @@
+import type { Clock } from '../../kernel/clock.ts'
 import type { CommandDecision, DecideContext, StatesOf, StreamRefs } from '../../kernel/decider.ts'
-import type { Cause } from '../../kernel/event.ts'
+import type { Cause, DomainEvent } from '../../kernel/event.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import type { StreamName } from '../../kernel/streams.ts'
+import type { EventCodec } from '../eventstore/codec.ts'
 import { isOutage } from '../eventstore/errors.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { BackgroundScheduler } from './background-scheduler.ts'
 
 export type Command<Refs extends StreamRefs, Answer> = Cause & {
   /** For logs and metrics, e.g. `place-order`. */
@@ -21,17 +26,17 @@ export type CommandOutcome<Answer> = {
 }
 
 /**
- * Runs commands one batch after another (docs/decisions/0003-command-runner.md).
- * `run` rejects with CommandOverload (queue full, frozen stream, log unreachable: nothing is known to be written, or
- * the outcome is unknown; the caller retries and converges) or with what `decide` threw.
+ * Runs commands in batches (command-runner.ts).
+ * `run` rejects with CommandOverload if the queue is full, the log cannot be reached, or the outcome of an append is unknown.
+ * The caller then repeats the command under the same key. `run` rejects with the error of `decide`, too.
  */
 export type CommandRunner = {
   run<Refs extends StreamRefs, Answer>(command: Command<Refs, Answer>): Promise<CommandOutcome<Answer>>
-  /** Finishes what waits and is in flight, then refuses all else. */
+  /** Finishes the commands in the queue and in flight. Rejects new ones. */
   close(): Promise<void>
 }
 
-/** 503 with `Retry-After`: the command was not answered; sending it again under the same key converges. */
+/** Answered as 503 with `Retry-After`. The command can be repeated safely under the same key. */
 export class CommandOverload extends Error {
   override readonly name = 'CommandOverload'
   /** Whole seconds, at least 1. */
@@ -42,5 +47,189 @@ export class CommandOverload extends Error {
   }
 }
 
-/** Whether the same work may succeed later without a change: an outage, or a service that takes no commands just now. */
+/** Whether a later attempt may succeed without a change: an outage or an overload. */
 export const isTemporary = (error: unknown): boolean => isOutage(error) || error instanceof CommandOverload
+
+/** All limits of the command runner. */
+export type RunnerLimits = {
+  /** The most commands of a batch. */
+  readonly batchCommands: number
+  /** The most bytes of the events of a batch. One command alone may exceed it, with appends of up to 1 MiB each. */
+  readonly batchBytes: number
+  /** Ordinary batches in flight at the same time, on disjoint streams. */
+  readonly batchesInFlight: number
+  /** The longest wait of a batch for more commands, milliseconds; 0: no wait. */
+  readonly batchWindowMs: number
+  /** The most commands in the queue. One more is rejected with CommandOverload. */
+  readonly queueLength: number
+  /** The longest time of a command in the queue, including repeated decisions, before CommandOverload. */
+  readonly queueWaitMs: number
+  /** The most repeated decisions of a command after conflicts, before CommandOverload. */
+  readonly redecisions: number
+  /** The longest wait of a client for an unknown outcome, before CommandOverload. */
+  readonly unknownOutcomeWaitMs: number
+  /** The first pause before the same bytes are sent again. It doubles up to `resendMaxMs`. */
+  readonly resendFirstMs: number
+  readonly resendMaxMs: number
+  /** After this time without an answer, the outcome of an append is unknown. */
+  readonly appendTimeoutMs: number
+  readonly readTimeoutMs: number
+  /** Streams in one set-based read. */
+  readonly readStreams: number
+  /** Set-based reads in progress at the same time. */
+  readonly readsInFlight: number
+  /** The most events of a stream in one read. */
+  readonly readEvents: number
+  /** A stream is contended for this time after its last conflict. */
+  readonly contendedMs: number
+  /** The longest wait for the lock of a contended stream. Then the commands run without it. */
+  readonly lockWaitMs: number
+  /** The most groups of contended streams at the same time. */
+  readonly contendedGroups: number
+  /**
+   * The most unused folds in the cache, and the most entries in them (`Fold.snapshot.entries`). When the busy wallets do not
+   * fit, they are folded again for each command: 300 instead of 5,500 orders a second.
+   */
+  readonly cacheStreams: number
+  readonly cacheEntries: number
+  /** The same for streams without snapshots. These are short and mostly used once. */
+  readonly cacheShortStreams: number
+  /** The same for streams that are used once. */
+  readonly cacheOnceStreams: number
+  /** A snapshot is due after max(this, half the entries in the state) new events. */
+  readonly snapshotMinEvents: number
+  /** A snapshot of a large state is due after max(this, an eighth of its entries), to limit the events that a first command reads. */
+  readonly snapshotTailEvents: number
+  /** The shortest time between two snapshots of a stream. It does not apply after twice as many events as `snapshotTailEvents` requires. */
+  readonly snapshotEveryMs: number
+  /** The most snapshots in the queue. */
+  readonly snapshotQueue: number
+  /** `close` writes snapshots of streams with more new events than this, the most events first. */
+  readonly snapshotCloseEvents: number
+  /** `close` starts no snapshot after this time, milliseconds. */
+  readonly snapshotCloseMs: number
+  /** The longest wait of `close` for commands in progress. */
+  readonly closeMs: number
+}
+
+export const defaultLimits: RunnerLimits = {
+  batchCommands: 200,
+  batchBytes: 524_288,
+  batchesInFlight: 1,
+  batchWindowMs: 4,
+  queueLength: 10_000,
+  queueWaitMs: 5_000,
+  redecisions: 50,
+  unknownOutcomeWaitMs: 2_000,
+  resendFirstMs: 50,
+  resendMaxMs: 2_000,
+  appendTimeoutMs: 30_000,
+  readTimeoutMs: 10_000,
+  readStreams: 500,
+  readsInFlight: 2,
+  readEvents: 1_000,
+  contendedMs: 1_000,
+  lockWaitMs: 500,
+  contendedGroups: 4,
+  cacheStreams: 50_000,
+  cacheEntries: 8_000_000,
+  cacheShortStreams: 4_000,
+  cacheOnceStreams: 100,
+  snapshotMinEvents: 1_000,
+  snapshotTailEvents: 10_000,
+  snapshotEveryMs: 30_000,
+  snapshotQueue: 100,
+  snapshotCloseEvents: 200,
+  snapshotCloseMs: 5_000,
+  closeMs: 15_000,
+}
+
+/** A state as of one event of its stream. It can be deleted at any time. */
+export type Snapshot = {
+  readonly stream: StreamName
+  readonly logId: string
+  readonly fold: string
+  /** `Fold.version`. */
+  readonly version: number
+  readonly revision: number
+  /** The event at `revision`. It shows whether the snapshot belongs to this log. */
+  readonly eventId: string
+  /** Milliseconds of that event's `recordedAt`. */
+  readonly recordedAtMs: number
+  /** The text of `Fold.snapshot.toText`. */
+  readonly state: string
+}
+
+export type SnapshotKey = Pick<Snapshot, 'stream' | 'logId' | 'fold' | 'version'>
+
+/** Stores the newest snapshot of each stream and fold. Snapshots of another log or version are not used. */
+export type SnapshotStore = {
+  /** The existing ones of these snapshots, in one round trip. */
+  load(keys: readonly SnapshotKey[]): Promise<readonly Snapshot[]>
+  /** Replaces an older snapshot, and one of another log or version. */
+  save(snapshot: Snapshot): Promise<void>
+}
+
+/**
+ * Lets the processes of one service take turns on a contended stream. Correctness does not depend on it: locks and
+ * announcements may be lost.
+ */
+export type StreamLocks = {
+  /** Locks all of the streams; null when they are not free within `waitMs`. */
+  acquire(streams: readonly StreamName[], waitMs: number): Promise<StreamLease | null>
+  /** Tells other processes that the stream is contended. A process that wins every race does not detect it. */
+  announce(stream: StreamName): void
+  /** Calls the listener with each stream that another process announced. */
+  onAnnounced(listener: (stream: StreamName) => void): void
+}
+export type StreamLease = { release(): Promise<void> }
+
+export type RunnerMetrics = {
+  /** The log answered a batch: its commands with appends, items, events, and the milliseconds from send to answer. */
+  onBatch?(batch: {
+    readonly commands: number
+    readonly items: number
+    readonly events: number
+    readonly ms: number
+  }): void
+  onConflict?(stream: StreamName): void
+  onOverload?(reason: OverloadReason): void
+}
+export type OverloadReason = 'queue-full' | 'wait' | 'redecisions' | 'frozen' | 'unavailable' | 'closed'
+
+export type RunnerLogger = {
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** The points at which a crash test can kill the process. */
+export type CrashPoint =
+  | 'before-append'
+  | 'after-append'
+  | 'before-answer'
+  | 'before-snapshot'
+  | 'after-snapshot'
+export type CrashHooks = { at(point: CrashPoint): void }
+
+export type CommandRunnerDeps = {
+  readonly log: EventLog
+  readonly clock: Clock
+  /** A field of the event for a past time whose value is after `latest`, and the value. Null: there is none. */
+  readonly laterThan?: (
+    event: DomainEvent,
+    latest: string,
+  ) => { readonly field: string; readonly at: string } | null
+  readonly newEventId: () => string
+  readonly codec: EventCodec
+  readonly logger: RunnerLogger
+  /** Without it, states are folded from the first event. */
+  readonly snapshots?: SnapshotStore
+  /** Without it, processes do not take turns on a contended stream. */
+  readonly streamLocks?: StreamLocks
+  readonly metrics?: RunnerMetrics
+  readonly hooks?: CrashHooks
+  /** Background work runs between `begin` and `end` of a batch. */
+  readonly backgroundScheduler?: Pick<BackgroundScheduler, 'begin' | 'end'>
+  /** Overrides of `defaultLimits`. */
+  readonly limits?: Partial<RunnerLimits>
+}

@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { isBlocked, isBusy, type PendingCommand } from './pending-command.ts'
-import type { CommandRunnerDeps, RunnerLimits, StreamLease } from './runner-ports.ts'
+import { connect, withAnswerTimeout } from '../eventstore/postgres/connection.ts'
+import type { CommandRunnerDeps, RunnerLimits, StreamLease, StreamLocks } from './command.ts'
+import { isBlocked, isBusy, type PendingCommand } from './command-queue.ts'
 
-/** Contended streams whose commands are decided together, under the streams' locks when those are free in time. */
+/** Contended streams whose commands are decided together, under the locks of the streams if these are free in time. */
 export type ContendedGroup = {
   readonly streams: ReadonlySet<StreamName>
   state: 'acquiring' | 'held' | 'running'
@@ -11,21 +15,21 @@ export type ContendedGroup = {
 }
 
 export type Contention = {
-  /** Another process wrote to the stream in between. */
+  /** Reports a conflict: another process wrote to the stream. */
   note(stream: StreamName): void
-  /** Another process says that it meets others on the stream. */
+  /** Another process announced a conflict on the stream. */
   noteAnnounced(stream: StreamName): void
-  /** Whether the command has to wait for its turn in a lane. */
+  /** Whether the command must run in a contended group. */
   concerns(pending: PendingCommand): boolean
-  /** Starts lanes for commands that need one and have none. */
+  /** Starts groups for commands that need one and have none. */
   open(queue: readonly PendingCommand[]): void
-  /** Lanes whose turn it is. */
+  /** Groups that have their locks and may run. */
   held(): readonly ContendedGroup[]
-  /** Whether the lane is the one that the command needs. */
+  /** Whether the command must run in this group. */
   serves(contendedGroup: ContendedGroup, pending: PendingCommand): boolean
-  /** Gives the locks back; the one that has waited longest, here or in another process, is next. */
+  /** Releases the locks. The longest waiter of any process gets them next. */
   end(contendedGroup: ContendedGroup): void
-  contendedGroups(): number
+  groups(): number
 }
 
 type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
@@ -35,8 +39,8 @@ type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
 }
 
 /**
- * Streams on which processes collided lately. Their commands leave the ordinary batches and take turns with other
- * processes by locks, so that nobody starves. Nothing that is right depends on it: the expected revision decides.
+ * Streams with a recent conflict. Their commands leave the ordinary batches and use locks to take turns with other
+ * processes, so that no process starves. Correctness does not depend on it: the expected revision decides.
  */
 export const createContention = (deps: ContentionDeps): Contention => {
   const { limits, logger, streamLocks } = deps
@@ -61,7 +65,7 @@ export const createContention = (deps: ContentionDeps): Contention => {
     } catch (err) {
       logger.warn(
         { err, streams: [...contendedGroup.streams] },
-        'stream locks are not to be had; going on without them',
+        'could not get the stream locks; continuing without them',
       )
     }
     contendedGroup.state = 'held'
@@ -69,7 +73,7 @@ export const createContention = (deps: ContentionDeps): Contention => {
   }
 
   const mark = (stream: StreamName): void => {
-    // Bounded by the streams that collided within the last `contendedMs`.
+    // Only streams with a conflict within the last `contendedMs` stay in the map.
     for (const former of contendedUntil.keys()) isContended(former)
     contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
   }
@@ -85,7 +89,7 @@ export const createContention = (deps: ContentionDeps): Contention => {
     open(queue) {
       if (contendedUntil.size === 0) return
       for (const pending of queue) {
-        if (contendedGroups.size >= limits.contendedLanes) return
+        if (contendedGroups.size >= limits.contendedGroups) return
         const streams = contendedOf(pending)
         if (streams.length === 0 || isBlocked(pending)) continue
         if (
@@ -117,11 +121,11 @@ export const createContention = (deps: ContentionDeps): Contention => {
         )
       })
     },
-    contendedGroups: () => contendedGroups.size,
+    groups: () => contendedGroups.size,
   }
 }
 
-/** Commands of a lane that may be decided now, and whether others of it only wait for a batch in flight. */
+/** Commands of the group that can run now, and whether others of it wait for a batch in flight. */
 export const readyCommandsOf = (
   contention: Contention,
   contendedGroup: ContendedGroup,
@@ -137,4 +141,169 @@ export const readyCommandsOf = (
     else ready.add(pending)
   }
   return { ready, waiting }
+}
+
+export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }
+
+type AnnouncementOptions = {
+  readonly pool: pg.Pool
+  readonly connection: pg.ClientConfig
+  readonly onTrouble?: (what: string, error: Error) => void
+}
+
+const channel = 'farebox_contended'
+const firstRetryMs = 100
+const lastRetryMs = 5_000
+const answerTimeoutMs = 5_000
+
+/** Announces contended streams to other processes by NOTIFY. Announcements may be lost while a connection is down. */
+export const createAnnouncements = ({ pool, connection, onTrouble }: AnnouncementOptions): Announcements => {
+  // Announcements of this process are ignored.
+  const sender = randomUUID()
+  const closing = new AbortController()
+  const listeners = new Set<(stream: StreamName) => void>()
+  let listening: Promise<void> | null = null
+
+  const receive = (payload = ''): void => {
+    const [from, stream] = [payload.slice(0, sender.length), payload.slice(sender.length + 1)]
+    if (from !== sender) for (const listener of listeners) listener(stream as StreamName)
+  }
+
+  const listenUntilLost = async (onListening: () => void): Promise<void> => {
+    const closed = Promise.withResolvers<void>()
+    const lost = Promise.withResolvers<void>()
+    const listener = await connect({ ...connection, application_name: 'farebox-contended' }, () =>
+      lost.resolve(),
+    )
+    const close = (): void => closed.resolve()
+    closing.signal.addEventListener('abort', close, { once: true })
+    try {
+      listener.client.on('notification', ({ payload }) => receive(payload))
+      await withAnswerTimeout(listener.client.query(`listen ${channel}`), answerTimeoutMs)
+      onListening()
+      if (!closing.signal.aborted) await Promise.race([closed.promise, lost.promise])
+    } finally {
+      closing.signal.removeEventListener('abort', close)
+      listener.destroy()
+    }
+  }
+
+  const listen = async (): Promise<void> => {
+    let retryMs = firstRetryMs
+    while (!closing.signal.aborted) {
+      try {
+        await listenUntilLost(() => {
+          retryMs = firstRetryMs
+        })
+      } catch (error) {
+        onTrouble?.('listening to contended streams failed', error as Error)
+      }
+      await pause(retryMs, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
+      retryMs = Math.min(2 * retryMs, lastRetryMs)
+    }
+  }
+
+  return {
+    announce(stream) {
+      pool
+        .query(`select pg_notify($1::text, $2::text)`, [channel, `${sender} ${stream}`])
+        .catch((error: Error) => onTrouble?.('a contended stream could not be announced', error))
+    },
+    onAnnounced(listener) {
+      listeners.add(listener)
+      listening ??= listen()
+    },
+    async close() {
+      closing.abort()
+      await listening
+    },
+  }
+}
+
+const lockNotAvailable = '55P03'
+
+// Sorted keys prevent a deadlock of two sessions that need the same locks. A hash collision only makes two streams take
+// turns. The seed separates these locks from other advisory locks of the database.
+const lockSql = `
+  select pg_advisory_lock(sorted.key)
+  from (
+    select distinct hashtextextended(stream, 7230110) as key from unnest($1::text[]) as stream order by 1
+    offset 0
+  ) as sorted`
+
+const isTimeout = (error: unknown): boolean => (error as { code?: string }).code === lockNotAvailable
+
+/** A connection, or null when none is free in time. A connection that comes later is returned to the pool. */
+const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | null> => {
+  let late = false
+  const coming = pool.connect()
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<null>((resolve) => {
+    timer = setTimeout(() => {
+      late = true
+      resolve(null)
+    }, waitMs)
+  })
+  coming.then((client) => late && client.release()).catch(() => undefined)
+  try {
+    return await Promise.race([coming, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A session that holds locks. An unhandled error event would end the process: `release` reports a lost session. */
+const leaseOf = (client: pg.PoolClient): StreamLease => {
+  const ignoreError = (): void => undefined
+  client.on('error', ignoreError)
+  const returnToPool = (broken: boolean): void => {
+    client.off('error', ignoreError)
+    client.release(broken)
+  }
+  return {
+    async release() {
+      try {
+        await client.query('select pg_advisory_unlock_all()')
+        returnToPool(false)
+      } catch (error) {
+        // The end of the session ends its locks.
+        returnToPool(true)
+        throw error
+      }
+    },
+  }
+}
+
+export type PostgresStreamLocksOptions = {
+  /** A separate pool with a connection for each contended group. The caller ends it. */
+  readonly pool: pg.Pool
+  /** The same database, for one connection that listens to announcements. */
+  readonly connection: pg.ClientConfig
+  /** Called with each failure. No failure stops the service. */
+  readonly onTrouble?: (what: string, error: Error) => void
+}
+
+/** Stream locks as session advisory locks: Postgres serves waiters in order, and the end of a process releases them. */
+export const createPostgresStreamLocks = (
+  options: PostgresStreamLocksOptions,
+): StreamLocks & { close(): Promise<void> } => {
+  const announcements = createAnnouncements(options)
+  return {
+    ...announcements,
+    async acquire(streams: readonly StreamName[], waitMs) {
+      const client = await checkOut(options.pool, waitMs)
+      if (client === null) return null
+      const lease = leaseOf(client)
+      try {
+        const waitText = String(Math.max(1, Math.ceil(waitMs)))
+        await client.query(`select set_config('lock_timeout', $1::text, false)`, [waitText])
+        await client.query(lockSql, [streams])
+        return lease
+      } catch (error) {
+        await lease.release().catch(() => undefined)
+        if (isTimeout(error)) return null
+        throw error
+      }
+    },
+  }
 }

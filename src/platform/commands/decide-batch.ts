@@ -1,3 +1,4 @@
+import { asError } from '../../kernel/as-error.ts'
 import { isoTime, maxAheadMs } from '../../kernel/clock.ts'
 import type { DomainEvent, EventMetadata } from '../../kernel/event.ts'
 import { isStorableJson } from '../../kernel/json-text.ts'
@@ -5,11 +6,11 @@ import type { StreamName } from '../../kernel/streams.ts'
 import { appendBytes } from '../eventstore/append-checks.ts'
 import { AppendRejected } from '../eventstore/errors.ts'
 import { type Append, maxAppendBytes, type NewEvent } from '../eventstore/port.ts'
+import type { CommandRunnerDeps, RunnerLimits } from './command.ts'
+import { type PendingCommand, pointOf } from './command-queue.ts'
 import { advance, type FoldPoint, type Slot } from './fold-cache.ts'
-import { asError, type PendingCommand, pointOf } from './pending-command.ts'
-import type { CommandRunnerDeps, RunnerLimits } from './runner-ports.ts'
 
-/** A decision as it is written, and what its streams will be. */
+/** A decision with the appends that it makes, and the states of its streams after them. */
 export type Decided = {
   readonly answer: unknown
   readonly appends: readonly Append[]
@@ -20,10 +21,10 @@ export type Decided = {
 
 export type DecideDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
 
-/** The states as the batch's former decisions leave them: an overlay, dropped when they do not land. */
+/** The states after the earlier decisions of the batch. They are dropped if the batch is not appended. */
 export type Overlay = ReadonlyMap<Slot, FoldPoint>
 
-/** Finds a command's slots by stream; few are searched faster than they are indexed. */
+/** Finds a slot of the command by its stream. An index is slower for few streams. */
 const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) => Slot) => {
   const index = uses.length > 8 ? new Map(uses.map(({ slot }) => [slot.stream, slot])) : null
   return (stream) => {
@@ -35,7 +36,7 @@ const slotFinder = ({ command, uses }: PendingCommand): ((stream: StreamName) =>
 }
 
 let latest = { atMs: Number.NaN, time: '' }
-/** What an event of a time may say of the past at most; the last one is kept, as a batch decides at one instant. */
+/** The latest past time that an event of this time may contain. Cached, because a batch decides at one instant. */
 const latestAt = (atMs: number): string => {
   if (atMs !== latest.atMs) latest = { atMs, time: new Date(atMs + maxAheadMs).toISOString() }
   return latest.time
@@ -53,21 +54,21 @@ const write = (
 ): Writing => {
   let point = from
   const written: NewEvent[] = []
-  // A stream that ends with an event of the future goes on at the time of that event.
+  // After an event of the future, the stream continues at the time of that event.
   const metadata =
     from.recordedAtMs > nowMs ? { ...decision, continuesAt: isoTime(from.recordedAtMs) } : decision
   for (const event of events) {
     const later = laterThan?.(event, latestAt(Math.max(nowMs, from.recordedAtMs)))
     if (later)
       throw new AppendRejected(
-        `${event.type} for ${slot.stream} says in ${later.field} what is to happen at ${later.at}: it is ${metadata.recordedAt} now`,
+        `${event.type} for ${slot.stream} has a future time in ${later.field}: ${later.at}; now it is ${metadata.recordedAt}`,
       )
     const id = newEventId()
     const encoded = codec.encode(event, metadata)
-    // The log would take it; no read table could, and what reads the log stands still at what it cannot write.
+    // Postgres cannot store such a text in a read table: the projections would stop at this event.
     if (!isStorableJson(encoded.data))
       throw new AppendRejected(
-        `${event.type} for ${slot.stream} holds a text with NUL or half of a surrogate pair`,
+        `${event.type} for ${slot.stream} has a text with NUL or half of a surrogate pair`,
       )
     written.push({ id, type: encoded.type, data: encoded.data, metadata: encoded.metadata })
     point = advance(slot.fold, point, event, id, nowMs)
@@ -78,18 +79,18 @@ const write = (
     events: written,
   }
   const bytes = appendBytes(append)
-  // One command's fault, known before it could spoil the batch that it shares.
+  // Checked here, so that only this command fails and not its batch.
   if (bytes > maxAppendBytes)
     throw new AppendRejected(
-      `${bytes} bytes in one append to ${slot.stream}, at most ${maxAppendBytes} are taken`,
+      `${bytes} bytes in one append to ${slot.stream}; at most ${maxAppendBytes} are allowed`,
     )
   return { append, point, bytes }
 }
 
 /**
- * Decides one command on the overlay and encodes what it appends. The overlay stays as it is.
- * @throws what `decide` throws; Error when it breaks its contract; AppendRejected above 1 MiB in one
- * append, for a text that no read table takes, or a time that is to come where one has come
+ * Decides one command on the overlay and encodes its appends. The overlay does not change.
+ * @throws the error of `decide`; Error when `decide` breaks its contract; AppendRejected for an append above 1 MiB, a text
+ * that no read table can store, or a future time in a field for past times
  */
 export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay: Overlay): Decided => {
   const { command, uses } = pending
@@ -99,7 +100,7 @@ export const decideCommand = (deps: DecideDeps, pending: PendingCommand, overlay
   for (const { key, slot } of uses) {
     const point = overlay.get(slot) ?? pointOf(slot)
     states[key] = point.state
-    // Another process's clock may be a little ahead. What is later is of the future, and its time is not carried on.
+    // The clock of another process may be a little ahead. A time further ahead is wrong and is not used.
     if (point.recordedAtMs > nowMs && point.recordedAtMs <= clockMs + maxAheadMs) nowMs = point.recordedAtMs
   }
   const decision = command.decide(states as never, { nowMs })
@@ -143,7 +144,7 @@ export const createGroups = () => {
   return {
     rootOf,
     add: (): number => parents.push(parents.length) - 1,
-    // The smaller index stays the root, so that items keep the order of their first commands.
+    // The smaller index is the root, so that items have the order of their first commands.
     join(one: number, other: number) {
       const [a, b] = [rootOf(one), rootOf(other)]
       parents[Math.max(a, b)] = Math.min(a, b)
@@ -151,32 +152,32 @@ export const createGroups = () => {
   }
 }
 
-/** A decided command of an item. Without appends it only rests on what the item's former members decided. */
+/** A decided command of an item. Without appends, it depends on the decisions of earlier members. */
 export type DecidedCommand = {
   readonly pending: PendingCommand
   readonly answer: unknown
   /** Index of its last append in the item; -1 without appends. */
   lastAppend: number
-  /** Streams whose end was not seen since the command arrived. */
+  /** Streams that were not read since the command arrived. */
   readonly unverified: readonly Slot[]
 }
 
-/** Decisions that share streams, and what they write: one item of `appendAll`. */
+/** Decisions that share streams, and their appends: one item of `appendAll`. */
 export type BatchItem = {
   readonly members: DecidedCommand[]
   readonly appends: Append[]
-  /** What the streams will be when the item has landed. */
+  /** The states of the streams after the item is appended. */
   readonly points: Map<Slot, FoldPoint>
 }
 
 export type Batch = {
   readonly items: readonly BatchItem[]
-  /** Answered without appends from states that are fresh. */
+  /** Answered without appends, from fresh states. */
   readonly answered: readonly { readonly pending: PendingCommand; readonly answer: unknown }[]
-  /** Rest on states that may be old and that no append checks: to be decided again on fresh ones. */
+  /** Must be decided again on fresh states, because no append checks the states that they used. */
   readonly unverified: readonly PendingCommand[]
   readonly failed: readonly { readonly pending: PendingCommand; readonly error: Error }[]
-  /** Did not fit. */
+  /** For the next batch: this one is full. */
   readonly left: readonly PendingCommand[]
   readonly commands: number
   readonly events: number
@@ -207,8 +208,8 @@ const formItems = (
 }
 
 /**
- * Decides commands in the order given, each on what the former ones leave, and forms the items to write.
- * Nothing is published, so that dropping the batch undoes it.
+ * Decides commands in the given order, each on the states that the earlier ones leave, and forms the items to append.
+ * The cached states do not change.
  */
 export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]): Batch => {
   const overlay = new Map<Slot, FoldPoint>()
@@ -238,15 +239,15 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly PendingCommand[]
     const { uses, arrival } = pending
     const { answer, points } = decided
     const writes = decided.appends.length > 0
-    const rests = uses.some(({ slot }) => lastWriter.has(slot))
+    const depends = uses.some(({ slot }) => lastWriter.has(slot))
     const stale = uses.filter(({ slot }) => slot.verifiedAt <= arrival).map(({ slot }) => slot)
-    // The log checks the streams that are written and no others: all others must have been read since the command came.
+    // The log checks only the streams that are written. All others must have been read since the command arrived.
     const unchecked = writes && stale.some((slot) => !points.has(slot) && !overlay.has(slot))
-    if (unchecked || (!writes && !rests && stale.length > 0)) {
+    if (unchecked || (!writes && !depends && stale.length > 0)) {
       unverified.push(pending)
       continue
     }
-    if (!writes && !rests) {
+    if (!writes && !depends) {
       answered.push({ pending, answer })
       continue
     }

@@ -13,28 +13,28 @@ import { decode } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { CommandRunner } from './command.ts'
 
-/** A command that was decided and is in the log. */
+/** An accepted command. Its events are in the log. */
 export type Done<Made = object> = {
   readonly outcome: 'done'
-  /** False when what was asked for was so already; nothing was written then. */
+  /** False if the state was already as requested, and nothing was appended. */
   readonly changed: boolean
-  /** The position of the last event that was written; null when none was. */
+  /** The position of the last appended event; null if none was appended. */
   readonly position: number | null
-  /** When it was decided: the time that its events carry, milliseconds. */
+  /** The time of the decision and of its events, milliseconds. */
   readonly atMs: number
 } & Made
 
-/** What a command on one stream comes to. */
+/** The result of a command on one stream. */
 export type Result<Refusal, Made = object> = Done<Made> | Refused<Refusal>
 
-/** Who commands what; `account` is the one whose later reads must see it. */
+/** The name and the cause of a command. Later reads of `account` must see its events. */
 export type CommandContext = Cause & {
   /** For logs and metrics, e.g. `block-account`. */
   readonly name: string
   readonly account?: AccountId
 }
 
-/** What is handed in may be more than this, such as the whole context of a command line. */
+/** Drops other fields of the argument, such as those of a command line's context. */
 const causeOf = ({ name, actor, correlationId, account }: CommandContext): CommandContext => ({
   name,
   actor,
@@ -42,10 +42,10 @@ const causeOf = ({ name, actor, correlationId, account }: CommandContext): Comma
   ...(account !== undefined && { account }),
 })
 
-/** The stream that is decided on and written to, and streams that the decision only looks at. */
+/** The stream that the decision reads and writes, and other streams that it only reads. */
 export type Decider<State, Others extends StreamRefs> = StreamRef<State> & { readonly others?: Others }
 
-/** What `handle` makes of a decision; one that never refuses is done for certain. */
+/** The result type of `handle` for a decision. A decision that never refuses gives only `Done`. */
 export type HandleResult<Made> =
   Made extends Refused<infer Refusal>
     ? Refused<Refusal>
@@ -54,8 +54,8 @@ export type HandleResult<Made> =
       : never
 
 /**
- * Decides on one stream and writes what was decided. The decision is pure and may be made several times. What it carries
- * beside its events is in the result.
+ * Decides on one stream and appends the events. The decision is pure and may be called several times. The result contains
+ * all other fields of the decision.
  *
  * ```ts
  * await handle(runner, { ...cause, name: 'unblock-account' }, { stream, fold: accountFold }, decideUnblock)
@@ -95,7 +95,7 @@ export const handle = async <
   } as unknown as HandleResult<Made>
 }
 
-/** The state of a stream as the log has it now. Rejects as the command runner does. */
+/** The current state of a stream in the log. Rejects as the command runner does. */
 export const readState = async <State>(
   runner: CommandRunner,
   handling: CommandContext,
@@ -109,7 +109,7 @@ export const readState = async <State>(
   return answer
 }
 
-/** What a short stream comes to, as the log has it now, and the position of its last event; null for an absent stream. */
+/** The current state of a short stream in the log and the position of its last event; null for an absent stream. */
 export const readStreamState = async <State>(
   log: Pick<EventLog, 'readStream'>,
   { stream, fold }: StreamRef<State>,

@@ -5,10 +5,9 @@ import type { StreamName } from '../../kernel/streams.ts'
 import { createCodec } from '../eventstore/codec.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { createBatchLoader } from '../postgres/batch-loader.ts'
-import { newSlot, type Slot } from './fold-cache.ts'
-import { createLoader } from './loader.ts'
-import { pointOf } from './pending-command.ts'
-import { defaultLimits, type RunnerLogger, type SnapshotStore } from './runner-ports.ts'
+import { defaultLimits, type RunnerLogger, type SnapshotStore } from './command.ts'
+import { pointOf } from './command-queue.ts'
+import { createLoader, newSlot, type Slot } from './fold-cache.ts'
 
 /** The state of a stream, and the revision of its last event; -1: it has none. */
 export type LogState<State> = { readonly state: State; readonly revision: number }

@@ -1,38 +1,33 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { asError } from '../../kernel/as-error.ts'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { AppendRejected, withTimeout } from '../eventstore/errors.ts'
+import { AppendRejected, DecidedInFuture, withTimeout } from '../eventstore/errors.ts'
 import type { Appended, ItemOutcome } from '../eventstore/port.ts'
+import type { CommandRunnerDeps, CrashHooks, RunnerLimits, RunnerLogger, RunnerMetrics } from './command.ts'
+import type { Answers, PendingCommand, Queue } from './command-queue.ts'
 import { type BatchItem, type DecidedCommand, decideBatch } from './decide-batch.ts'
-import type { Slot } from './fold-cache.ts'
-import { type Answers, asError, type PendingCommand } from './pending-command.ts'
-import type { Queue } from './queueing.ts'
-import type {
-  CommandRunnerDeps,
-  CrashHooks,
-  RunnerLimits,
-  RunnerLogger,
-  RunnerMetrics,
-} from './runner-ports.ts'
+import type { Slot, Slots } from './fold-cache.ts'
 
 export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
 
-/** Sends items to the log; whatever goes wrong on the way leaves their outcome unknown. */
+/** Sends items to the log. An error or a timeout of the call means an unknown outcome of every item. */
 export const createSend =
   ({ log }: Pick<CommandRunnerDeps, 'log'>, limits: RunnerLimits): Send =>
   async (items) => {
     const late = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
     try {
-      const bare = items.map(({ appends }) => ({ appends }))
-      const outcomes = await withTimeout(log.appendAll(bare), limits.appendTimeoutMs, late)
+      const appends = items.map(({ appends }) => ({ appends }))
+      const outcomes = await withTimeout(log.appendAll(appends), limits.appendTimeoutMs, late)
       if (outcomes.length === items.length) return outcomes
-      throw new Error(`${items.length} items were answered by ${outcomes.length} outcomes`)
+      throw new Error(`the log returned ${outcomes.length} outcomes for ${items.length} items`)
     } catch (thrown) {
       const cause = asError(thrown)
       return items.map(() => ({ status: 'unknown', cause, landed: [] }))
     }
   }
 
-/** Settles items; a bug in one (an adapter that answers nonsense) ends its own commands, not the runner. */
+/** Settles an item. An error rejects the commands of this item and leaves the runner running. */
 export const createSafeSettle =
   (
     settle: Settle,
@@ -44,13 +39,13 @@ export const createSafeSettle =
     try {
       settle(item, outcome, sentTick)
     } catch (thrown) {
-      logger.error({ err: thrown }, 'an outcome could not be taken in')
+      logger.error({ err: thrown }, 'could not settle a batch item')
       for (const slot of item.points.keys()) slot.readAfter = nextTick()
       for (const { pending } of item.members) answers.reject(pending, asError(thrown))
     }
   }
 
-type FlightDeps = Pick<
+type BatchProcessorDeps = Pick<
   CommandRunnerDeps,
   'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'backgroundScheduler'
 > & {
@@ -64,11 +59,11 @@ type FlightDeps = Pick<
 }
 
 /**
- * Decides, writes and answers one batch. Up to the append it runs in one go, so that nothing moves under the decisions;
- * until the outcome is settled the streams that it writes are busy.
+ * Decides, writes and answers one batch. Everything up to the append is synchronous, so no state changes between the
+ * decisions. The streams that the batch writes are busy until its outcome is settled.
  */
 export const createBatchProcessor =
-  (deps: FlightDeps) =>
+  (deps: BatchProcessorDeps) =>
   async (pendings: readonly PendingCommand[]): Promise<void> => {
     const { answers, hooks, metrics, backgroundScheduler } = deps
     const batch = decideBatch(deps, pendings)
@@ -102,20 +97,20 @@ type SettleDeps = {
   readonly nextTick: () => number
   readonly noteConflict: (stream: StreamName) => void
   readonly requeue: (pendings: readonly PendingCommand[]) => void
-  readonly freeze: (item: BatchItem, cause: Error, sentTick: number) => void
+  readonly onUnknown: (item: BatchItem, cause: Error, sentTick: number) => void
   readonly onPublished: (slot: Slot) => void
 }
 
 export type Settle = (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
 
-/** Says what an item's outcome means for its streams and its commands. */
+/** Applies the outcome of an item to its streams and its commands. */
 export const createSettle = (deps: SettleDeps): Settle => {
   const { answers, limits } = deps
 
   const publish = (item: BatchItem, sentTick: number): void => {
     for (const [slot, point] of item.points) {
       if (slot.point === null || point.revision > slot.point.revision) slot.point = point
-      // The expected revision matched after the send: the log was seen to end where the decision began.
+      // The expected revision matched after the send, so the stream ended there at that time.
       slot.verifiedAt = Math.max(slot.verifiedAt, sentTick)
       deps.onPublished(slot)
     }
@@ -123,7 +118,9 @@ export const createSettle = (deps: SettleDeps): Settle => {
 
   const landed = (item: BatchItem, { appended }: Outcome<'landed'>, sentTick: number): void => {
     if (appended.length !== item.appends.length)
-      throw new Error(`an item of ${item.appends.length} appends landed as ${appended.length}`)
+      throw new Error(
+        `the log reported ${appended.length} appends of an item that has ${item.appends.length}`,
+      )
     publish(item, sentTick)
     deps.hooks?.at('before-answer')
     const requeued: PendingCommand[] = []
@@ -138,7 +135,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
     deps.requeue(requeued)
   }
 
-  /** Answers the commands whose appends are all in the landed prefix; returns the others. */
+  /** Answers the commands whose appends are all in the appended prefix. Returns the others. */
   const answerPrefix = (item: BatchItem, prefix: readonly Appended[]): readonly DecidedCommand[] => {
     const others: DecidedCommand[] = []
     for (const member of item.members) {
@@ -151,12 +148,12 @@ export const createSettle = (deps: SettleDeps): Settle => {
     return others
   }
 
-  const again = (members: readonly DecidedCommand[]): void => {
+  const decideAgain = (members: readonly DecidedCommand[]): void => {
     const requeued: PendingCommand[] = []
     for (const { pending } of members) {
       if (pending.answered) continue
       if (++pending.attempts > limits.redecisions)
-        answers.overload(pending, 'redecisions', `${pending.command.name} met too many conflicts`)
+        answers.overload(pending, 'redecisions', `${pending.command.name} had too many conflicts`)
       else requeued.push(pending)
     }
     deps.requeue(requeued)
@@ -168,24 +165,24 @@ export const createSettle = (deps: SettleDeps): Settle => {
     const slot = [...item.points.keys()].find(({ stream }) => stream === outcome.stream)
     if (slot === undefined) throw new Error(`conflict on ${outcome.stream}, which the item does not write`)
     const wasAssumedAbsent = slot.point === null
-    // A stream that was only taken as absent is no hot stream: its command came before.
+    // A stream that was only assumed absent is not contended: this is a repeated command.
     if (!wasAssumedAbsent) deps.noteConflict(outcome.stream)
     const actual = outcome.actual === 'noStream' ? -1 : outcome.actual
     if (slot.point !== null && actual < slot.point.revision && outcome.landed.length === 0) {
-      // The log does not have what this process knows: it was set back under it.
+      // The log lost events that this process has read: somebody restored an older log.
       deps.logger.error(
         { stream: slot.stream, actual, known: slot.point.revision },
-        'a stream is shorter than known',
+        'the log lost events of a stream',
       )
       slot.point = null
       slot.ignoreSnapshots = true
     }
     slot.readAfter = deps.nextTick()
-    // Where one stream was wrongly taken as absent (clients repeat themselves after a restart), others are likely to be.
+    // After a restart clients repeat their commands, so other streams of this item probably exist, too.
     for (const { pending } of others)
       for (const use of pending.uses)
         if (use.slot.point !== null || wasAssumedAbsent) use.slot.readAfter = deps.nextTick()
-    again(others)
+    decideAgain(others)
   }
 
   const rejected = (item: BatchItem, { cause, landed: prefix }: Outcome<'rejected'>): void => {
@@ -194,12 +191,12 @@ export const createSettle = (deps: SettleDeps): Settle => {
     if (writers.length === 1) {
       const error = cause instanceof AppendRejected ? cause : new AppendRejected(cause.message, { cause })
       answers.reject(writers[0]!.pending, error)
-      again(others.filter((member) => member !== writers[0]))
+      decideAgain(others.filter((member) => member !== writers[0]))
       return
     }
-    // One of them carries what the log does not take. Each is decided again with an item of its own, so that it fails alone.
+    // The log rejects the data of one of them. Each is decided again in an item of its own, so that only that one fails.
     for (const { pending } of others) pending.exclusive = true
-    again(others)
+    decideAgain(others)
   }
 
   const unavailable = (item: BatchItem, { cause, landed: prefix }: Outcome<'unavailable'>): void => {
@@ -219,11 +216,101 @@ export const createSettle = (deps: SettleDeps): Settle => {
       case 'unavailable':
         return unavailable(item, outcome)
       case 'unknown':
-        return deps.freeze(item, outcome.cause, sentTick)
+        return deps.onUnknown(item, outcome.cause, sentTick)
       default: {
         const never: never = outcome
         throw new Error(`unknown outcome ${JSON.stringify(never)}`)
       }
     }
+  }
+}
+
+export type UnknownOutcomes = {
+  /** Blocks the streams of the item and sends the same bytes again until the outcome is known. */
+  block(item: BatchItem, cause: Error, sentTick: number): void
+  /** Items whose outcome is unknown. */
+  count(): number
+  /** Sends nothing more. */
+  stop(): void
+}
+
+type UnknownOutcomesDeps = {
+  readonly limits: RunnerLimits
+  readonly logger: RunnerLogger
+  readonly slots: Slots
+  readonly answers: Answers
+  readonly send: (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
+  readonly onResolved: (item: BatchItem, outcome: ItemOutcome, sentTick: number) => void
+}
+
+type Unknown = Extract<ItemOutcome, { status: 'unknown' | 'unavailable' }>
+
+/** Whether the outcome of the first send is still unknown. An unreachable log gives no information about it. */
+const isUnknown = (outcome: ItemOutcome): outcome is Unknown =>
+  outcome.status === 'unknown' || outcome.status === 'unavailable'
+
+export const createUnknownOutcomes = (deps: UnknownOutcomesDeps): UnknownOutcomes => {
+  const { limits, logger, slots, answers } = deps
+  const stopped = new AbortController()
+  let count = 0
+
+  const setBlocked = (item: BatchItem, on: boolean): void => {
+    for (const slot of item.points.keys()) {
+      slot.blocked = on
+      slot.busy = on
+      // The slot must stay when clients stop waiting, because it blocks the stream.
+      if (on) slots.acquire(slot)
+    }
+  }
+
+  const resend = async (item: BatchItem, streams: readonly string[]): Promise<ItemOutcome> => {
+    // No limit but the end of the process: only the log knows the outcome, and a guess could lose money.
+    for (let waitMs = limits.resendFirstMs; ; waitMs = Math.min(2 * waitMs, limits.resendMaxMs)) {
+      await pause(waitMs, undefined, { signal: stopped.signal })
+      const [outcome] = await deps.send([item])
+      if (!isUnknown(outcome!)) return outcome!
+      const { status, cause: err } = outcome
+      // The log does not have these events and refuses them: decide again at the present time.
+      const { stream, expected } = item.appends[0]!
+      if (status === 'unavailable' && err instanceof DecidedInFuture)
+        return { status: 'conflict', stream, actual: expected, landed: [] }
+      logger.warn({ err, status, streams, waitMs }, 'the outcome of an append is still unknown')
+    }
+  }
+
+  const unblock = async (item: BatchItem, sentTick: number): Promise<void> => {
+    const streams = [...item.points.keys()].map(({ stream }) => stream)
+    const bound = setTimeout(() => {
+      for (const { pending } of item.members)
+        answers.overload(pending, 'frozen', 'the outcome is not known yet; send it again under the same key')
+    }, limits.unknownOutcomeWaitMs)
+    try {
+      const outcome = await resend(item, streams)
+      logger.warn({ status: outcome.status, streams }, 'the outcome of an append is known')
+      count--
+      setBlocked(item, false)
+      deps.onResolved(item, outcome, sentTick)
+      for (const slot of item.points.keys()) slots.release(slot)
+    } catch (error) {
+      if (!stopped.signal.aborted) throw error
+      for (const { pending } of item.members)
+        answers.overload(pending, 'closed', 'the service is stopping; the outcome is not known', error)
+    } finally {
+      clearTimeout(bound)
+    }
+  }
+
+  return {
+    block(item, cause, sentTick) {
+      count++
+      setBlocked(item, true)
+      logger.error(
+        { err: cause, streams: [...item.points.keys()].map(({ stream }) => stream) },
+        'the answer of an append was lost: its streams are blocked while the same bytes are sent again',
+      )
+      void unblock(item, sentTick)
+    },
+    count: () => count,
+    stop: () => stopped.abort(),
   }
 }

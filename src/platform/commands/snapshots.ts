@@ -4,13 +4,11 @@ import { sha256 } from '../../kernel/digest.ts'
 import type { Migrations } from '../postgres/migrate.ts'
 import type { MasterKey } from '../vault/keys.ts'
 import { createRowSigner } from '../vault/seal.ts'
+import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './command.ts'
 import type { FoldPoint, Slot } from './fold-cache.ts'
-import { type Answers, isBlocked } from './pending-command.ts'
-import type { Queue } from './queueing.ts'
-import type { CommandRunnerDeps, RunnerLimits, Snapshot, SnapshotStore } from './runner-ports.ts'
 
 /**
- * Snapshots of folds. They may be thrown away at any time (`truncate engine.snapshots`); states are JSON texts, so that
+ * Snapshots of folds. They can be deleted at any time (`truncate engine.snapshots`). States are JSON texts, so that
  * Postgres neither parses nor rewrites them.
  */
 export const migrations: Migrations = {
@@ -26,7 +24,7 @@ export const migrations: Migrations = {
       state text not null,
       primary key (stream, fold)
     )`,
-  // Nobody signed those of before.
+  // Earlier snapshots have no signature.
   '1780_signed_snapshots': `
     truncate engine.snapshots;
     alter table engine.snapshots add column signature bytea not null`,
@@ -38,7 +36,7 @@ const loadSql = `
   from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as wanted (stream, fold, log_id, version)
   join engine.snapshots s using (stream, fold, log_id, version)`
 
-// Of one log and version only a newer state replaces an older one: several processes snapshot the same stream.
+// Only a newer state of the same log and version replaces an older one: several processes write snapshots of one stream.
 const saveSql = `
   insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
   values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)
@@ -48,13 +46,13 @@ const saveSql = `
     signature = excluded.signature
   where (kept.log_id, kept.version) <> (excluded.log_id, excluded.version) or kept.revision < excluded.revision`
 
-/** Also of older versions of a fold: an upgrade makes a first command slowest. */
+/** Includes older versions of a fold, because the first command after an upgrade is the slowest. */
 const busySql = `
   select stream, fold from engine.snapshots
   where log_id = $1::text and fold = any($2::text[])
   order by recorded_at_ms desc, stream limit $3::int`
 
-/** The streams that were written to last among those that were ever busy enough for a snapshot, the newest first. */
+/** The most recently written streams that have a snapshot, newest first. */
 export const busyStreams = async (
   pool: pg.Pool,
   logId: string,
@@ -67,14 +65,14 @@ export const busyStreams = async (
 
 type SignedSnapshot = Snapshot & { readonly signature: Buffer }
 
-// As it was when it was checked: another process may have written a right one since.
+// Only the checked row: another process may have written a valid one since.
 const removeSql =
   'delete from engine.snapshots where stream = $1::text and fold = $2::text and signature = $3::bytea'
 
 /**
- * Snapshots in `engine.snapshots`. Its errors are the pool's; the command runner goes on without snapshots then. Each is
- * signed with a key of the master key: a state that somebody else wrote, or moved to another stream, would let a wallet
- * spend what the log does not have. It is logged, removed, and the stream is read from its beginning.
+ * Snapshots in `engine.snapshots`. Errors are those of the pool; the command runner then continues without snapshots. Each is
+ * signed with a key derived from the master key, because a forged state would let a wallet spend money that the log does not
+ * have. A snapshot with a wrong signature is logged and removed, and its stream is read from the beginning.
  */
 export const createPostgresSnapshots = ({
   pool,
@@ -118,7 +116,7 @@ export const createPostgresSnapshots = ({
         const { stream, fold, signature } = row
         logger.error(
           { stream, fold },
-          'a snapshot was written by somebody else than the service: it is removed, and the stream is read from its beginning',
+          'a snapshot has a wrong signature: it is removed, and its stream is read from the beginning',
         )
         await pool.query(removeSql, [stream, fold, signature])
       }
@@ -143,11 +141,11 @@ export const createPostgresSnapshots = ({
 }
 
 export type Snapshotter = {
-  /** Has a snapshot taken when one is due. */
+  /** Requests a snapshot if one is due. */
   consider(slot: Slot): void
-  /** Takes those of the slots that would cost the next process most, as long as there is time. */
+  /** Writes snapshots of the slots with the most new events, until the time limit. */
   finish(slots: readonly Slot[]): Promise<void>
-  /** Snapshots that wait or are being written. */
+  /** Snapshots in the queue or in progress. */
   underWay(): number
 }
 
@@ -160,12 +158,12 @@ type SnapshotterDeps = Pick<CommandRunnerDeps, 'log' | 'logger' | 'hooks'> & {
 
 type Due = { readonly slot: Slot; readonly point: FoldPoint }
 
-/** Writes snapshots one after another, off the append path: an append never waits for one, and a failed one is only logged. */
+/** Writes snapshots one after another. No append waits for a snapshot, and a failed one is only logged. */
 export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const { limits, store } = deps
   const waiting: Due[] = []
-  /** Those whose snapshot waits or is being written: a second one would say nearly the same. */
-  const asked = new Set<Slot>()
+  /** Slots with a snapshot in the queue or in progress. */
+  const requested = new Set<Slot>()
   let running = false
 
   const newEvents = ({ fold, point, snapshotRevision }: Slot): number =>
@@ -179,10 +177,9 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
     const isSoon = deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs
     if (everyEvents !== undefined) return !isSoon
-    // A snapshot costs what its state holds, so a state doubles before the next one. Not more than that: each order leaves an
-    // entry, and a wallet that had to get more new events than entries would never get its first. Where a doubling would
-    // be too much to read, an eighth has to pay for it; and where orders come so fast that twice as much gathers within
-    // the interval, the interval does not count.
+    // The cost of a snapshot grows with its state. A snapshot is due after new events for half of the entries: each order
+    // adds an entry, so a larger factor might never be reached. A large state gets one after an eighth of its entries, to
+    // limit the events that a first command reads. The interval does not apply if twice as many events came within it.
     const entries = fold.snapshot.entries(point.state)
     const tail = Math.max(limits.snapshotTailEvents, entries / 8)
     if (isSoon) return point.revision - slot.snapshotAskedRevision > 2 * tail
@@ -216,10 +213,10 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const run = async (to: SnapshotStore): Promise<void> => {
     running = true
     for (let due = waiting.shift(); due !== undefined; due = waiting.shift()) {
-      // The batch that made it due is answered first.
+      // First the batch that made it due is answered.
       await new Promise((resolve) => setImmediate(resolve))
       await write(to, due)
-      asked.delete(due.slot)
+      requested.delete(due.slot)
     }
     running = false
     deps.onIdle()
@@ -228,10 +225,10 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   return {
     consider(slot) {
       if (store === undefined || waiting.length >= limits.snapshotQueue) return
-      if (asked.has(slot) || !isDue(slot)) return
+      if (requested.has(slot) || !isDue(slot)) return
       slot.snapshotAtMs = deps.monotonicMs()
       slot.snapshotAskedRevision = slot.point!.revision
-      asked.add(slot)
+      requested.add(slot)
       waiting.push({ slot, point: slot.point! })
       if (!running) void run(store)
     },
@@ -248,46 +245,4 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     },
     underWay: () => waiting.length + (running ? 1 : 0),
   }
-}
-
-const sweepMs = 100
-
-export type Sweeper = {
-  /** Looks after the queue as long as something waits in it. */
-  watch(): void
-  stop(): void
-}
-
-/** Turns away commands that wait too long, so that no client waits without bound. */
-export const createSweeper = (deps: {
-  readonly limits: RunnerLimits
-  readonly queue: Queue
-  readonly answers: Answers
-  readonly monotonicMs: MonotonicClock
-}): Sweeper => {
-  const { limits, queue, answers } = deps
-  let timer: NodeJS.Timeout | undefined
-
-  const sweep = (): void => {
-    timer = undefined
-    const now = deps.monotonicMs()
-    const late = queue.take(queue.length(), (pending) => {
-      const waitedMs = now - pending.arrivedMs
-      return waitedMs > limits.queueWaitMs || (waitedMs > limits.frozenWaitMs && isBlocked(pending))
-    })
-    for (const pending of late)
-      if (isBlocked(pending))
-        answers.overload(pending, 'frozen', 'an earlier append of this stream has no outcome yet')
-      else
-        answers.overload(
-          pending,
-          'wait',
-          `${pending.command.name} got no answer within ${limits.queueWaitMs / 1000} s: the log does not answer or is overloaded`,
-        )
-    watch()
-  }
-  const watch = (): void => {
-    if (timer === undefined && queue.length() > 0) timer = setTimeout(sweep, sweepMs)
-  }
-  return { watch, stop: () => clearTimeout(timer) }
 }

@@ -55,7 +55,7 @@ const gatewaysOf = ({ master, sandboxUrl, publicUrl, gateways }: Installation) =
 export const openDepositProcess = (installation: Installation, log: EventLog) => {
   const { pool, publicUrl } = installation
   const { log: own, died, dead } = mortal(log)
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(own, { limits })
   const gateways = gatewaysOf(installation)
   const deposits = createDeposits({

@@ -4,7 +4,6 @@ import { decideCreation } from '../../../src/domain/accounts/decide.ts'
 import { accountFold } from '../../../src/domain/accounts/fold.ts'
 import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { createCompletion } from '../../../src/features/orders/complete-orders.ts'
-import { createOrderService } from '../../../src/features/orders/place-order.ts'
 import { readOrder, refundIdOf, refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
 import type { CustomerId, OrderId } from '../../../src/kernel/ids.ts'
@@ -15,6 +14,7 @@ import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import type { Caller } from '../../../src/platform/http/auth.ts'
 import { runnerOver } from '../../platform/commands/purse.ts'
 import { openLog } from '../../platform/eventstore/open-postgres.ts'
+import { createPlaceQuoted } from '../../support/place-quoted.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, type StopAt } from '../../support/prefix-log.ts'
 import { buyer, forCustomer, planOrder } from '../../support/world.ts'
@@ -33,10 +33,10 @@ const caller = {
 /** What a process that has just started takes orders and refunds with, at a time, on a log without atomic items. */
 const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
   const log = prefixLog(real, stopAt)
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock: () => nowMs, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
+  const placeQuoted = createPlaceQuoted({ log, runner })
   const wallets = createWallets({ runner })
   return {
     wallets,
@@ -57,16 +57,10 @@ const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {
         ...cause,
       }),
     order: (customer: boolean) =>
-      orders.submit({
-        caller,
-        requestId: 'test',
-        idempotencyKey: 'one',
-        fingerprint: 'one',
-        prepare: async (orderId) => {
-          const order = planOrder(orderId, { renewal: 'repurchase' })
-          const { createdAt: _, ...draft } = customer ? forCustomer(order) : order
-          return draft
-        },
+      placeQuoted({ caller, requestId: 'test', idempotencyKey: 'one', fingerprint: 'one' }, (orderId) => {
+        const order = planOrder(orderId, { renewal: 'repurchase' })
+        const { createdAt: _, ...draft } = customer ? forCustomer(order) : order
+        return draft
       }),
     refund: (orderId: OrderId) =>
       refundOrder(

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { OrderDetails } from '../../../src/domain/shared/order-terms.ts'
-import { createCompletion } from '../../../src/features/orders/complete-orders.ts'
-import { createOrderService } from '../../../src/features/orders/place-order.ts'
 import type { PlanId } from '../../../src/kernel/ids.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
 import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 import type { Caller } from '../../../src/platform/http/auth.ts'
 import { codec, runnerOver } from '../../platform/commands/world.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { createPlaceQuoted } from '../../support/place-quoted.ts'
 import { prefixLog } from '../../support/prefix-log.ts'
 import { appendTo, buyer, credit, emptyWorld, planOrder } from '../../support/world.ts'
 
@@ -19,18 +18,11 @@ const caller = { accountId: buyer, keyId: 'key_one', capKeyId: 'key_one', dailyC
 /** Orders as a process that has just started takes them, at a time. */
 const shopAt = (log: EventLog, nowMs: number) => {
   const runner = runnerOver(log, { clock: () => nowMs })
-  const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
+  const placeQuoted = createPlaceQuoted({ log, runner })
   const order = (idempotencyKey: string, over: Partial<OrderDetails>) =>
-    orders.submit({
-      caller,
-      requestId: 'req_test',
-      idempotencyKey,
-      fingerprint: 'fingerprint',
-      prepare: async (orderId) => {
-        const { createdAt: _, ...draft } = planOrder(orderId, { renewal: 'repurchase', ...over })
-        return draft
-      },
+    placeQuoted({ caller, requestId: 'req_test', idempotencyKey, fingerprint: 'fingerprint' }, (orderId) => {
+      const { createdAt: _, ...draft } = planOrder(orderId, { renewal: 'repurchase', ...over })
+      return draft
     })
   return { order, close: () => runner.close() }
 }

@@ -3,9 +3,7 @@ import { test } from 'node:test'
 import { payerRules } from '../../../src/audit/invariants/spend-cap-invariants.ts'
 import type { WalletDebited } from '../../../src/domain/ledger/events.ts'
 import { orderedBy } from '../../../src/domain/shared/order-terms.ts'
-import { createCompletion } from '../../../src/features/orders/complete-orders.ts'
 import type { Payer } from '../../../src/features/orders/payer.ts'
-import { createOrderService } from '../../../src/features/orders/place-order.ts'
 import type { Actor, RecordedEvent } from '../../../src/kernel/event.ts'
 import type { AccountId, KeyId } from '../../../src/kernel/ids.ts'
 import { ledgerStream } from '../../../src/kernel/streams.ts'
@@ -13,6 +11,7 @@ import { decode } from '../../../src/platform/eventstore/codec.ts'
 import type { Rows } from '../../../src/platform/projections/read-model.ts'
 import { codec, runnerOver } from '../../platform/commands/world.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { createPlaceQuoted } from '../../support/place-quoted.ts'
 import { buyer, credit, emptyWorld, planOrder } from '../../support/world.ts'
 
 const start = Date.parse('2026-11-21T00:00:00.000Z')
@@ -38,26 +37,18 @@ const shop = async () => {
   })
   await log.append(ledgerStream(buyer), 'noStream', [{ id: crypto.randomUUID(), type, data, metadata }])
   const runner = runnerOver(log, { clock: () => start })
-  const orders = createOrderService({
-    log,
-    runner,
-    complete: createCompletion({ log, runner }),
-    customerInvoices: null,
-  })
+  const placeQuoted = createPlaceQuoted({ log, runner })
   let number = 0
   return {
     order: (caller: Payer) => {
       number += 1
-      return orders.submit({
-        caller,
-        requestId: 'req_test',
-        idempotencyKey: `order ${number}`,
-        fingerprint: 'fingerprint',
-        prepare: async (orderId) => {
+      return placeQuoted(
+        { caller, requestId: 'req_test', idempotencyKey: `order ${number}`, fingerprint: 'fingerprint' },
+        (orderId) => {
           const { createdAt: _, ...draft } = planOrder(orderId, { renewal: 'repurchase' })
           return { ...draft, ...orderedBy(caller) }
         },
-      })
+      )
     },
     debits: async () => {
       const found: RecordedEvent<WalletDebited>[] = []

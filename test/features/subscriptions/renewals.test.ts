@@ -8,13 +8,10 @@ import type { LedgerEvent } from '../../../src/domain/ledger/events.ts'
 import { graceMs } from '../../../src/domain/shared/billing-interval.ts'
 import { createAccounts } from '../../../src/features/accounts/account-service.ts'
 import { createCompletion } from '../../../src/features/orders/complete-orders.ts'
-import { createOrderService } from '../../../src/features/orders/place-order.ts'
+import type { PriceSources } from '../../../src/features/orders/prepare-order.ts'
 import { readOrder, refundOrder } from '../../../src/features/orders/refund-order.ts'
 import { addAddresses } from '../../../src/features/stock/add-stock.ts'
-import type {
-  PriceSources,
-  SubscriptionInput,
-} from '../../../src/features/subscriptions/prepare-subscription.ts'
+import type { SubscriptionInput } from '../../../src/features/subscriptions/prepare-subscription.ts'
 import { createRenewals } from '../../../src/features/subscriptions/renew.ts'
 import { createSubscriptions } from '../../../src/features/subscriptions/subscription-service.ts'
 import { createWallets } from '../../../src/features/wallet/wallet-service.ts'
@@ -27,6 +24,7 @@ import { createLogger } from '../../../src/platform/http/logging.ts'
 import { runnerOver } from '../../platform/commands/world.ts'
 import fc from '../../support/fast-check.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
+import { createPlaceOrderOf } from '../../support/place-quoted.ts'
 import { testDatabase } from '../../support/postgres.ts'
 import { prefixLog, stopAtAppend } from '../../support/prefix-log.ts'
 import { mortal } from '../../support/prefix-process.ts'
@@ -94,18 +92,18 @@ const processOver = (
   clock: () => number,
   sold: PriceSources,
 ) => {
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, unknownOutcomeWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete, customerInvoices: null })
+  const placeOrder = createPlaceOrderOf({ log, runner })
   const subscriptions = createSubscriptions({
     log,
     runner,
-    orders,
+    placeOrder,
     market: sold,
     settleTraffic: async () => undefined,
   })
-  const deps = { pool, log, runner, orders, market: sold, subscriptions, clock, logger }
+  const deps = { pool, log, runner, placeOrder, market: sold, subscriptions, clock, logger }
   return { runner, complete, subscriptions, renewals: createRenewals(deps), end: () => runner.close() }
 }
 

@@ -194,7 +194,7 @@ const play = async (
       batchBytes: 2_000,
       resendFirstMs: 1,
       resendMaxMs: 2,
-      frozenWaitMs: 4,
+      unknownOutcomeWaitMs: 4,
       contendedMs: 3,
     },
   })
@@ -234,7 +234,7 @@ const play = async (
     assert.deepEqual(answer, inLog, 'the fold that the runner holds is the fold of the log')
   }
   await runner.close()
-  assert.equal(runner.frozen() + runner.queueLength(), 0)
+  assert.equal(runner.unknownOutcomes() + runner.queueLength(), 0)
 }
 
 test('whatever faults befall it: what is answered is in the log once, and rests on nothing that did not land', async () => {

@@ -52,7 +52,9 @@ test('an append whose answer was lost and that had not landed is decided again, 
 
 test('while an outcome is unknown its clients and later ones get 503 after a bounded wait, other streams go on', async (t) => {
   const { wire } = await postgresWorld(t)
-  const runner = runnerOver(wire, { limits: { frozenWaitMs: 200, resendFirstMs: 5, resendMaxMs: 20 } })
+  const runner = runnerOver(wire, {
+    limits: { unknownOutcomeWaitMs: 200, resendFirstMs: 5, resendMaxMs: 20 },
+  })
   await Promise.all([runner.run(move(a, 'start', 10)), runner.run(move(b, 'start', 10))])
   const isA = ({ appends }: AppendItem): boolean => appends.some(({ stream }) => stream === a)
   let lost = true
@@ -66,13 +68,13 @@ test('while an outcome is unknown its clients and later ones get 503 after a bou
   ])
   assert.equal(beside!.status, 'fulfilled')
   assert.ok(frozen!.status === 'rejected' && overloaded(frozen!.reason))
-  assert.equal(runner.frozen(), 1)
+  assert.equal(runner.unknownOutcomes(), 1)
   await assert.rejects(runner.run(move(a, 'later', -3)), overloaded)
   assert.equal((await runner.run(move(b, 'later', -3))).answer, 'moved')
   const sentForA = wire.sent.filter((item) => isA(item)).slice(1)
   for (const item of sentForA.slice(1)) assert.deepEqual(item, sentForA[0])
   lost = false
-  await until(() => runner.frozen() === 0)
+  await until(() => runner.unknownOutcomes() === 0)
   // Their retries converge: the first one landed, the second one was never decided.
   assert.equal((await runner.run(move(a, 'x', -3))).answer, 'repeated')
   assert.equal((await runner.run(move(a, 'later', -3))).answer, 'moved')
@@ -158,11 +160,11 @@ test('a stream that cannot be folded fails its own commands only', async (t) => 
   assert.equal(fine!.status, 'fulfilled')
 })
 
-test('an adapter that answers nonsense fails the commands of that item, not the runner', async (t) => {
+test('an adapter with a wrong answer fails the commands of that item, not the runner', async (t) => {
   const { wire } = await postgresWorld(t)
   const runner = runnerOver(wire)
   wire.onAppendAll = async (items) => items.map((): ItemOutcome => ({ status: 'landed', appended: [] }))
-  await assert.rejects(runner.run(move(a, 'x', 1)), /landed as 0/)
+  await assert.rejects(runner.run(move(a, 'x', 1)), /reported 0 appends of an item that has 1/)
   wire.onAppendAll = (items, send) => send(items)
   assert.equal((await runner.run(move(a, 'x', 1))).answer, 'moved')
 })
@@ -205,7 +207,7 @@ test('closing waits no longer than its limit for an outcome that stays unknown',
   const runner = runnerOver(wire, { limits: { closeMs: 100, resendFirstMs: 5, resendMaxMs: 10 } })
   wire.onAppendAll = async (items) => unknownOutcomes(items)
   const stuck = assert.rejects(runner.run(move(a, 'x', 1)), overloaded)
-  await until(() => runner.frozen() === 1)
+  await until(() => runner.unknownOutcomes() === 1)
   const behind = assert.rejects(runner.run(move(a, 'y', 1)), overloaded)
   await runner.close()
   await Promise.all([stuck, behind])
@@ -239,7 +241,7 @@ for (const landed of [true, false])
       return unknownOutcomes(items)
     }
     assert.equal((await runner.run(pay(a, 'order', 4))).answer, 'moved')
-    assert.equal(runner.frozen(), 0)
+    assert.equal(runner.unknownOutcomes(), 0)
     assert.equal((await purseIn(wire, a)).balance, 6)
     assert.equal((await runner.run(pay(a, 'order', 4))).answer, 'repeated')
   })

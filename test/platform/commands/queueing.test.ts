@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { createBatchWindow } from '../../../src/platform/commands/queueing.ts'
+import { createBatchWindow } from '../../../src/platform/commands/command-queue.ts'
 
 const gatheringOf = (t: TestContext, limits = { batchWindowMs: 4, batchCommands: 200 }) => {
   const world = { nowMs: 0, over: 0 }

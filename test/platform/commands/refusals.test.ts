@@ -86,7 +86,7 @@ test('a refusal waits for the decisions that it rests on, and falls with them', 
 
 test('a refusal that rests on an append with a lost answer is not told before its outcome', async (t) => {
   const { wire } = await postgresWorld(t)
-  const runner = runnerOver(wire, { limits: { frozenWaitMs: 5_000, resendFirstMs: 10 } })
+  const runner = runnerOver(wire, { limits: { unknownOutcomeWaitMs: 5_000, resendFirstMs: 10 } })
   await runner.run(move(a, 'start', 5))
   const door = gate()
   let lost = 0

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
-import type { RunnerLogger } from '../../../src/platform/commands/runner-ports.ts'
+import type { RunnerLogger } from '../../../src/platform/commands/command.ts'
 import { createMemoryLog } from '../../support/memory-log.ts'
 import { until } from '../../support/until.ts'
 import { move as moveByPurse, purse, purseFold, purseIn, runnerOver } from './purse.ts'
@@ -131,7 +131,7 @@ for (const [what, change] of Object.entries(forgeries))
     const restarted = runnerOver(wire, options)
     const balance = from === a ? 30 : 1
     assert.equal((await restarted.run(move(a, 'too much', -balance - 1))).answer, 'short')
-    assert.match(forged.join(), /^a snapshot was written by somebody else[^,]+, and[^,]+$/)
+    assert.match(forged.join(), /^a snapshot has a wrong signature[^,]+, and[^,]+$/)
     assert.equal((await restarted.run(move(a, 'all', -balance))).answer, 'moved')
     await restarted.close()
     const after = runnerOver(wire, options)

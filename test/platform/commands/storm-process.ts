@@ -1,4 +1,4 @@
-import { createPostgresStreamLocks } from '../../../src/platform/commands/stream-locks.ts'
+import { createPostgresStreamLocks } from '../../../src/platform/commands/contention.ts'
 import { clientConfig, createPool } from '../../../src/platform/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { move, purse, runnerOver } from './purse.ts'

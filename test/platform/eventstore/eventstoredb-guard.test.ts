@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openClient } from '../../../src/platform/eventstore/eventstoredb/client.ts'
-import { toEventData } from '../../../src/platform/eventstore/eventstoredb/event-form.ts'
+import { toEventData } from '../../../src/platform/eventstore/eventstoredb/conversions.ts'
 import { eventStoreStandIn } from '../../support/eventstore-stand-in.ts'
 import { until } from '../../support/until.ts'
 import { someEvent } from './contract/events.ts'

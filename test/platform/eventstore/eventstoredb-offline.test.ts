@@ -3,8 +3,11 @@ import { test } from 'node:test'
 import type { StreamName } from '../../../src/kernel/streams.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../../src/platform/eventstore/errors.ts'
 import { createConcurrencyLimiter, openClient } from '../../../src/platform/eventstore/eventstoredb/client.ts'
-import { toEventData, toStored } from '../../../src/platform/eventstore/eventstoredb/event-form.ts'
-import { appendFailure } from '../../../src/platform/eventstore/eventstoredb/failures.ts'
+import {
+  appendFailure,
+  toEventData,
+  toStored,
+} from '../../../src/platform/eventstore/eventstoredb/conversions.ts'
 import { eventStoreDbLog } from '../../../src/platform/eventstore/eventstoredb/log.ts'
 import { createStreamSerializer } from '../../../src/platform/eventstore/eventstoredb/subscription.ts'
 import fc from '../../support/fast-check.ts'

@@ -12,9 +12,8 @@ import {
 } from '../errors.ts'
 import type { Append, Appended, AppendItem, ItemOutcome, StoredEvent } from '../port.ts'
 import type { ConcurrencyLimiter } from './client.ts'
-import { toEventData, toPosition } from './event-form.ts'
-import { appendFailure, isServerTimeout, logUnavailable } from './failures.ts'
-import { type ReadDeps, readPage } from './read-page.ts'
+import { type ReadDeps, readPage } from './client.ts'
+import { appendFailure, isServerTimeout, logUnavailable, toEventData, toPosition } from './conversions.ts'
 
 export type AppendDeps = ReadDeps & { readonly limiter: ConcurrencyLimiter; readonly appendTimeoutMs: number }
 

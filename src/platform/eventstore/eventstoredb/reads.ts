@@ -3,10 +3,15 @@ import type { StreamName } from '../../../kernel/streams.ts'
 import { LogUnavailable, withTimeout } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
 import type { Origin } from './append.ts'
-import { createConcurrencyLimiter } from './client.ts'
-import { fromPosition, isOwnStream, toPosition, toStored } from './event-form.ts'
-import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { positionsBackwards, type ReadDeps, readPage, readToEnd } from './read-page.ts'
+import { createConcurrencyLimiter, positionsBackwards, type ReadDeps, readPage, readToEnd } from './client.ts'
+import {
+  fromPosition,
+  isInvalidPosition,
+  isOwnStream,
+  logUnavailable,
+  toPosition,
+  toStored,
+} from './conversions.ts'
 import { type Feed, findStartPosition, openFeed } from './subscription.ts'
 
 /** Our event at exactly this position, or null. @throws LogUnavailable */

@@ -5,9 +5,8 @@ import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent, SubscribeOptions } from '../port.ts'
 import type { Origin } from './append.ts'
 import type { Connection } from './client.ts'
-import { fromPosition, toStored } from './event-form.ts'
-import { isInvalidPosition, logUnavailable } from './failures.ts'
-import { positionsBackwards, type ReadDeps } from './read-page.ts'
+import { positionsBackwards, type ReadDeps } from './client.ts'
+import { fromPosition, isInvalidPosition, logUnavailable, toStored } from './conversions.ts'
 
 /** The default of 32 sends a checkpoint for every few events: 40,936 of them over 1.3 million events (research). */
 const maxSearchWindow = 1_000

@@ -1,13 +1,96 @@
 import pg from 'pg'
+import { writeInt8, writeUuid } from '../../../kernel/digest.ts'
 import type { StreamName } from '../../../kernel/streams.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from '../../postgres/array-parameters.ts'
+import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows.ts'
 import type { Prepared, Step } from '../../postgres/pipeline.ts'
 import { expectedFrom, revisionBefore } from '../append-checks.ts'
 import { latestDecision } from '../event-times.ts'
-import type { Appended, AppendItem, ItemOutcome } from '../port.ts'
-import { copyOf, type EventRow, eventColumns } from './event-rows.ts'
+import type { Appended, AppendItem, ItemOutcome, NewEvent } from '../port.ts'
 import type { StreamRevisionCache } from './revision-cache.ts'
-import { type BatchSignature, signatureSteps } from './signing.ts'
+
+/** An event of a batch with its place in its stream. */
+export type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
+
+const text: Format<string> = { kind: 'text', text: (value) => value }
+
+/** What is copied of an event: its position is set by Postgres. */
+export const eventColumns = 'stream, revision, id, type, data, metadata'
+
+const columns: readonly CopyColumn<EventRow>[] = [
+  { value: ({ stream }) => stream, format: text },
+  { value: ({ revision }) => revision, format: { kind: 'fixed', bytes: 8, write: writeInt8 } },
+  { value: ({ event }) => event.id, format: { kind: 'fixed', bytes: 16, write: writeUuid } },
+  { value: ({ event }) => event.type, format: text },
+  { value: ({ event }) => event.data, format: text },
+  { value: ({ event }) => event.metadata, format: text },
+]
+
+/** The events of a batch in the order in which they are written. @param landed whether the append of this ordinal lands */
+export const rowsOf = (
+  items: readonly AppendItem[],
+  landed: (append: number) => boolean = () => true,
+): readonly EventRow[] => {
+  const rows: EventRow[] = []
+  let append = 0
+  for (const { appends } of items)
+    for (const { stream, expected, events } of appends) {
+      if (!landed(append++)) continue
+      let revision = revisionBefore(expected)
+      for (const event of events) rows.push({ stream, revision: ++revision, event })
+    }
+  return rows
+}
+
+/** As a `copy` of `eventColumns` takes them. */
+export const copyOf = (rows: readonly EventRow[]): Buffer => copyRows(columns, rows)
+
+/** What a process says of a batch that it writes (docs/seals.md, "Who wrote it"). */
+export type BatchSignature = {
+  /** Ed25519, 32 bytes: the key of the process. */
+  readonly publicKey: Buffer
+  /** How many batches this key has signed, this one among them. */
+  readonly number: number
+  /** Where the first event of the batch before it stands; 0 for the first. */
+  readonly previousPosition: number
+  /** 64 bytes. */
+  readonly signature: Buffer
+}
+
+/** Signs what one process appends, one batch after another. */
+export type BatchSigner = {
+  /**
+   * What must be written before the next batch, or with it: the introduction of a key, or that this process signs nothing.
+   * Null when there is nothing to say. It is asked for again until a batch with it landed.
+   */
+  preamble(): Promise<AppendItem | null>
+  /** Null from a process that signs nothing. What it signs counts only once it landed. */
+  sign(rows: readonly EventRow[]): BatchSignature | null
+  /** The batch that was signed last, or was not signed, stands from this position on, with the preamble if there was one. */
+  onCommitted(firstPosition: number): void
+  /** Whether the batch that was signed last landed is unknown. */
+  onOutcomeUnknown(): void
+}
+
+/** Keeps a signature beside the batch that the same transaction wrote (migrations.ts). */
+export const signBatch: Prepared = {
+  name: 'farebox-sign-batch',
+  text: 'select log.sign_batch($1::int, $2::bytea, $3::bigint, $4::bigint, $5::bytea)',
+}
+
+export const signatureValues = (
+  count: number,
+  { publicKey, number, previousPosition, signature }: BatchSignature,
+): (Buffer | string)[] => [String(count), publicKey, String(number), String(previousPosition), signature]
+
+/** After `log.begin_batch` that found an expectation broken nothing was written, and nothing is signed (migrations.ts). */
+const signOpened: Prepared = {
+  name: 'farebox-sign-opened',
+  text: `${signBatch.text} from log.positions where last_value > 0`,
+}
+
+export const signatureSteps = (count: number, signature: BatchSignature | null): readonly Step[] =>
+  signature === null ? [] : [{ statement: signOpened, values: signatureValues(count, signature) }]
 
 /**
  * Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. No append that it

@@ -5,6 +5,7 @@ import { appendBytes, assertItems, refusalOf } from '../append-checks.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
 import {
   type AppendVerdict,
+  type BatchSigner,
   batchOutcomes,
   batchSteps,
   classifyFailure,
@@ -13,16 +14,17 @@ import {
   futureCheck,
   isDuplicate,
   type QueuedItem,
+  rowsOf,
+  signatureValues,
+  signBatch,
   takeBatch,
 } from './append-batch.ts'
 import { type Connection, connect, withAnswerTimeout } from './connection.ts'
-import { rowsOf } from './event-rows.ts'
 import {
   createStreamRevisionCache,
   type NewestKnownEvent,
   type StreamRevisionCache,
 } from './revision-cache.ts'
-import { type BatchSigner, signatureValues, signBatch } from './signing.ts'
 
 /** Items that may wait in one process; beyond it they are answered `unavailable` at once. */
 const maxWaitingItems = 50_000

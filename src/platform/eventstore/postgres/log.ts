@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
+import type { BatchSigner } from './append-batch.ts'
 import { type BatchReport, createGroupCommit, createSender } from './group-commit.ts'
 import { createReads, subscribe } from './reads.ts'
 import { createNewestKnownEvent, createRecentAppends } from './revision-cache.ts'
-import type { BatchSigner } from './signing.ts'
 import { createAnnouncer, createWaker } from './wake-up.ts'
 
 export type PostgresLogOptions = {

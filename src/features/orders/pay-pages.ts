@@ -1,0 +1,147 @@
+import type { OrderDraft, PlacementRefusal } from '../../domain/orders/decide-placement.ts'
+import type { Order } from '../../domain/orders/fold.ts'
+import { orderedBy } from '../../domain/shared/order-terms.ts'
+import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { createRequireOrderable } from '../catalog/index.ts'
+import {
+  type AppendOrder,
+  type AppendOrderDeps,
+  actorOf,
+  answerForExistingOrder,
+  finishOrder,
+  type KeyedOrder,
+  keyConflict,
+  type PlacedOrder,
+} from './append-order.ts'
+import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'
+import { refuseForPlacement } from './order-errors.ts'
+
+/** Orders that are paid on a pay page: own orders on a rail, and orders of customers without enough credit. */
+export type PayPages = {
+  /** Opens the pay page of an own order: it awaits the payment of the whole amount. */
+  invoiceOwn(keyed: KeyedOrder, draft: OrderDraft): Promise<PlacedOrder>
+  /**
+   * Opens the pay page of a customer's refused order if a live rail can take the missing credit.
+   * @throws ApiError the refusal, with the pay page if there is one
+   */
+  refused(keyed: KeyedOrder, draft: OrderDraft, refusal: PlacementRefusal): Promise<PlacedOrder>
+  /**
+   * Repeats the request for an order that awaits its payment: it may be paid by now, still be open, or get a new invoice.
+   * @param quoted the order at the current price, in case its invoice closed, or its refusal
+   */
+  again(keyed: KeyedOrder, order: Order, quoted: OrderDraft | ApiError): Promise<PlacedOrder>
+}
+
+/** @throws ApiError the refusal */
+const draftOf = (quoted: OrderDraft | ApiError): OrderDraft => {
+  if (quoted instanceof ApiError) throw quoted
+  return quoted
+}
+
+const causeOf = ({ request }: KeyedOrder) => ({
+  actor: actorOf(request),
+  correlationId: request.requestId,
+})
+
+export const createPayPages = (
+  deps: AppendOrderDeps & {
+    readonly customerInvoices: CustomerInvoices
+    readonly appendOrder: AppendOrder
+  },
+): PayPages => {
+  const { customerInvoices, appendOrder } = deps
+  const requireOrderable = createRequireOrderable(deps.runner)
+
+  const refused: PayPages['refused'] = async (keyed, draft, refusal) => {
+    const { method, customerId, accountId } = draft
+    const short = refusal.code === 'customer_credit_insufficient' ? refusal.shortfallCents : null
+    if (short === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
+    const payable = chargeOf(method, short) !== null && (await customerInvoices.takes(method, accountId))
+    if (!payable) throw refuseForPlacement(refusal)
+    const {
+      order,
+      position,
+      created: _,
+      ...page
+    } = await customerInvoices.invoice(draft, short, causeOf(keyed), keyed.request.customerRef)
+    if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
+    return { ...answerForExistingOrder(keyed, order), position }
+  }
+
+  /** Pays an awaited order if other payments or credits are enough by now. */
+  const payAwaited = async (
+    keyed: KeyedOrder,
+    { order, open }: AwaitedOrderStatus,
+    quoted: OrderDraft | ApiError,
+  ): Promise<PlacedOrder> => {
+    const { caller } = keyed.request
+    // The price is fixed while the invoice is open, and for the day that a payment waits for the reseller's wallet.
+    const isFixed = open !== null || (order.awaiting?.heldUntil ?? null) !== null
+    if (isFixed) await requireOrderable(order.details, causeOf(keyed))
+    // The key of this request pays, under its own cap, even if another key placed the order.
+    const { capKeyId: _, ...asPriced } = order.details
+    const payable = isFixed ? { ...asPriced, ...orderedBy(caller) } : draftOf(quoted)
+    const { answer, draft, position } = await appendOrder(keyed.request, payable, 'pay-awaited')
+    switch (answer.kind) {
+      case 'placed':
+      case 'known':
+        return { ...answerForExistingOrder(keyed, answer.order), position }
+      case 'partially-appended':
+        return finishOrder(deps, keyed, answer.debitRevision)
+      case 'conflict':
+        throw keyConflict()
+      case 'expired-key':
+        throw new Error(`${keyed.orderId} awaits its payment and was fulfilled before`)
+      case 'refused': {
+        const short = answer.refusal.code === 'customer_credit_insufficient'
+        if (short && open) throw refuseForPlacement(answer.refusal, open)
+        return refused(keyed, draft, answer.refusal)
+      }
+      default:
+        return answer satisfies never
+    }
+  }
+
+  const again: PayPages['again'] = async (keyed, order, quoted) => {
+    const current = await customerInvoices.statusOf(order, causeOf(keyed))
+    const settled = current.order.status !== 'awaiting_payment' || current.order.details.customerId === null
+    if (!settled) return payAwaited(keyed, current, quoted)
+    return { ...answerForExistingOrder(keyed, current.order), invoice: current.invoice }
+  }
+
+  return {
+    refused,
+    again,
+    invoiceOwn: async (keyed, draft) => {
+      const { answer, draft: payable } = await appendOrder(keyed.request, draft, 'dry-run')
+      switch (answer.kind) {
+        case 'conflict':
+          throw keyConflict()
+        case 'known':
+          return answer.order.status === 'awaiting_payment'
+            ? again(keyed, answer.order, draft)
+            : answerForExistingOrder(keyed, answer.order)
+        case 'partially-appended':
+          return finishOrder(deps, keyed, answer.debitRevision)
+        case 'refused':
+          // The payment brings the missing money.
+          if (answer.refusal.code !== 'insufficient_balance') throw refuseForPlacement(answer.refusal)
+          break
+        case 'expired-key':
+          throw new Error(`${keyed.orderId} was fulfilled, but neither its debit nor its order is known`)
+        case 'placed':
+          break
+        default:
+          answer satisfies never
+      }
+      const { method, amountCents } = payable
+      if (method === 'wallet') throw new Error('a wallet has no pay page')
+      if (chargeOf(method, amountCents) === null)
+        throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
+      const invoiced = await customerInvoices.invoice(payable, amountCents, causeOf(keyed))
+      const { order, created, position, payUrl, chargeCents } = invoiced
+      const { idempotencyKey } = keyed
+      return { order, replayed: !created, idempotencyKey, position, invoice: { payUrl, chargeCents } }
+    },
+  }
+}
