@@ -110,7 +110,10 @@ export default {
       'features through index.ts',
       'Features, src/gateway, src/audit and src/sandbox import from another feature only its index.ts and for-commands.ts.',
       { path: '^src/(?:features/([^/]+)|gateway|audit|sandbox)/' },
-      { path: '^src/features/', pathNot: ['^src/features/$1/', '^src/features/[^/]+/(index|for-commands)[.]ts$'] },
+      {
+        path: '^src/features/',
+        pathNot: ['^src/features/$1/', '^src/features/[^/]+/(index|for-commands)[.]ts$'],
+      },
     ),
     forbid(
       'features from app',

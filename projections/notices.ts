@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
-import type { NoticeEvent } from '../src/domain/notices/events.ts'
 import type { Audience, NoticeKind } from '../src/domain/notices/audiences.ts'
+import type { NoticeEvent } from '../src/domain/notices/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import { sql } from '../src/platform/postgres/kysely.ts'

@@ -2,7 +2,14 @@ import type { AccountEvent } from '../src/domain/accounts/events.ts'
 import type { Audience } from '../src/domain/notices/audiences.ts'
 import type { PlanRanLow } from '../src/domain/plans/events.ts'
 import { type WebhookTrigger, webhookTriggers } from '../src/domain/webhooks/causes.ts'
-import { type DeliveryCanceled, type EndpointEvent, isSubscribed, type Subscription, type WebhookEnqueued, type WebhookEventName } from '../src/domain/webhooks/events.ts'
+import {
+  type DeliveryCanceled,
+  type EndpointEvent,
+  isSubscribed,
+  type Subscription,
+  type WebhookEnqueued,
+  type WebhookEventName,
+} from '../src/domain/webhooks/events.ts'
 import type { RecordedEvent } from '../src/kernel/event.ts'
 import { ownerOf } from '../src/kernel/streams.ts'
 import type { ReadModel, RowKey, Rows, Table } from '../src/platform/projections/read-model.ts'
