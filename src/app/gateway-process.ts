@@ -9,11 +9,12 @@ import { createWhitelistLookup } from '../gateway/authenticate/whitelist-lookup.
 import { openExits } from '../gateway/exits/open-exits.ts'
 import { addressExit, rentalExit } from '../gateway/exits/rental-exit.ts'
 import { createGatewayMetrics } from '../gateway/metrics.ts'
-import { startRentalListeners } from '../gateway/rental-listeners.ts'
+import { rentedChannel, startRentalListeners } from '../gateway/rental-listeners.ts'
 import { defaultTargetPolicy, parseTargetPolicy } from '../gateway/targets/targets.ts'
 import { gatewayWorkers } from '../gateway/workers.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
+import { createAnnouncements } from '../platform/eventstore/postgres/announcements.ts'
 import { registerGauge, registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { serveMetrics } from '../platform/http/http-metrics.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
@@ -113,7 +114,7 @@ const openInto = async (
 ): Promise<GatewayWorker> => {
   const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`
   const [policy, tls] = await Promise.all([policyOf(config.gateway.policy), tlsOf(config.gateway)])
-  const { pool, keys } = await openWorkerDatabase(closing, {
+  const { pool, connection, keys } = await openWorkerDatabase(closing, {
     config,
     applicationName: 'farebox-gateway',
     poolSize,
@@ -209,7 +210,23 @@ const openInto = async (
       await listened('FAREBOX_GATEWAY_TLS_PORT', host, tls.port, () =>
         gateway.listen({ host, port: tls.port, shared, tls }),
       )
-  const rentals = startRentalListeners({ scheduler, pool, gateway, port, shared, listen, logger })
+  const announcements = createAnnouncements(rentedChannel, {
+    pool,
+    connection,
+    onTrouble: (what, err) => logger.warn({ err }, what),
+  })
+  closing.add(announcements.close)
+  const rentals = startRentalListeners({
+    scheduler,
+    pool,
+    gateway,
+    announcements,
+    monotonicMs,
+    port,
+    shared,
+    listen,
+    logger,
+  })
   closing.add(rentals.stop)
   const { metricsPort } = config.gateway
   if (metricsPort !== null)

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { CloseStack } from '../kernel/resource-scope.ts'
 import { StartRefused } from '../platform/postgres/errors.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
-import { createPool, type PoolOptions } from '../platform/postgres/pool.ts'
+import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
 import { waitForDatabase } from '../platform/postgres/wait-for-database.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import type { Config } from './config.ts'
@@ -87,11 +87,16 @@ export const openWorkerDatabase = async (
     readonly needed: readonly string[]
     readonly logger: Logger
   },
-): Promise<{ readonly pool: pg.Pool; readonly keys: Keys }> => {
+): Promise<{
+  readonly pool: pg.Pool
+  /** The same database, for connections beside the pool. */
+  readonly connection: pg.ClientConfig
+  readonly keys: Keys
+}> => {
   const { config, applicationName, poolSize, needed, logger } = parts
   const postgres = await openPostgres(config, 'command', false)
   closing.add(postgres.stop)
-  const { pool } = await openPool(
+  const { pool, connection } = await openPool(
     closing,
     { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
     { withinMs: databaseWaitMs, logger },
@@ -99,5 +104,5 @@ export const openWorkerDatabase = async (
   await waitForTables(pool, needed, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)
-  return { pool, keys }
+  return { pool, connection: clientConfig(connection), keys }
 }

@@ -2,9 +2,11 @@ import type { Logger } from 'pino'
 import { createCheckedEvents } from '../audit/checked-events.ts'
 import { startAuditing } from '../audit/feature.ts'
 import type { LivePrices } from '../features/resellers/index.ts'
+import { announceRentals, rentedChannel } from '../gateway/rental-listeners.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash-points.ts'
 import { type CloseStack, closeOnFailure } from '../kernel/resource-scope.ts'
+import { createAnnouncer } from '../platform/eventstore/postgres/announcements.ts'
 import type { Core, Projecting, ServerCore } from '../platform/feature/core.ts'
 import { registerRuntimeMetrics } from '../platform/http/gauges.ts'
 import { shutDown } from '../platform/http/server.ts'
@@ -104,7 +106,13 @@ const openInto = async (closing: CloseStack, options: FareboxOptions): Promise<F
   options.onDatabase?.(opened)
   const groups = enabledGroups(config)
   const checked = createCheckedEvents({ ...opened, master: opened.keys.master })
-  const projections = openProjections(opened, groups, hooks, checked)
+  const announceRented = announceRentals(createAnnouncer(rentedChannel, opened))
+  const projections = openProjections(opened, groups, hooks, {
+    ...checked,
+    beforeWrite: async (batch) => {
+      await Promise.all([checked.beforeWrite(batch), announceRented(batch)])
+    },
+  })
   const { projecting } = projections
   await projections.start({ folds: has('projections') })
   closing.add(projecting.stop)

@@ -1,11 +1,45 @@
 import { networkInterfaces } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { ProxyRow } from '../../projections/proxies.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { Announcements, Announcer } from '../platform/eventstore/postgres/announcements.ts'
+import type { FoldWatch } from '../platform/projections/fold-batch.ts'
 import type { RunningWorker, Scheduler } from '../platform/work/scheduler.ts'
 import type { Gateway } from './accept/gateway.ts'
 import { rentalListeners } from './workers.ts'
 
 const maxListeners = 10_000
+
+/** The NOTIFY channel that announces rented addresses. */
+export const rentedChannel = 'farebox_rented'
+/** Addresses in one announcement: 39 characters each at most. */
+const addressesEach = 150
+/** The read tables show an announced address within this time, or never. */
+const announcedForMs = 10_000
+
+/** Projections wait this long at most for an announcement. */
+const announceForMs = 50
+
+/**
+ * Announces addresses before the read tables show their rentals. A client that reads an address then finds the gateway
+ * listening on it, so a new rental works with its first connection.
+ */
+export const announceRentals =
+  ({ announce }: Announcer): FoldWatch['beforeWrite'] =>
+  async ({ tables }) => {
+    const change = tables.find(({ table }) => table.name === 'proxies')
+    const rows = [...(change?.inserted ?? []), ...(change?.put ?? [])] as unknown as readonly ProxyRow[]
+    const addresses = rows
+      .filter(({ endpoint, released_at }) => endpoint === null && released_at === null)
+      .map(({ ip }) => ip)
+    if (addresses.length === 0) return
+    const parts: string[] = []
+    for (let at = 0; at < addresses.length; at += addressesEach)
+      parts.push(addresses.slice(at, at + addressesEach).join(' '))
+    await Promise.race([Promise.all(parts.map(announce)), sleep(announceForMs)])
+  }
 
 const everywhere = new Set(['0.0.0.0', '::'])
 
@@ -24,15 +58,31 @@ export const startRentalListeners = (deps: {
   readonly scheduler: Scheduler
   readonly pool: pg.Pool
   readonly gateway: Pick<Gateway, 'listen' | 'unlisten'>
+  readonly announcements: Pick<Announcements, 'onAnnounced'>
+  readonly monotonicMs: MonotonicClock
   readonly port: number
   readonly shared: boolean
   /** What the gateway listens on anyway. */
   readonly listen: readonly string[]
   readonly logger: Logger
 }): Pick<RunningWorker, 'stop'> => {
-  const { scheduler, pool, gateway, port, shared, logger } = deps
+  const { scheduler, pool, gateway, announcements, monotonicMs, port, shared, logger } = deps
   const listening = new Set<string>()
   const refused = new Set<string>()
+  /** The time of each announcement, by the monotonic clock. */
+  const announced = new Map<string, number>()
+
+  const listenOn = async (host: string): Promise<void> => {
+    if (deps.listen.includes(host) || listening.has(host) || refused.has(host)) return
+    listening.add(host)
+    try {
+      await gateway.listen({ host, port, shared })
+    } catch (err) {
+      listening.delete(host)
+      refused.add(host)
+      logger.error({ err, host, port }, 'the gateway cannot listen on a rented address of this machine')
+    }
+  }
 
   const work = async (): Promise<void> => {
     const { rows } = await pool.query<{ readonly ip: string }>({
@@ -44,16 +94,11 @@ export const startRentalListeners = (deps: {
               limit ${maxListeners}`,
       values: [ownAddresses(), hasLoopbackNetwork],
     })
-    const wanted = new Set(rows.map(({ ip }) => ip).filter((ip) => !deps.listen.includes(ip)))
-    for (const host of wanted)
-      if (!listening.has(host) && !refused.has(host))
-        try {
-          await gateway.listen({ host, port, shared })
-          listening.add(host)
-        } catch (err) {
-          refused.add(host)
-          logger.error({ err, host, port }, 'a rented address of this machine cannot be listened on')
-        }
+    const wanted = new Set(rows.map(({ ip }) => ip))
+    for (const [host, atMs] of announced)
+      if (monotonicMs() - atMs < announcedForMs) wanted.add(host)
+      else announced.delete(host)
+    for (const host of wanted) await listenOn(host)
     for (const host of listening)
       if (!wanted.has(host)) {
         gateway.unlisten({ host, port })
@@ -62,5 +107,13 @@ export const startRentalListeners = (deps: {
   }
 
   if (deps.listen.some((host) => everywhere.has(host))) return { stop: async () => undefined }
+  announcements.onAnnounced((addresses) => {
+    const own = new Set(ownAddresses())
+    for (const host of addresses.split(' '))
+      if (own.has(host) || (hasLoopbackNetwork && host.startsWith('127.'))) {
+        announced.set(host, monotonicMs())
+        void listenOn(host)
+      }
+  })
   return scheduler.start(rentalListeners, work)
 }

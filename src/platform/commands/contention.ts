@@ -1,9 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { StreamName } from '../../kernel/streams.ts'
-import { connect, withAnswerTimeout } from '../eventstore/postgres/connection.ts'
+import { type AnnouncementOptions, createAnnouncements } from '../eventstore/postgres/announcements.ts'
 import type { CommandRunnerDeps, RunnerLimits, StreamLease, StreamLocks } from './command.ts'
 import { isBlocked, isBusy, type PendingCommand } from './command-queue.ts'
 
@@ -143,83 +141,6 @@ export const readyCommandsOf = (
   return { ready, waiting }
 }
 
-export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }
-
-type AnnouncementOptions = {
-  readonly pool: pg.Pool
-  readonly connection: pg.ClientConfig
-  readonly onTrouble?: (what: string, error: Error) => void
-}
-
-const channel = 'farebox_contended'
-const firstRetryMs = 100
-const lastRetryMs = 5_000
-const answerTimeoutMs = 5_000
-
-/** Announces contended streams to other processes by NOTIFY. Announcements may be lost while a connection is down. */
-export const createAnnouncements = ({ pool, connection, onTrouble }: AnnouncementOptions): Announcements => {
-  // Announcements of this process are ignored.
-  const sender = randomUUID()
-  const closing = new AbortController()
-  const listeners = new Set<(stream: StreamName) => void>()
-  let listening: Promise<void> | null = null
-
-  const receive = (payload = ''): void => {
-    const [from, stream] = [payload.slice(0, sender.length), payload.slice(sender.length + 1)]
-    if (from !== sender) for (const listener of listeners) listener(stream as StreamName)
-  }
-
-  const listenUntilLost = async (onListening: () => void): Promise<void> => {
-    const closed = Promise.withResolvers<void>()
-    const lost = Promise.withResolvers<void>()
-    const listener = await connect({ ...connection, application_name: 'farebox-contended' }, () =>
-      lost.resolve(),
-    )
-    const close = (): void => closed.resolve()
-    closing.signal.addEventListener('abort', close, { once: true })
-    try {
-      listener.client.on('notification', ({ payload }) => receive(payload))
-      await withAnswerTimeout(listener.client.query(`listen ${channel}`), answerTimeoutMs)
-      onListening()
-      if (!closing.signal.aborted) await Promise.race([closed.promise, lost.promise])
-    } finally {
-      closing.signal.removeEventListener('abort', close)
-      listener.destroy()
-    }
-  }
-
-  const listen = async (): Promise<void> => {
-    let retryMs = firstRetryMs
-    while (!closing.signal.aborted) {
-      try {
-        await listenUntilLost(() => {
-          retryMs = firstRetryMs
-        })
-      } catch (error) {
-        onTrouble?.('listening to contended streams failed', error as Error)
-      }
-      await pause(retryMs, undefined, { signal: closing.signal, ref: false }).catch(() => undefined)
-      retryMs = Math.min(2 * retryMs, lastRetryMs)
-    }
-  }
-
-  return {
-    announce(stream) {
-      pool
-        .query(`select pg_notify($1::text, $2::text)`, [channel, `${sender} ${stream}`])
-        .catch((error: Error) => onTrouble?.('a contended stream could not be announced', error))
-    },
-    onAnnounced(listener) {
-      listeners.add(listener)
-      listening ??= listen()
-    },
-    async close() {
-      closing.abort()
-      await listening
-    },
-  }
-}
-
 const lockNotAvailable = '55P03'
 
 // Sorted keys prevent a deadlock of two sessions that need the same locks. A hash collision only makes two streams take
@@ -274,22 +195,16 @@ const leaseOf = (client: pg.PoolClient): StreamLease => {
   }
 }
 
-export type PostgresStreamLocksOptions = {
-  /** A separate pool with a connection for each contended group. The caller ends it. */
-  readonly pool: pg.Pool
-  /** The same database, for one connection that listens to announcements. */
-  readonly connection: pg.ClientConfig
-  /** Called with each failure. No failure stops the service. */
-  readonly onTrouble?: (what: string, error: Error) => void
-}
-
 /** Stream locks as session advisory locks: Postgres serves waiters in order, and the end of a process releases them. */
 export const createPostgresStreamLocks = (
-  options: PostgresStreamLocksOptions,
+  /** `pool`: a separate one, with a connection for each contended group. The caller ends it. */
+  options: AnnouncementOptions,
 ): StreamLocks & { close(): Promise<void> } => {
-  const announcements = createAnnouncements(options)
+  const { announce, onAnnounced, close } = createAnnouncements('farebox_contended', options)
   return {
-    ...announcements,
+    announce: (stream) => void announce(stream),
+    onAnnounced: (listener) => onAnnounced((stream) => listener(stream as StreamName)),
+    close,
     async acquire(streams: readonly StreamName[], waitMs) {
       const client = await checkOut(options.pool, waitMs)
       if (client === null) return null
