@@ -12,6 +12,7 @@ import { depositStream } from '../../kernel/streams.ts'
 import type { CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse, refuseWithRetryAfter } from '../../platform/http/errors.ts'
+import { keyConflict } from '../../platform/http/idempotency.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import type { Orderable } from '../catalog/index.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/index.ts'
@@ -167,14 +168,9 @@ export const createDeposits = (deps: {
     cause: Cause,
   ): Promise<OpenDeposit | null> => {
     const { accountId, customerId, rail, fingerprint, pending } = request
-    const conflict = () =>
-      refuse(
-        'idempotency_conflict',
-        'this Idempotency-Key stands for another request; send a new key for a new deposit',
-      )
     const standing = await read(depositId, cause)
     if (standing) {
-      if (standing.details.fingerprint !== fingerprint) throw conflict()
+      if (standing.details.fingerprint !== fingerprint) throw keyConflict()
       return isClosed(standing) ? null : goOn(standing, request, cause)
     }
     const owner = customerId === null ? null : accountId
@@ -207,7 +203,7 @@ export const createDeposits = (deps: {
       ...cause,
       account: accountId,
     })
-    if (answer.kind === 'conflict') throw conflict()
+    if (answer.kind === 'conflict') throw keyConflict()
     if (answer.kind === 'standing')
       return isClosed(answer.deposit) ? null : goOn(answer.deposit, request, cause)
     hooks.at('deposit-logged')

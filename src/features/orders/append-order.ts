@@ -15,8 +15,7 @@ import { type CustomerId, heldPlanId, type OrderId } from '../../kernel/ids.ts'
 import type { StreamName } from '../../kernel/streams.ts'
 import type { CommandOutcome, CommandRunner } from '../../platform/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { type ApiError, refuse } from '../../platform/http/errors.ts'
-import type { IdempotentResult } from '../../platform/http/idempotency.ts'
+import { type IdempotentResult, keyConflict } from '../../platform/http/idempotency.ts'
 import { createCompletion } from './complete-orders.ts'
 import { actorOfPayer, capCentsOf, type Payer } from './payer.ts'
 import type { OrderItem } from './prepare-order.ts'
@@ -80,12 +79,6 @@ export type KeyedOrder = {
 }
 
 export const actorOf = ({ caller, actor }: OrderRequest): Actor => actor ?? actorOfPayer(caller)
-
-export const keyConflict = (): ApiError =>
-  refuse(
-    'idempotency_conflict',
-    'This Idempotency-Key was already used with a different request. Use a new key.',
-  )
 
 /** The answer for an order that already exists under the key. */
 export const answerForExistingOrder = ({ idempotencyKey }: KeyedOrder, order: Order): PlacedOrder => ({

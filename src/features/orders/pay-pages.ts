@@ -2,6 +2,7 @@ import type { OrderDraft, PlacementRefusal } from '../../domain/orders/decide-pl
 import type { Order } from '../../domain/orders/fold.ts'
 import { orderedBy } from '../../domain/shared/order-terms.ts'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { keyConflict } from '../../platform/http/idempotency.ts'
 import { createRequireOrderable } from '../catalog/index.ts'
 import {
   type AppendOrder,
@@ -10,7 +11,6 @@ import {
   answerForExistingOrder,
   finishOrder,
   type KeyedOrder,
-  keyConflict,
   type PlacedOrder,
 } from './append-order.ts'
 import { type AwaitedOrderStatus, type CustomerInvoices, chargeOf } from './customer-invoices.ts'

@@ -5,6 +5,7 @@ import type { AccountScope as Scope } from '../../kernel/scopes.ts'
 import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import { type CompiledRoute, clientGoneSignal, type HttpRequest } from './exchange.ts'
 import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './headers.ts'
+import { keyConflict } from './idempotency.ts'
 import { type Checked, isLate, type ShapeCheck, shapeCheck, withExpectedShape } from './request-shape.ts'
 import type { Answer, Route } from './route.ts'
 
@@ -101,8 +102,7 @@ const refuseLate = async (
 ): Promise<never> => {
   const { caller } = request.exchange
   if (route.knownKey === undefined || keys.idempotencyKey === null || caller === null) throw refusal
-  if (await route.knownKey(caller, keys.idempotencyKey))
-    throw refuse('idempotency_conflict', 'this Idempotency-Key was used before with another request')
+  if (await route.knownKey(caller, keys.idempotencyKey)) throw keyConflict()
   throw refusal
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { type ApiError, refuse } from './errors.ts'
 
 /** Headers that the fresh answer to a request with an `Idempotency-Key` and the answer to its retry may carry. */
 export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
@@ -12,6 +13,13 @@ export type IdempotentResult = {
   /** A read from here on shows it, also when an earlier request made it: who retries may have lost the first answer. */
   readonly position: number | null
 }
+
+/** The refusal of a key that was used with a different request. */
+export const keyConflict = (): ApiError =>
+  refuse(
+    'idempotency_conflict',
+    'This Idempotency-Key was already used with a different request. Use a new key.',
+  )
 
 /** The header that tells which it was. */
 export const keyHeader = ({ replayed, idempotencyKey }: Omit<IdempotentResult, 'position'>) =>
