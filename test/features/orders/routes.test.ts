@@ -132,7 +132,7 @@ test('orders over HTTP', async (t) => {
     }
     const mobile = { country: 'USA', period_days: 30, carrier_id: null }
     const rented = await buyer.post(orders, addresses(1, { carrier_id: null }), key('unset target'))
-    assert.deepEqual([rented.status, rented.body.code], [400, 'invalid_targeting'])
+    assert.equal(rented.status, 201, rented.text)
     const product = { product_id: 'mobile-dedicated', quantity: 1, fulfillment_meta: mobile }
     const { carrier_id: _, ...less } = mobile
     const one = await buyer.post(orders, product, key('unset carrier'))
