@@ -45,7 +45,9 @@ describe('a line that was bought answers', () => {
     ;({ planId } = body)
     login = await loginOf(planId, customer.key)
     target = await tcpTarget(t, (socket) =>
-      socket.on('data', (wanted) => socket.write(Buffer.alloc(Number(wanted.toString()), 'x'))),
+      socket
+        .on('data', (wanted) => socket.write(Buffer.alloc(Number(wanted.toString()), 'x')))
+        .on('end', () => socket.end()),
     )
     await until(() => whoami(`http://${login.username}:${login.password}@127.0.0.1:${port}`), {
       what: 'exits',
