@@ -76,7 +76,8 @@ export type OpenContext = (
 ) => Promise<{ readonly context: CliContext; close(): Promise<void> }>
 
 /**
- * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which `src/app/commands.ts` lists.
+ * How features add commands: `registerX(program, cli)`, listed in the `commands.ts` of the feature, which
+ * `src/app/commands.ts` lists.
  *
  * @example
  * ```ts

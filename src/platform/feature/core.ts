@@ -35,7 +35,7 @@ export type Core = {
   readonly runner: CommandRunner & RunnerHealth & RunnerWarmup
   /** The service's clock: Postgres's time and the development offset, independent of the machine's clock. */
   readonly clock: Clock
-  /** Yields idle time between the commands of this process to other work. */
+  /** Runs other work in the idle time between the commands of this process. */
   readonly backgroundScheduler: BackgroundScheduler
   /** Whether this process may decide commands: its clock is right and does not show a closed month. */
   readonly clockGuard: {

@@ -71,8 +71,8 @@ const namedCustomer = (request: HttpRequest): string | null => {
 }
 
 /**
- * Checks the forms of the headers, then `reseller_forbidden`, `idempotency_key_required`, and operations without
- * customers.
+ * Checks the forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`, then the operation's
+ * refusal of customers.
  */
 const checkHeaders = (route: Route, request: HttpRequest): Keys => {
   const { caller } = request.exchange

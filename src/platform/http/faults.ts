@@ -71,7 +71,7 @@ const isWaiting = (error: unknown): error is Waiting =>
   error instanceof CommandOverload ||
   (error instanceof Error && 'retryAfterS' in error && typeof error.retryAfterS === 'number')
 
-/** Node's own error for a request whose client went away in the middle of its body. */
+/** Node's own error for a request whose client disconnected in the middle of the body. */
 const isAbort = (error: unknown): boolean =>
   error instanceof Error && error.message === 'aborted' && (error as { code?: unknown }).code === 'ECONNRESET'
 
@@ -88,8 +88,8 @@ const outage = (error: unknown, logger: Logger): ApiError => {
 }
 
 /**
- * Maps an error to a refusal: an `ApiError` to itself, an outage to 503, which a retry may survive, and a bug to 500
- * `internal_error`. A bug is logged with its stack and the request id. The client receives only the request id.
+ * Maps an error to a refusal: an `ApiError` to itself, an outage to 503, and a bug to 500 `internal_error`. A retry may
+ * outlast an outage. A bug is logged with its stack and the request id. The client receives only the request id.
  */
 export const refusalOf = (error: unknown, logger: Logger, requestId: string): ApiError => {
   if (error instanceof ApiError) return error

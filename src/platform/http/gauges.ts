@@ -8,8 +8,8 @@ const waitMs = 2_000
 
 /**
  * Reads the value of gauges that need a query to Postgres or the log. Gauges of one scrape share a query. Returns null
- * in an outage, and if there is no answer within two seconds. Then these gauges are left out of the scrape, which so
- * has no old figure and no unmeasured zero. All other gauges are reported.
+ * in an outage, and if there is no answer within two seconds. The scrape then leaves these gauges out, so that it has
+ * no old figure and no unmeasured zero. All other gauges are reported.
  * @throws any error of `read` that is not an outage
  */
 export const sharedPerScrape = <Value>(read: () => Promise<Value>): (() => Promise<Value | null>) => {

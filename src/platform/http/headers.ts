@@ -9,8 +9,8 @@ import { refuse } from './errors.ts'
 const printableAscii = /^[\x20-\x7e]{1,255}$/
 
 /**
- * Headers that identify the service and the client. If one is repeated, a proxy may use the first and this service the
- * second, so the request is refused.
+ * Headers that identify the service and the client. If one is repeated, a proxy and this service may use different
+ * values, so the request is refused.
  */
 const sentOnce: ReadonlySet<string> = new Set(['host', 'authorization', 'x-api-key'])
 

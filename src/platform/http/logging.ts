@@ -44,7 +44,9 @@ export const standardErrorLog = (): {
 /** A failure that lasts is logged again at this interval, milliseconds. */
 const againMs = 60_000
 
-/** Failures that are told apart. The least recent one is dropped, and is logged at once when it occurs again. */
+/**
+ * The maximum number of stored failures. The least recent one is dropped, and is logged at once when it occurs again.
+ */
 const knownTroubles = 1_000
 
 export type TroubleLine = Readonly<Record<string, unknown>> & { readonly err: Error }

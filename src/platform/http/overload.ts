@@ -12,7 +12,7 @@ export type PendingBodyLimits = {
   readonly total: number
   /** Those of one account, or of one address if the account is not known. */
   readonly perSender: number
-  /** Their memory once they are complete. The routes with slots of their own have as much again. */
+  /** Their total size once they are complete. The routes with slots of their own have as much again. */
   readonly bytes: number
 }
 
