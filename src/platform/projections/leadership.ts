@@ -158,7 +158,7 @@ export const foldAsLeader = async (
   /** The events of the current batch for the group's work tables. */
   let forWork: RecordedEvent[] = []
 
-  /** Folds events into a batch, while no commands run, until it must be written or an event cannot be applied. */
+  /** Folds events into a batch, yielding to commands, until it must be written or an event cannot be applied. */
   const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
     const at = (): number => fold.last?.position ?? position
     const window = openWindow(progress, group.name, gatherUntilMs - performance.now())

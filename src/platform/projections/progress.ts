@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Checkpoint } from './checkpoint.ts'
 
-/** What tells that rows of some tables, which this process holds in memory, may have changed. */
+/** Notifies that rows of some tables, which this process caches in memory, may have changed. */
 export type Watch = {
   /**
    * A number that increases with each change that is announced to this process. Read it before the rows. Null if this
@@ -59,7 +59,7 @@ type GroupProgress = {
   readonly changes: Changes
   /** The checkpoint up to which its changes were announced. */
   told: { position: number; epoch: number }
-  /** When this process last knew all changes up to a checkpoint that it saw, milliseconds. */
+  /** When this process last knew all changes up to a checkpoint that it read, milliseconds. */
   seenMs: number
   /** How often the position increased through another owner. */
   moves: number

@@ -123,7 +123,7 @@ export type ReadModel = {
    * reject.
    */
   readonly attempts?: true
-  /** Any other event it is not asked about; left out: it is asked about all. */
+  /** The model skips all other events. Without it, the model takes all events. */
   readonly takes?: EventFilter
   /** The rows that `apply` will read, as far as the event alone determines them; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>

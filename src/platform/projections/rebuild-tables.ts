@@ -14,7 +14,7 @@ import type { ReadModel, Table } from './read-model.ts'
 export type Difference = {
   readonly table: string
   readonly key: Row
-  /** The first column that differs; null when one side has no such row. */
+  /** The first column that differs; null if one side has no such row. */
   readonly column: string | null
   /** The column's value, or the whole row if `column` is null; null if that side has no such row. */
   readonly live: unknown
