@@ -50,7 +50,7 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
   readonly pollMs?: number | undefined
   /** Inserts items that are not in the table yet; at most once per interval. */
   readonly fill?: () => Promise<void>
-  /** Once for all owners that were claimed together: what every item of them needs. */
+  /** Called once for all owners of a claim. Loads the data that all of their items need. */
   readonly prepare: (db: Db, owners: readonly string[]) => Promise<(owner: string) => Context>
   /** The most running items of the owner in its present state. Default: `perOwner`. */
   readonly atOnce?: (lease: OwnerLease<Memory, Context>) => number
