@@ -68,7 +68,7 @@ export type Store = {
    * @throws StoreFailed
    */
   put(name: string, text: string): Promise<'stored' | 'other'>
-  /** Null where nothing has that name. @throws StoreFailed */
+  /** Null if there is no file with that name. @throws StoreFailed */
   get(name: string): Promise<string | null>
   /**
    * Whether an existing file survives a write that must only create a new file. The test writes a file that remains,
