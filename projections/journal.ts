@@ -73,8 +73,7 @@ const journalEntriesTable: Table<JournalEntryRow> = {
   },
   key: ['position'],
   // Order ids are random, so a B-tree would take 60 bytes per order and, after it outgrows memory, a page of WAL for
-  // nearly every insert. A Bloom filter per 64 pages takes 3 bytes per order; a look-up reads all filters, in
-  // milliseconds.
+  // nearly every insert. A Bloom filter per 64 pages takes 3 bytes per order; a look-up reads all, in milliseconds.
   indexes: [
     'using brin (order_id text_bloom_ops (n_distinct_per_range = 4000)) with (pages_per_range = 64, autosummarize = on)',
   ],

@@ -98,7 +98,7 @@ export const plans: ReadModel = {
     const planId = event.stream.slice(prefix.length)
     const plan = rows.get(plansTable, [planId])
     if (!plan) {
-      // A plan may reject an order although another order never activated it.
+      // A plan may reject an order before its activation: the order that should activate it may never do so.
       if (event.type === 'PlanOrderRefused') return
       throw new Error(`${event.type} on plan ${planId}, which was never activated`)
     }

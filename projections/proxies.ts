@@ -27,7 +27,7 @@ export type ProxyRow = {
   /** The upstream proxy of the supplier; null if the address is on one of the service's own machines. */
   readonly endpoint: StockedEndpoint | null
   /**
-   * Since when the rental has an upstream proxy. From then on the gateway must know its username. Null: it has none.
+   * Since when the rental has an upstream proxy; null: it has none. The gateway finds new usernames by this time.
    */
   readonly endpoint_since: string | null
   readonly country: string

@@ -20,7 +20,7 @@ export type ScrapeUsageRow = {
   readonly restricted: number
   /** All attempts without a result: rejected, failed or interrupted. */
   readonly failed: number
-  /** Answers from the provider's cache, which are included in the found ones. */
+  /** Answers from the provider's cache. They are also counted by their outcome. */
   readonly cached: number
   readonly charged_micros: number
   /** The charges that providers reported, in their credits. */

@@ -89,8 +89,7 @@ const restingAddressesTable: Table<RestingAddressRow> = {
     available_from: { type: 'timestamptz' },
   },
   key: ['ip'],
-  // Resting addresses are found by time. The available number is the level minus the rented and the resting
-  // addresses.
+  // Resting addresses are found by time. Available: the level minus the rented and the resting addresses.
   indexes: ['available_from'],
   rewritten: true,
 }

@@ -66,7 +66,7 @@ export type WebhookDueRow = {
   /** The payload as JSON text; null if it is the order `resource` as of `order_revision`. */
   readonly data: string | null
   readonly order_revision: number | null
-  /** Only rows of low plans remain after this, so that a plan that is low again is not announced again. */
+  /** True for low plans only: their rows remain, so that a plan that is low again is not announced again. */
   readonly enqueued: boolean
 }
 

@@ -40,7 +40,7 @@ class AnswerTooLarge extends Error {
 const textOf = async ({ body }: Pick<Response, 'body'>, maxBytes: number): Promise<string> => {
   const chunks: Uint8Array[] = []
   let size = 0
-  // An error in the loop closes the connection.
+  // An early exit from the loop closes the connection.
   for await (const chunk of body ?? []) {
     size += chunk.length
     if (size > maxBytes) throw new AnswerTooLarge(`an answer of more than ${maxBytes} bytes`)

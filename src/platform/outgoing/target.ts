@@ -92,8 +92,7 @@ export const parseTarget = (text: string, rules: TargetRules): URL => {
   if (!URL.canParse(text))
     throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   const url = new URL(text)
-  // The URL standard repairs `https:example.com` and `https:\\example.com`. Another parser may find another host
-  // there.
+  // The URL standard repairs `https:example.com` and `https:\\example.com`. Another parser may read another host.
   if (!/^https?:\/\/[^/\\]/i.test(text))
     throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   if (url.protocol !== 'https:' && !(rules.allowLoopback && url.protocol === 'http:'))

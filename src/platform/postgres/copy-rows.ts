@@ -19,7 +19,7 @@ export type Format<Value> =
 export type CopyColumn<Row> = {
   /** Null and undefined are written as null. */
   value(row: Row): unknown
-  // biome-ignore lint/suspicious/noExplicitAny: columns of many types stand in one list
+  // biome-ignore lint/suspicious/noExplicitAny: the list has columns of many types
   readonly format: Format<any>
 }
 

@@ -41,8 +41,7 @@ const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlyMap<string, 
   for (const step of steps) {
     const { statement } = step
     if (prepared.get(statement.name) !== statement.text) {
-      // Closed first, because a failed transaction may have left it prepared. To close a missing statement is no
-      // error.
+      // Closed first: a failed transaction may have left it prepared. Closing a missing statement is no error.
       wire.close({ type: 'S', name: statement.name })
       wire.parse(statement)
     }

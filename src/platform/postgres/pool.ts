@@ -68,7 +68,7 @@ export type PoolOptions = {
 
 /**
  * How Postgres detects within a minute that this machine is gone, independent of the system's settings (mostly two
- * hours). Until then it keeps the session and its locks, for which another process may wait.
+ * hours). Until then Postgres keeps the session and its locks, for which another process may wait.
  */
 const aliveOptions =
   '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000'

@@ -114,7 +114,7 @@ export type ReadModel = {
   readonly version: number
   /** Describes the input of the model that the version does not cover. The tables are also rebuilt when it changes. */
   readonly content?: string
-  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
+  // biome-ignore lint/suspicious/noExplicitAny: the list has tables of many row types
   readonly tables: readonly Table<any>[]
   /** Names of tables of earlier versions. They are dropped when the tables of this version are created. */
   readonly formerTables?: readonly string[]

@@ -59,8 +59,7 @@ export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOpt
   const reach = async (target: number, atLeast: number, deadlineMs: number): Promise<void> => {
     const now = progress.position(group)
     if (now >= target && now >= atLeast) return
-    // No group reaches a position that does not exist yet, so the position of the client is limited to the head of
-    // the log.
+    // No group reaches a position that does not exist, so the client's position is limited to the head of the log.
     const given = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
     await waitFor(Math.max(target, given), deadlineMs)
   }

@@ -108,8 +108,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
   await client.query('begin')
   try {
     await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
-    // The checkpoint is locked before the tables, as in a batch of the runner. The other order would deadlock with
-    // it.
+    // The checkpoint is locked before the tables, as in a batch of the runner. The other order would deadlock.
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
     const live = await existing(exchange)

@@ -165,8 +165,7 @@ const runRebuild = async (
   }
   const compare = async (): Promise<readonly Difference[]> => {
     const differences: Difference[] = []
-    // One snapshot shows the live tables as of their checkpoint. This transaction also sees the rows that it folds
-    // itself.
+    // One snapshot shows the live tables as of their checkpoint. This transaction also sees its own rows.
     await client.query('begin isolation level repeatable read')
     await client.query('set local enable_hashjoin = on; set local enable_mergejoin = on')
     await client.query('set local enable_seqscan = on')
@@ -183,8 +182,7 @@ const runRebuild = async (
   }
   const settle = async (checkpoint: Checkpoint): Promise<RebuiltCheckpoint | null> => {
     const position = await findTarget(checkpoint)
-    // The events in between are at most as many as the positions. On EventStoreDB there are fewer events, so a round
-    // may be unnecessary.
+    // There are at most as many events as positions. On EventStoreDB there are fewer, so a round may be unnecessary.
     if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
     await replay.to(position)
     await context.watch?.beforeSwap(group.name, client)

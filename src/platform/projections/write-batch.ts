@@ -84,7 +84,7 @@ const inetBytes = (address: string): Buffer => {
 
 const jsonbVersion = '\x01'
 
-// biome-ignore lint/suspicious/noExplicitAny: formats of many types stand in one list
+// biome-ignore lint/suspicious/noExplicitAny: the record has formats of many types
 const formats: Readonly<Record<ColumnType, Format<any>>> = {
   text: { kind: 'text', text: (value: string) => value },
   bigint: { kind: 'fixed', bytes: 8, write: writeInt8 },

@@ -42,9 +42,7 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
   readonly worker: RepeatedWorker
   readonly queue: QueueTable
   readonly limits: QueueLimits
-  /**
-   * Longer than the work on one item takes, milliseconds. A lease ends later than its last started item by this time.
-   */
+  /** Longer than the work on one item takes, milliseconds. A lease ends later than this after its last item starts. */
   readonly longestMs: number
   /** Replaces the worker's interval, milliseconds. */
   readonly pollMs?: number | undefined

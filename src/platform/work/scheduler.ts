@@ -64,13 +64,13 @@ export type Scheduler = {
     work: (leadership: Leadership) => Promise<void>,
     options?: {
       readonly onError?: OnError
-      /** For a worker that other code runs, such as a queue. */
+      /** The longest silence of Postgres, or of this process, in the session, milliseconds; default 30,000. */
       readonly answerTimeoutMs?: number | undefined
       /** How often a standby process tries to acquire the lock, milliseconds. */
       readonly standbyMs?: number
     },
   ): Pick<RunningWorker, 'wake' | 'stop'>
-  /** For a worker that something else runs, such as a queue. */
+  /** For a worker that other code runs, such as a queue. */
   record(worker: Worker): Recorder
   /** Stops every worker that still runs and writes a last report. */
   stop(): Promise<void>

@@ -46,7 +46,7 @@ export const exponentialBackoff =
  *   { name: 'scrapes', table: 'work.scrapes', key: ['source_id'], owner: 'site', longestWaitMs: 3_600_000, columns: [] }
  * // start.ts
  * export const scrapeWorker = worker({
- *   name: scrapes.name, about: 'Scrapes the requested pages', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
+ *   name: scrapes.name, about: 'Scrapes pages', trigger: { everyMs: 1_000 }, per: 'process', process: 'server',
  * })
  * workers.start<Scrape>({
  *   worker: scrapeWorker,

@@ -103,8 +103,8 @@ export const worklist =
   }
 
 /**
- * A round of a worker that does the pending work of read models. Several processes may run it: `work` must be idempotent,
- * and the next round finds the rows that this one leaves.
+ * A round of a worker that does the pending work of read models. Several processes may run it: `work` must be
+ * idempotent, and the next round finds the rows that this one leaves.
  *
  * @example
  * ```ts
