@@ -19,7 +19,7 @@ export type BalanceQueries = Kysely<QueriedTables>
 
 /**
  * The available balance of an account, micro-dollars; 0 before its first money event. Concurrent readers share a
- * statement.
+ * query.
  */
 export const createAvailableMicros = (db: BalanceQueries): ((account: AccountId) => Promise<number>) => {
   const find = createBatchLoader<AccountId, number>(async (accounts) => {
@@ -38,9 +38,7 @@ const transactionsOf = (db: BalanceQueries, { accountId, customerId }: Scope) =>
   return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
 }
 
-/**
- * For all transactions of an account the number is stored. For one customer they are counted, because there are few.
- */
+/** For all transactions of an account the number is stored. Those of one customer are few and are counted. */
 const countTransactions = (db: BalanceQueries, scope: Scope) =>
   scope.customerId === null
     ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)

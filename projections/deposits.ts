@@ -97,10 +97,7 @@ export const listDeposits = async (
   return { deposits: page.rows, total: counted.rows[0]?.total ?? 0 }
 }
 
-/**
- * `GET /deposits`: one row per deposit. Its addresses are in the vault. Amounts are micro-dollars, except those in
- * cents.
- */
+/** `GET /deposits`: one row per deposit. Its addresses are in the vault. Amounts are micro-dollars if not in cents. */
 export type DepositRow = {
   readonly deposit_id: string
   readonly account_id: string

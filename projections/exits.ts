@@ -10,9 +10,7 @@ export type ExitRow = {
   readonly exit_id: string
   readonly state: ExitState
   readonly terms: ExitTerms
-  /**
-   * The revision of the last event that changed it. A process with cached exits reads the rows with a later revision.
-   */
+  /** The revision of the last event that changed it. A process with cached exits reads rows with a later revision. */
   readonly revision: number
 }
 

@@ -26,10 +26,7 @@ import { webhookCauses } from './webhook-causes.ts'
 import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
 
-/**
- * The read models that a GET needs together. They share one checkpoint, so that a wallet never shows a debit without
- * its order.
- */
+/** The models that a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
   name: 'hot',
   held: ['catalog', 'reseller_terms', 'accounts', 'keys'],

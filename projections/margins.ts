@@ -217,7 +217,8 @@ const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 const instant = (ms: number): string => new Date(ms).toISOString()
 
 /**
- * From the first (inclusive) to the second (exclusive). For days and months as texts, '' is before and '~' after all.
+ * From the first (inclusive) to the second (exclusive). Of days and months as texts, '' is the least and '~' the
+ * last.
  */
 type Range = readonly [string | null, string | null]
 

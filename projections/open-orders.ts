@@ -8,10 +8,7 @@ export type OpenOrderRow = {
   readonly order_id: string
   /** `outcome`, or the id of the refund. */
   readonly step: string
-  /**
-   * The account of the debit event, which contains the whole order; null for a refund, which is in the order's
-   * stream.
-   */
+  /** The account of the debit event, which contains the whole order; null for a refund (see the order's stream). */
   readonly account_id: string | null
   readonly debit_revision: number | null
   readonly opened_at: string

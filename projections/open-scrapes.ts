@@ -55,10 +55,7 @@ const keep = (rows: Rows, row: OpenScrapeRow): void => {
   else rows.remove(openScrapesTable, [row.hold_id])
 }
 
-/**
- * A money hold whose attempt is already finished. On a log that can lose the end of a decision it may be appended
- * late.
- */
+/** A money hold whose attempt is finished. A log that can lose the end of a decision may append it late. */
 const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
   const { scrapeId, attempt } = attemptOfHold(holdId)!
   return {

@@ -14,10 +14,7 @@ export type OrderPaymentRow = {
   /** Whether the order still awaits its payment. The reactor reads it. */
   readonly waits: boolean
   readonly paid: boolean
-  /**
-   * The order is tried again until this time, because its payment arrived and the reseller's wallet was short. Null:
-   * not.
-   */
+  /** The order is tried again until then, because it was paid and the reseller's wallet was short. Null: not so. */
   readonly held_until: string | null
   /** The amount that the wallet must have for it. */
   readonly wallet_micros: number

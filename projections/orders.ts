@@ -45,9 +45,7 @@ export type OrderRow = {
   readonly refunded_cost_cents: number | null
 }
 
-/**
- * The number of orders of an account in each status, so that the total of a list of 100,000 orders is known at once.
- */
+/** The number of an account's orders in each status, so that the total of a list of 100,000 orders is known at once. */
 export type OrderCountRow = { readonly account_id: string } & Readonly<Record<OrderStatus, number>>
 
 export const ordersTable: Table<OrderRow> = {
@@ -326,10 +324,7 @@ const fittingOrders = (db: OrderQueries, scope: ListScope, { status, orderIds }:
   return fitting
 }
 
-/**
- * For all orders of accounts the number is stored. For one customer and for given ids they are counted, because there
- * are few.
- */
+/** For all orders of accounts the number is stored. Those of one customer and given ids are few and are counted. */
 const countOrders = (db: OrderQueries, scope: ListScope, filter: ListFilter) => {
   if (filter.orderIds !== undefined || scope.customerId !== null)
     return fittingOrders(db, scope, filter)

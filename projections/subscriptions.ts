@@ -104,7 +104,7 @@ const dueAt = (end: string, target: Target | null): string =>
   target === null ? end : new Date(Date.parse(end) - rentalLeadMs).toISOString()
 
 /**
- * Applies an order's event to the open periods. On a log with atomic multi-stream appends, no row outlives its batch.
+ * Applies an order's event to the open periods. On a log with atomic multi-stream appends no row outlives its batch.
  */
 const applyOrder = (event: RecordedEvent<OrderEvent>, rows: Rows) => {
   switch (event.type) {
@@ -270,9 +270,7 @@ export const refusedReasonOf = async (
   return row?.reason ?? null
 }
 
-/**
- * The account's subscriptions, each with the reason of the rejected payment of its next period. A customer has none.
- */
+/** The account's subscriptions, each with the reason of its rejected next payment. A customer has none. */
 const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: ListScope) => {
   const all = db
     .selectFrom('read.subscriptions as held')

@@ -19,10 +19,7 @@ type Listener = {
   readonly endpointId: string
   readonly events: Subscription
   readonly active: boolean
-  /**
-   * The position from which it receives these events as a member of the account's audiences; null while it is
-   * disabled.
-   */
+  /** The position from which it receives these events as a member of the account's audiences; null if disabled. */
   readonly since: number | null
 }
 
@@ -36,10 +33,7 @@ export type WebhookAccountRow = {
   readonly low_plans: readonly string[]
 }
 
-/**
- * An endpoint received these events, in these audiences, at every position from `since` (inclusive) to `until`
- * (exclusive).
- */
+/** An endpoint received these events, in these audiences, from position `since` (inclusive) to `until` (exclusive). */
 export type WebhookSubscriptionRow = {
   readonly endpoint_id: string
   readonly since_position: number

@@ -162,10 +162,7 @@ const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOut
   })
 }
 
-/**
- * How long a replaced URL is stored, milliseconds. A worker that leased the endpoint before the change may still need
- * it.
- */
+/** How long a replaced URL is stored, milliseconds: a worker that leased the endpoint before may still need it. */
 const replacedUrlMs = 60 * 60 * 1000
 
 type Superseded = { readonly valueId: string; readonly eraseAt: string }

@@ -220,10 +220,7 @@ export type DeliveriesAfter = {
   readonly limit: number
 }
 
-/**
- * An endpoint's deliveries as in `listDeliveries`, paged by key and without a total, so that no row before the page
- * is read.
- */
+/** As `listDeliveries`, but paged by key and without a total, so that no row before the page is read. */
 export const deliveriesAfter = async (
   pool: pg.Pool,
   endpointId: string,

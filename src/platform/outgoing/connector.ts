@@ -34,9 +34,7 @@ export const checkedConnector =
       callback(null, socket)
     })
 
-/**
- * Connects over TCP to an address of the name, in the order of RFC 8305. undici's own connector aborts slow attempts.
- */
+/** Connects over TCP to an address of the name, as in RFC 8305. undici's own connector aborts slow attempts. */
 const dialling =
   ({ resolve, timeoutMs }: ConnectorOptions) =>
   async ({ hostname, protocol, port }: buildConnector.Options) => {

@@ -57,10 +57,7 @@ export const storeLocationText = (place: StoreLocation): string => {
   }
 }
 
-/**
- * A store of small files that are written once and never changed. A file with other contents is reported and not
- * changed.
- */
+/** A store of small files that are written once. A file with other contents is reported and not changed. */
 export type Store = {
   /**
    * `stored`: the store now has the file byte for byte, whether it was written now or before. `other`: the file has

@@ -16,10 +16,7 @@ export const faultKind = (error: unknown): string => {
   return wordOf(code) ?? wordOf(inner?.code) ?? wordOf(inner?.name) ?? wordOf(name) ?? 'fault'
 }
 
-/**
- * Which targets are allowed in addition to public addresses over https (for webhooks
- * `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`).
- */
+/** Targets besides public addresses over https (for webhooks `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
 export type TargetRules = { readonly allowLoopback: boolean }
 
 /** The target is not allowed. The message gives the reason and contains no address that DNS returned. */
@@ -66,9 +63,7 @@ export const isAllowedAddress = (address: string, { allowLoopback }: TargetRules
   return parsed instanceof ipaddr.IPv4 ? !isPlatform(parsed) : isGlobalUnicast(parsed) && !isIsatap(parsed)
 }
 
-/**
- * Names that are never public: special uses (RFC 6761, 6762, 8375), names of internal networks, names without a dot.
- */
+/** Names that are never public: special uses (RFC 6761, 6762, 8375), internal networks, names without a dot. */
 const internalName =
   /^(?:[^.]+|.*\.(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa|test|invalid|onion))$/
 

@@ -73,10 +73,7 @@ export type EmbeddedOptions = {
   readonly dataDir: string
   /** The role of this process for other processes; default `server`. */
   readonly role?: string
-  /**
-   * False: a directory without a cluster is rejected and nothing is written there. Default true: a cluster is
-   * created.
-   */
+  /** False: a directory without a cluster is rejected, nothing is written. Default true: a cluster is created. */
   readonly makes?: boolean
   /** More settings of Postgres, which override the defaults of Farebox. */
   readonly settings?: Readonly<Record<string, string>>

@@ -30,9 +30,7 @@ const driverMessages =
 /** Errors of attempts to connect. */
 const connectErrors = new WeakSet<Error>()
 
-/**
- * Records that a connection was not opened because of this error. It then counts as an outage, whatever its code is.
- */
+/** Records that a connection was not opened because of this error. It then counts as an outage, whatever its code. */
 export const noteConnectError = (error: Error): void => {
   connectErrors.add(error)
 }

@@ -116,9 +116,7 @@ const refuseMismatch = (landed: readonly AppliedMigration[], migrations: Migrati
     )
 }
 
-/**
- * A missing privilege (42501 insufficient_privilege) becomes a MigrationRefused. Other errors are returned unchanged.
- */
+/** A missing privilege (42501 insufficient_privilege) becomes a MigrationRefused. Other errors are unchanged. */
 const refusalOf = (error: unknown): unknown => {
   const { code, message } = error as { readonly code?: unknown; readonly message: string }
   if (code !== '42501') return error
@@ -132,10 +130,7 @@ const throwRefusal = (error: unknown): never => {
   throw refusalOf(error)
 }
 
-/**
- * Creates the table only if it is missing: a role without the privilege to create tables gets an error even if it
- * exists.
- */
+/** Creates the table only if it is missing: without the privilege to create, Postgres rejects `if not exists`, too. */
 const makeRecord = async (client: pg.ClientBase): Promise<void> => {
   const { rows } = await client.query<{ made: boolean }>(
     "select to_regclass('public.farebox_migration') is not null as made",

@@ -113,10 +113,7 @@ const createStatementNames = (): ((text: string) => Prepared) => {
 
 const ofSessions = new WeakMap<object, ReturnType<typeof createStatementNames>>()
 
-/**
- * The names of a session. All statements on it must use these, because a name stands for one text until the session
- * ends.
- */
+/** The names of a session. All statements on it must use these: a name stands for one text until the session ends. */
 export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof createStatementNames> => {
   const names = ofSessions.get(client) ?? createStatementNames()
   ofSessions.set(client, names)

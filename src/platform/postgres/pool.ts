@@ -79,10 +79,7 @@ const aliveOptions =
  */
 const planOptions = '-c jit=off'
 
-/**
- * An answered write is on disk, whatever the default of the server, the database or the role is. The address may
- * override it.
- */
+/** An answered write is on disk, whatever the default of server, database or role is. The address may override it. */
 const durableOptions = '-c synchronous_commit=on'
 
 const sessionOptions = (url: string): string => {

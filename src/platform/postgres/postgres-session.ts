@@ -38,10 +38,7 @@ export const destroyWhenSilent = (client: pg.ClientBase, silentMs: number): void
   })
 }
 
-/**
- * Calls the listener for every error that Postgres answers over this connection, even if the caller continues after
- * it.
- */
+/** Calls the listener for every error that Postgres answers here, even if the caller continues after it. */
 export const onErrorAnswer = (client: pg.ClientBase, told: (error: Error) => void): void =>
   inside(client).connection.on('errorMessage', told)
 
@@ -73,10 +70,7 @@ export const setIdleTimeouts = async (client: pg.ClientBase, silentMs: number): 
   )
 }
 
-/**
- * Statements of a session are short. A statement without an answer after this time will not be answered,
- * milliseconds.
- */
+/** Statements of a session are short: without an answer after this time there will be none. Milliseconds. */
 export const sessionAnswerMs = 30_000
 
 /**

@@ -108,10 +108,7 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-/**
- * Line 8 of `postmaster.pid` is the state. Line 1 is the process id, because a killed Postgres leaves its file
- * behind.
- */
+/** Line 8 of `postmaster.pid` is the state. Line 1 is the process id: a killed Postgres leaves its file behind. */
 const isReady = async (cluster: string, pid: number | undefined): Promise<boolean> => {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
   const lines = text.split('\n')

@@ -12,10 +12,7 @@ import { type RebuildContext, RebuildRunning, rebuild } from './rebuild.ts'
 export type CatchUpContext = RebuildContext & {
   readonly clock: Clock
   readonly logger: Logger
-  /**
-   * How long another process may make no progress before a message is shown, and before `catchUp` fails.
-   * Milliseconds.
-   */
+  /** Milliseconds without progress of another process before a message is shown, and before `catchUp` fails. */
   readonly silentMs?: { readonly say: number; readonly end: number }
 }
 
@@ -26,10 +23,7 @@ const defaultSilentMs = { say: 5_000, end: 30_000 }
 /** A group and its name in messages, e.g. `the journal`. */
 export type NamedGroup = { readonly group: ReadModelGroup; readonly displayName: string }
 
-/**
- * Fills the group's tables from the log if they are outdated or missing. Returns at once if another process rebuilds
- * them.
- */
+/** Fills the group's tables if they are outdated or missing. Returns at once if another process rebuilds them. */
 const makeTables = async (
   context: CatchUpContext,
   { group, displayName }: NamedGroup,

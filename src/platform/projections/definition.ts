@@ -40,9 +40,7 @@ export const definitionsOf = (models: readonly ReadModel[]): Definitions =>
   Object.fromEntries(models.map((model) => [model.name, definitionOf(model)]))
 
 export type ModelStatus = {
-  /**
-   * Models whose tables were filled by an older version, were filled under another definition, or were never filled.
-   */
+  /** Models whose tables were filled by an older version, were filled under another definition, or never filled. */
   readonly outdated: readonly ReadModel[]
   /**
    * Names of the models that a newer program filled, including models that this program does not have. They would
@@ -84,10 +82,7 @@ export const columnList = (table: Table, names = columnNames(table)): string =>
 export const qualified = (schema: string, table: Table): string =>
   `${checkedName(schema)}.${checkedName(table.name)}`
 
-/**
- * Byte order. An index in the order of a language is slower, and breaks when the system changes the rules of that
- * language.
- */
+/** Byte order. The order of a language is slower, and its indexes break when the system changes its rules. */
 const definedType = (type: string | undefined): string => (type === 'text' ? 'text collate "C"' : `${type}`)
 
 /** `unlogged`: for tables that are not needed after a crash. */

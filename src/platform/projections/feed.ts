@@ -39,10 +39,7 @@ export type LogReads = {
    * @throws UndecodableEvent if the first of them cannot be decoded; the signal's reason if it is aborted
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
-  /**
-   * As `next`, but not decoded, and it may end between the events of a command. For readers of the bytes, such as the
-   * sealer.
-   */
+  /** As `next`, but not decoded, and it may end within a command. For readers of the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
 }
 

@@ -32,10 +32,7 @@ export type FoldWatch = {
   beforeSwap(group: string, client: Pick<pg.ClientBase, 'query'>): Promise<void>
 }
 
-/**
- * The changes of a batch of events. `commit` updates the cache. Call it when they are written, or certain to be
- * written.
- */
+/** The changes of a batch. `commit` updates the cache: call it when they are written, or certain to be written. */
 export type Changes = { readonly tables: readonly TableChange[]; commit(): void }
 
 /** A model threw an error on an event. The events before it may be applied; the event itself and later ones may not. */
@@ -148,9 +145,7 @@ const isSame = (before: Row | null | undefined, after: Row | null): boolean => {
   return Object.keys(after).every((name) => before[name] === after[name])
 }
 
-/**
- * `apply` read a row that is neither in the batch nor in the cache. The row is loaded and the event is applied again.
- */
+/** `apply` read a row that is neither in the batch nor in the cache. The row is loaded, the event applied again. */
 class RowNotLoaded extends Error {
   override readonly name = 'RowNotLoaded'
   readonly row: NamedRow

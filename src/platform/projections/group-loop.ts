@@ -36,9 +36,7 @@ export type GroupContext = LeaderContext &
   RebuildContext & {
     readonly pool: pg.Pool
     readonly logger: EngineLogger
-    /**
-     * The longest silence in a session of a group while Postgres, or this process, is expected to act. Milliseconds.
-     */
+    /** The longest silence of Postgres while an answer is due, or of this process, in a session. Milliseconds. */
     readonly answerTimeoutMs: number
     readonly setState: (group: string, state: GroupState, error?: Error) => void
   }

@@ -71,9 +71,7 @@ type GroupProgress = {
  * ones.
  */
 export type Progress = {
-  /**
-   * The last position known to be committed; 0 if none is known, -1 while this process cannot use the group's tables.
-   */
+  /** The last position known to be committed; 0: none is known; -1: this process cannot use the group's tables. */
   position(group: string): number
   /** Resolves to true when the group reaches the position, to false after `timeoutMs`. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
@@ -100,10 +98,7 @@ export type Progress = {
    * function to unsubscribe.
    */
   onAwaited(group: string, listener: () => void): () => void
-  /**
-   * Sets whether this process moves the checkpoint (then it announces it), or another (then the checkpoint is
-   * polled).
-   */
+  /** Sets whether this process moves the checkpoint and announces it, or another one, whose checkpoint is polled. */
   setOwned(group: string, owned: boolean): void
   /** False while the tables are being created, or belong to another version of the program. */
   setUsable(group: string, usable: boolean): void
@@ -115,9 +110,7 @@ export type Progress = {
 const pollMs = 5
 /** The owner in this process announces each step, so this poll only covers a change of owner. */
 const ownedPollMs = 250
-/**
- * A process that did not see a checkpoint for this long may have missed changes. Checkpoints are read twice a second.
- */
+/** A process that read no checkpoint for this long may have missed changes. It reads one twice a second. */
 const unseenMs = 1_000
 
 /**

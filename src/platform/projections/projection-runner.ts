@@ -67,10 +67,7 @@ export type RunnerOptions = {
   readonly maxRows?: number
   /** Called between steps of folding and before a batch is written. */
   readonly yieldToCommands?: YieldToCommands
-  /**
-   * How long after the last write a batch still accepts events, milliseconds; default 60. It is shorter if a read
-   * waits.
-   */
+  /** How long after the last write a batch still accepts events, milliseconds; default 60. Shorter if a read waits. */
   readonly batchWindowMs?: number
   /** A session is closed when Postgres does not answer for this long, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number

@@ -34,10 +34,7 @@ export const createDispatch = <Model extends Pick<ReadModel, 'takes'>>(
   }
 }
 
-/**
- * Postgres types of the columns of read tables. Money is `bigint` micro-dollars or cents and is read as a safe
- * number.
- */
+/** Postgres types of columns of read tables. Money is `bigint` micro-dollars or cents and is read as a safe number. */
 export type ColumnType =
   | 'text'
   | 'bigint'
@@ -118,10 +115,7 @@ export type ReadModel = {
   readonly tables: readonly Table<any>[]
   /** Names of tables of earlier versions. They are dropped when the tables of this version are created. */
   readonly formerTables?: readonly string[]
-  /**
-   * The model applies events in parts (`Rows.attempt`). Each row is checked first for values that Postgres would
-   * reject.
-   */
+  /** The model applies events in parts (`Rows.attempt`). Each row is first checked for values that Postgres rejects. */
   readonly attempts?: true
   /** The model skips all other events. Without it, the model takes all events. */
   readonly takes?: EventFilter
@@ -137,17 +131,11 @@ export type ReadModel = {
 export type WorkFold = {
   /** The name under which its changes are announced, like the name of a table. */
   readonly name: string
-  /**
-   * Increase it with every change of its behaviour. From then on, a process of an older release does not fold the
-   * group.
-   */
+  /** Increase it with every change of its behaviour. Then a process of an older release does not fold the group. */
   readonly version: number
   /** The stored types that it takes. */
   readonly types: ReadonlySet<string>
-  /**
-   * Writes the changes of events of these types, in the transaction that moves the checkpoint. Returns the number of
-   * rows.
-   */
+  /** Writes the changes of these events in the transaction that moves the checkpoint. Returns the number of rows. */
   take(db: Pick<pg.ClientBase, 'query'>, events: readonly RecordedEvent[]): Promise<number>
   /** Empties the tables, because they were filled from another log. They are then filled from the start of this log. */
   reset(db: Pick<pg.ClientBase, 'query'>): Promise<void>

@@ -5,10 +5,7 @@ import { ledgerStream } from '../../kernel/streams.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Progress } from './progress.ts'
 
-/**
- * 503 with `Retry-After`: the read models have not reached the position that the caller must see. A stale answer is
- * never sent.
- */
+/** 503 with `Retry-After`: the read models have not reached the required position. A stale answer is never sent. */
 export class ReadsBehind extends Error {
   override readonly name = 'ReadsBehind'
   /** Whole seconds, at least 1. */

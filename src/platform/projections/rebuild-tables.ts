@@ -148,8 +148,7 @@ const attempt = async (exchange: TableSwap, lockTimeoutMs: number): Promise<numb
 }
 
 /**
- * How long reads may wait behind one attempt, milliseconds. After the deadlock timeout (1 s) an autovacuum is
- * cancelled.
+ * How long reads may wait for one attempt, milliseconds. After the deadlock timeout (1 s) autovacuums are cancelled.
  */
 const lockTimeouts = [100, 200, 400, 800, 1600]
 const maxAttempts = 100

@@ -3,10 +3,7 @@ import type { Row } from './definition.ts'
 /** A Bloom filter of row keys: it knows for certain that a key was never added. Its size never changes. */
 export type KeyFilter = {
   add(table: string, key: string): void
-  /**
-   * False: the key was never added. True: it was added, or it collides with added keys, which is likelier with more
-   * keys.
-   */
+  /** False: the key was never added. True: it was added, or it collides, which is likelier with more keys. */
   mayHave(table: string, key: string): boolean
 }
 

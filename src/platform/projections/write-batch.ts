@@ -129,9 +129,7 @@ export const tableRows = (table: Table, rows: readonly Row[]): Buffer => {
   }
 }
 
-/**
- * The step of a checkpoint. Rows are written only if the log, the owner and the start position match the checkpoint.
- */
+/** The step of a checkpoint. Rows are written only if log, owner and start position match the checkpoint. */
 export type CheckpointStep = {
   readonly group: string
   readonly logId: string
@@ -213,10 +211,7 @@ const selectSql = (schema: string, table: Table): string => {
 
 export type BatchWriter = {
   readonly load: LoadRows
-  /**
-   * Writes in one transaction. Resolves to false if the checkpoint was not at the start of the step: nothing was
-   * written.
-   */
+  /** Writes in one transaction. False if the checkpoint was not at the start of the step: nothing was written. */
   write(tables: readonly TableChange[], checkpoint: CheckpointStep | null): Promise<boolean>
 }
 

@@ -61,10 +61,7 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
   await rename(`${path}.new`, path)
 }
 
-/**
- * The first start creates the key. A lost key is not replaced: a new key would not fit, and would take the path of
- * the right one.
- */
+/** The first start creates the key. A lost key is not replaced: a new key would not fit, and would take its path. */
 const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
   const path = join(dataDir, `${name}.key`)
   try {

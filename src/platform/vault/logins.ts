@@ -32,8 +32,7 @@ export type Logins = {
 }
 
 /**
- * The encrypted form. A login of a release before 0.2.0 has no `place`: it is valid for the address of its exit or
- * address.
+ * The encrypted form. A login of a release before 0.2.0 has no `place`: `open` accepts it for any place.
  */
 type SealedLogin = Login & { readonly place?: string }
 

@@ -2,9 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 import { equalSecrets, sha256 } from '../../kernel/digest.ts'
 import { deriveKey, type MasterKey } from './keys.ts'
 
-/**
- * The subject of a commitment in an event: a value in the vault, with its id and its owner. No text contains a space.
- */
+/** The subject of a commitment in an event: a value in the vault, its id and its owner. No text contains a space. */
 export type CommitmentSubject = {
   /** E.g. `api-key`. It never changes, because it is part of the digest. */
   readonly what: string

@@ -10,9 +10,7 @@ import type { Scheduler } from './scheduler.ts'
 import { type StandardQueue, standardWork } from './standard-queue.ts'
 import { worker } from './worker.ts'
 
-/**
- * The queue workers of one process. One connection claims for all queues and releases the leases of ended processes.
- */
+/** The queue workers of one process. One connection claims for all queues and releases leases of ended processes. */
 export type Workers = {
   /** Works on a queue whose handler finishes items one by one. */
   start<Item extends QueueItem>(work: StandardQueue<Item>): RunningQueue

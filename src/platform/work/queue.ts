@@ -79,16 +79,11 @@ export type RunningQueue = {
   stop(): Promise<void>
 }
 
-/**
- * After a claim or a wake-up, checks are more frequent for this time: an item may first have waited for something
- * else.
- */
+/** After a claim or a wake-up, checks are more frequent for this time: an item may have waited for something else. */
 const busyMs = 2_000
 const busyPollMs = 100
 const backoffMs = 1_000
-/**
- * After its first attempt, an item whose result cannot be written is postponed by this time. It doubles per attempt.
- */
+/** The pause after the first attempt of an item whose result cannot be written. It doubles per attempt. */
 const postponedMs = 60_000
 const longestPostponedMs = 3_600_000
 /** No item starts later than this in a lease, so that the last item ends before the lease does. */
@@ -275,8 +270,8 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   })
 
   /**
-   * Claims owners with due items, and reads more items of leased owners below their limit. Returns the number of
-   * claimed owners.
+   * Claims owners with due items, and reads more items of leased owners below their limit. Returns the
+   * number of claimed owners.
    */
   const take = async (member: Membership, owners: number): Promise<number> => {
     const { db, worker } = member

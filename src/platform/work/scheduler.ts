@@ -28,9 +28,7 @@ export type Leadership = {
   readonly session: Session
   /** Aborted when the process stops, or when its session and so the lock is lost. */
   readonly signal: AbortSignal
-  /**
-   * Times a round of work. If it throws, the work should end: the lock is released, and acquired again after a pause.
-   */
+  /** Times a round of work. If it throws, the work should end: the lock is released, and acquired after a pause. */
   round<Value>(round: () => Promise<Value>): Promise<Value>
   /**
    * Repeats rounds with pauses until the signal is aborted. A wake-up ends a pause; a wake-up during a round has its
@@ -55,10 +53,7 @@ export type Scheduler = {
       readonly onError?: OnError
     },
   ): RunningWorker
-  /**
-   * The work of the process that has the worker's lock. Another process takes over when the work ends or the lock is
-   * lost.
-   */
+  /** The work of the process with the worker's lock. Another process takes over when it ends or loses the lock. */
   lead(
     worker: ClusterWorker,
     work: (leadership: Leadership) => Promise<void>,

@@ -86,10 +86,7 @@ const perLease = 32
 const laterS = 5
 const maxResultChars = 200
 
-/**
- * Writes the outcomes of many items in one statement. An item that another process tried in the meantime is not
- * changed.
- */
+/** Writes the outcomes of many items in one statement. An item that was tried in the meantime is not changed. */
 const createSettle =
   <Item extends QueueItem>(pool: pg.Pool, { name, table, key }: QueueTable, clock: Clock) =>
   async (settled: readonly Settled<Item, Ended>[]): Promise<void> => {
