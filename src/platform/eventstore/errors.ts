@@ -27,7 +27,7 @@ export class LogUnavailable extends Error {
 }
 
 /**
- * The time of the decision is after the current time. Nothing was written. A retry of the same events never succeeds.
+ * The time of the decision is after the current time. Nothing was written. The command must be decided again.
  */
 export class DecidedInFuture extends LogUnavailable {
   override readonly name: string = 'DecidedInFuture'
