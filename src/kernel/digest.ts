@@ -47,9 +47,10 @@ const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null
 
 /**
- * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
- * body and customer, without the price guard (docs/http-api.md, "Requests"). Null in `fulfillment_meta` is the same as
- * leaving the field out. SHA-256, lower-case hex.
+ * The fingerprint of a request: SHA-256, lower-case hex. Two requests under one `Idempotency-Key` are the same if their
+ * fingerprints are equal. It covers the method, the route with its path ids, the canonical product id, the body and the
+ * customer, but not the price guard (docs/http-api.md, "Requests"). Null in `fulfillment_meta` is the same as an absent
+ * field.
  */
 export const requestFingerprint = (request: {
   readonly method: string

@@ -173,7 +173,7 @@ export const stripeStandIn = (sandboxStore: SandboxStore): StandIn => {
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
     const stood = kept.id === id ? null : await sandboxStore.find(kept.id)
-    // An earlier request with this key was interrupted after it stored the id. This request creates the session.
+    // The request is new, or an earlier request with this key was interrupted after it stored the id.
     if (!stood)
       return answer(reply, 200, session(await create(key, form, kept.id), sandboxStore.baseUrl(), false))
     reply.header('idempotent-replayed', 'true')
