@@ -173,7 +173,7 @@ const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | 
   }
 }
 
-/** A session that holds locks. An unhandled error event would end the process: `release` reports a lost session. */
+/** A session with locks. An unhandled error event would end the process: `release` reports a lost session. */
 const leaseOf = (client: pg.PoolClient): StreamLease => {
   const ignoreError = (): void => undefined
   client.on('error', ignoreError)

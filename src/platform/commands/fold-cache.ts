@@ -104,8 +104,8 @@ export type Slots = {
 }
 
 /**
- * V8 links each outgrown table of a Map to the next one. One old table then keeps the entries of all later ones in
- * memory until the old generation is collected: thousands of commands a second. A new Map starts a new chain.
+ * V8 links each outgrown table of a Map to the next one. So one old table prevents the collection of the entries of all
+ * later ones until the old generation is collected: thousands of commands a second. A new Map starts a new chain.
  */
 const renewAfter = 256
 

@@ -194,8 +194,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       decideAgain(others.filter((member) => member !== writers[0]))
       return
     }
-    // The log rejects the data of one of them. Each is decided again in an item of its own, so that only that one
-    // fails.
+    // The log rejects the data of one of them. Each is decided again in a separate item, so that only that one fails.
     for (const { pending } of others) pending.exclusive = true
     decideAgain(others)
   }

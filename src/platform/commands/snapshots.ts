@@ -36,8 +36,8 @@ const loadSql = `
   from unnest($1::text[], $2::text[], $3::text[], $4::integer[]) as wanted (stream, fold, log_id, version)
   join engine.snapshots s using (stream, fold, log_id, version)`
 
-// Only a newer state of the same log and version replaces an older one: several processes write snapshots of one
-// stream.
+// Several processes write snapshots of one stream. Only a newer state of the same log and version replaces an older
+// one.
 const saveSql = `
   insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
   values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)

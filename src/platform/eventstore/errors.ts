@@ -26,9 +26,7 @@ export class LogUnavailable extends Error {
   override readonly name: string = 'LogUnavailable'
 }
 
-/**
- * The time of the decision is after the current time. Nothing was written. The command must be decided again.
- */
+/** The time of the decision is after the current time. Nothing was written. The command must be decided again. */
 export class DecidedInFuture extends LogUnavailable {
   override readonly name: string = 'DecidedInFuture'
 }

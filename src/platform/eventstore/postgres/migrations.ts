@@ -12,8 +12,8 @@ import type { Migrations } from '../../postgres/migrate.ts'
  *   `chained` appends follow an earlier append of their item to the same stream. Events have the ordinal of their
  *   append and their new revision.
  * - `log.append_as_judged` returns the position before the batch. `verdicts` is null if every expectation was right:
- *   then all events were appended in the given order. Otherwise `verdicts` has a pair for each append, [verdict,
- *   number]: ['landed', null] (appended now: its events follow one another after `base`, in the given order),
+ *   then all events were appended in the given order. Otherwise `verdicts` has a pair for each append:
+ *   ['landed', null] (appended now: its events follow one another after `base`, in the given order),
  *   ['stands', position of its last event] (the log already has these events at their revisions: a resend),
  *   ['conflict', actual revision], ['withheld', null] (another append of its item conflicts).
  * - Ids are compared only with the event at the same revision of the stream, so they need no index.
