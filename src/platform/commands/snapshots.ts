@@ -37,7 +37,7 @@ const loadSql = `
   join engine.snapshots s using (stream, fold, log_id, version)`
 
 // Several processes write snapshots of one stream. Only a newer state of the same log and version replaces an older
-// one.
+// state.
 const saveSql = `
   insert into engine.snapshots as kept (stream, fold, log_id, version, revision, event_id, recorded_at_ms, state, signature)
   values ($1::text, $2::text, $3::text, $4::integer, $5::bigint, $6::text, $7::bigint, $8::text, $9::bytea)
