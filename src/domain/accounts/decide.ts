@@ -83,7 +83,10 @@ const refusalToIssue = (
   return working >= maxActiveKeys ? { code: 'too_many_keys', limit: maxActiveKeys } : null
 }
 
-/** A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+/**
+ * A key id is issued only once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`.
+ * @throws RangeError for an invalid cap
+ */
 export const decideIssue = (state: AccountState, issue: KeyIssue, nowMs: number): AccountDecision => {
   if (!isCap(issue.dailyCapCents)) throw new RangeError(`${issue.dailyCapCents} is no cap in cents`)
   if (!state) return unknownAccount
@@ -110,6 +113,7 @@ export type KeyRoll = {
  * Issues a key with the name, scopes, cap and networks of another key, which expires after the overlap. The spending of
  * both counts together, so that a cap is not doubled. Refusals: `unknown_account`, `unknown_key`, `key_revoked`,
  * `key_expired`, `expiry_passed`, `too_many_keys`.
+ * @throws RangeError for a negative overlap
  */
 export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): AccountDecision => {
   if (!(roll.overlapMs >= 0)) throw new RangeError(`${roll.overlapMs} is no overlap in milliseconds`)
@@ -136,7 +140,10 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   })
 }
 
-/** Sets or removes (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`. */
+/**
+ * Sets or removes (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`.
+ * @throws RangeError for an invalid cap
+ */
 export const decideCap = (
   state: AccountState,
   cap: { readonly keyId: KeyId; readonly dailyCapCents: number | null },

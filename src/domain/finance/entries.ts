@@ -111,7 +111,7 @@ export const concernsBooks = (stream: StreamName): boolean =>
 /** Turns a log, event by event from its start, into journal entries. It stores only the resellers and the time. */
 export type EntryStream = {
   /**
-   * The entry of the next event in log order, or null if it moves no money. It must receive every event or its `pass`.
+   * The entry of the next event in log order, or null if it moves no money. Every event must go to `next` or `pass`.
    */
   next(event: RecordedEvent): Entry | null
   /** Replaces `next` for an event of a stream that does not concern the books. Such an event need not be decoded. */

@@ -101,7 +101,7 @@ type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 export type ApprovalLimits = readonly Limit[]
 
 /**
- * The largest amount at this time that one operator may move alone, cents; null: any amount. `atMs` is since the epoch.
+ * The largest amount that one operator may move alone at `atMs` (milliseconds since the epoch), cents; null: any amount.
  */
 export const approvalLimitAt = (limits: ApprovalLimits, atMs: number): number | null =>
   limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null

@@ -45,7 +45,10 @@ const notNegative = (amountMicros: number): number => {
   return amountMicros
 }
 
-/** Credits a payment at the reseller's gateway, once. It pays the customer's debt first. */
+/**
+ * Credits a payment at the reseller's gateway, once. It pays the customer's debt first.
+ * @throws RangeError if the amount is not above 0
+ */
 export const decideCustomerCredit = (
   state: LedgerState,
   input: CustomerCreditInput,
@@ -64,6 +67,7 @@ export const decideCustomerCredit = (
 /**
  * Moves a signed amount once. A customer's credit never goes below zero. The uncovered part of a chargeback becomes the
  * customer's debt to the reseller. Any other reason is refused with `insufficient_balance`.
+ * @throws RangeError if the amount is 0
  */
 export const decideCustomerAdjustment = (
   state: LedgerState,
@@ -97,6 +101,7 @@ export type CustomerChargeInput = {
  * Pays an order for a customer once, from the customer's credit and the reseller's wallet at once. Refusals in their
  * order (docs/http-api.md, "Resellers and finance"): `already_debited` with the existing debit, `spend_cap_reached`,
  * `insufficient_balance` (the reseller's wallet), `customer_credit_insufficient`.
+ * @throws RangeError if an amount is negative
  */
 export const decideCustomerCharge = (
   state: LedgerState,
@@ -138,6 +143,7 @@ export const decideCustomerCharge = (
 /**
  * Refunds an order for a customer once, to the customer's credit and the reseller's wallet. Each part pays the debt of
  * its side first.
+ * @throws RangeError if an amount is negative, or both are 0
  */
 export const decideCustomerRefund = (
   state: LedgerState,

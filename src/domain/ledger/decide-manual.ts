@@ -35,8 +35,8 @@ export type ManualRefusal =
   /** The wallet, the credit or the debt would become too large for an exact number (src/kernel/money.ts). */
   | { readonly code: 'invalid_amount' }
   /**
-   * Recorded more than seven days ago, in the time of the wallet's events, and never confirmed. Somebody must check
-   * whether it moved.
+   * Recorded more than seven days ago, in the time of the wallet's events, and never confirmed. An operator must
+   * check whether it moved.
    */
   | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }
 
@@ -71,7 +71,7 @@ type MovementDecision = LedgerDecision<
   AlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
 >
 
-/** A manual movement has no deposit, and then the event has no such field. */
+/** Only a chargeback of a deposit names a deposit. Otherwise the event has no such field. */
 const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
   depositId === undefined ? {} : { depositId }
 

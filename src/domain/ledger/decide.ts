@@ -81,6 +81,7 @@ export const refuseIfApplied = (state: LedgerState, key: string): Refused<Alread
  *
  * The ledger state has credits of the last seven days only. Older deposits and manual credits are refused by their own
  * streams, and a refund that is finished so late is searched for in the ledger (src/features/orders/refund-order.ts).
+ * @throws RangeError if the amount is not above 0
  */
 export const decideCredit = (
   state: LedgerState,
@@ -99,6 +100,7 @@ export const decideCredit = (
  * Moves a signed amount once. A positive amount pays the account's debt first. A negative amount never takes the wallet
  * below zero: the uncovered part of a chargeback becomes a debt, and any other reason is refused with
  * `insufficient_balance`.
+ * @throws RangeError if the amount is 0
  */
 export const decideAdjustment = (
   state: LedgerState,
@@ -150,6 +152,7 @@ export type DebitInput = {
 /**
  * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with the
  * existing debit, `spend_cap_reached` (reaching the cap exactly is allowed), `insufficient_balance`.
+ * @throws RangeError if the amount is not above 0
  */
 export const decideDebit = (
   state: LedgerState,
@@ -187,6 +190,7 @@ const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved>
 /**
  * Reserves micro-dollars for a call that is billed if it succeeds. A hold id can be used once. Refusals:
  * `already_held`, `hold_resolved`, `insufficient_balance`.
+ * @throws RangeError if the amount is not above 0
  */
 export const decideHold = (
   state: LedgerState,

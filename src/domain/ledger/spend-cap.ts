@@ -45,7 +45,10 @@ export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: n
   }
 }
 
-/** Drops at most two of the oldest buckets that no longer count. */
+/**
+ * Drops at most two of the oldest buckets that no longer count.
+ * @throws if the buckets do not match their queue
+ */
 export const dropExpiredSpend = (spend: Spend, nowMs: number): Spend => {
   let { windows, queue } = spend
   for (let dropped = 0; dropped < droppedPerEvent; dropped += 1) {

@@ -4,7 +4,7 @@ import { decidedRefundCents, decidedRefundCostCents, type Order, type Refund } f
 
 /**
  * What was read for the decision. By refund id: whether its money moved, according to the whole stream of the wallet.
- * By extension id: whether some of its price is not refunded, according to its own stream.
+ * By the order id of an extension: whether some of its price is not refunded, according to its own stream.
  */
 export type RefundEvidence = ReadonlyMap<string, boolean>
 

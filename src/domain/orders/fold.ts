@@ -159,7 +159,10 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The order after events that were just decided. `atMs` becomes the decision time of refunds. */
+/**
+ * The order after events that were just decided. `atMs` becomes the decision time of refunds.
+ * @throws if there is no order and no event creates one
+ */
 export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
   const after = applyDecided(orderFold, state, events, atMs)
   if (!after) throw new Error('no event makes no order')

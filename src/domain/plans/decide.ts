@@ -20,6 +20,7 @@ export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | n
  * Activates the plan with the order's units, or adds them to it. The refusal is `plan_expired` and gives no event. The
  * caller appends `recordRefusal` for an order that is paid already, because that needs a recorded refusal. An order
  * that was answered before gets the same answer.
+ * @throws if the order does not fit the plan, e.g. another account's plan
  */
 export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
   const known = findRemembered(state.answers, order.orderId)

@@ -151,7 +151,10 @@ const evolve: Fold<ScrapeState, ScrapeEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The scrape after events that were just decided. */
+/**
+ * The scrape after events that were just decided.
+ * @throws if there is no scrape and no event starts one
+ */
 export const scrapeAfter = (state: ScrapeState, events: readonly ScrapeEvent[]): Scrape => {
   const after = applyDecided(scrapeFold, state, events, 0)
   if (after === null) throw new Error('no event makes no scrape')

@@ -49,6 +49,7 @@ const nothing = <Answer>(answer: Answer): CommandDecision<Answer> => ({ appends:
  *
  * The order of writes is: the scrape, then the hold. The stream of the scrape gives each id to one caller. If the log
  * can lose the end of the append, a try without its hold is ended unbilled when its lease is over.
+ * @throws if the ledger already has the hold of the new try
  */
 export const decideStart = (
   { scrape, ledger }: ScrapeStates,

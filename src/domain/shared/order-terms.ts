@@ -88,7 +88,7 @@ const paidPeriodFields = {
   period,
   periodStart: orNull(time('null for the first period, which starts when its order is placed')),
 }
-/** The paid period and its subscription, so that the renewal can go on after a crash behind the debit. */
+/** The paid period and its subscription, so that the renewal can go on after a crash after the debit. */
 export type PaidPeriod = ShapeValue<typeof paidPeriodFields>
 
 export const orderFields = {

@@ -127,7 +127,7 @@ export const decidePersonAdoption = (
   },
 ): Decided<PersonEvent> => {
   const passkeys = found.passkeys.filter(({ passkeyId }) => state.passkeys.get(passkeyId) === null)
-  // The e-mail of a person without a role and passkeys is not adopted.
+  // The e-mail of a person without a role and without passkeys is not adopted.
   const known = !state.roles.isEmpty() || !state.passkeys.isEmpty()
   const emailCommitment = known && state.emailCommitment === null ? found.emailCommitment : null
   if (emailCommitment === null && passkeys.length === 0) return decided()

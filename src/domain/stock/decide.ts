@@ -65,6 +65,7 @@ const refusal = (reason: StockRefusal, free?: number): StockDecision => ({
  * Allocates the order's addresses, or refuses with `out_of_stock` and the number of free ones. A refusal gives no
  * event. The caller appends `recordRefusal` for an order that is paid already, because that needs a recorded refusal.
  * An order that was answered before gets the same answer.
+ * @throws if the order has no target
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = findRemembered(state.answers, order.orderId)
@@ -120,6 +121,7 @@ export const isActiveRentalOf = (
  * Extends each rental of the order by its period, from the rental's own end. Refusals: `rental_ended` if one of them is
  * released, past its end or another account's; `too_far_ahead` if one would end more than `maxDaysAhead` from now. An
  * order that was answered before gets the same answer.
+ * @throws if the order has no target
  */
 export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = findRemembered(state.answers, order.orderId)

@@ -65,6 +65,7 @@ const renewed = (state: Subscription, order: PaidOrder): SubscriptionEvent => {
  * already has this order, or if the period of a renewal was paid before. Null if the period must not be paid: another
  * order started the subscription, the period is not the next one, a cancellation is scheduled, or the subscription has
  * ended. Then the order must not be placed, and an existing order is refunded.
+ * @throws if the order pays no subscription
  */
 export const decidePaid = (
   state: SubscriptionState,
