@@ -100,9 +100,7 @@ type Limit = { readonly limitCents: number | null; readonly fromMs: number }
 /** The limits in the order in which they take effect. Limits that no longer apply are dropped. */
 export type ApprovalLimits = readonly Limit[]
 
-/**
- * The largest amount that one operator may move alone at `atMs` (milliseconds since the epoch), cents; null: any amount.
- */
+/** The largest amount in cents that one operator may move alone at `atMs` since the epoch; null: any amount. */
 export const approvalLimitAt = (limits: ApprovalLimits, atMs: number): number | null =>
   limits.findLast(({ fromMs }) => fromMs <= atMs)?.limitCents ?? null
 
