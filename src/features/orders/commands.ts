@@ -5,7 +5,7 @@ import { registerList } from '../accounts/for-commands.ts'
 import { parseReference } from '../wallet/for-commands.ts'
 import type { SettleTraffic } from './run-commands.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 const refundHelp = `

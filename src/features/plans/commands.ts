@@ -4,7 +4,7 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli-c
 import { registerListCommands } from '../accounts/for-commands.ts'
 import type { Meter } from './meter-traffic.ts'
 
-/** What the commands do: loaded when one runs. */
+/** Imported lazily, when a command runs. */
 const runs = () => import('./run-commands.ts')
 
 /** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
