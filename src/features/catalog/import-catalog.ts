@@ -83,7 +83,10 @@ export const createCatalogService = (runner: CommandRunner): CatalogService => {
   }
 }
 
-/** Products with a plan or rentals in the read tables. Every fulfilled order has them; other orders are rare. */
+/**
+ * The products with a plan, rentals or an uncompleted order. Every fulfilled order has a plan or rentals; others are
+ * few.
+ */
 const inTables = async (pool: pg.Pool, productIds: readonly string[]): Promise<readonly string[]> => {
   const { rows } = await pool.query<{ id: string }>(
     `select id from unnest($1::text[]) as id
