@@ -17,7 +17,9 @@ export type ReportRange = {
 
 export const isRange = ({ from, to }: ReportRange): boolean => from !== undefined || to !== undefined
 
-/** Whether a range ends before it begins. A mixed range (position and time) is not checked here; it is empty then. */
+/**
+ * Whether a range ends before it begins. Only the log can compare a position with a time; such a range is then empty.
+ */
 export const isReversedRange = ({ from, to }: ReportRange): boolean => {
   if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
   return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs

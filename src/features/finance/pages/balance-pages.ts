@@ -35,7 +35,7 @@ const asQuery = (from: string, to: string): string =>
 
 type Balances = Awaited<ReturnType<FinanceReader['trialBalance']>>
 
-/** Caches nothing, but shares reads, which sum many postings: equal requests during a read share the next one. */
+/** Shares reads, because they sum many postings: equal requests during a read share the next one. */
 const createBalances = (reader: Pick<FinanceReader, 'trialBalance'>, journalHead: JournalHead) => {
   type Wanted = { readonly asked: ReportRange; readonly book: string | null; readonly depth: number | null }
   const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
