@@ -56,7 +56,7 @@ export const createOpeningLimits = (monotonicMs: MonotonicClock): OpeningLimits 
   }
 }
 
-/** For commands and roles without a limit. */
+/** Used if requests are not limited. */
 export const noOpeningLimits: OpeningLimits = { take: () => undefined }
 
 export type DepositRequest = {
