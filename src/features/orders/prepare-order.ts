@@ -220,7 +220,7 @@ export type RentalsToExtend = {
   readonly productId: string
   readonly proxyIds: readonly ProxyId[]
   readonly line: Omit<Target, 'periodDays'>
-  /** The longest period that may still be added to all of them; left out where the next one is due. */
+  /** The longest period that may be added to all of them, days; left out: no limit, as in a renewal. */
   readonly extendableDays?: number
 }
 

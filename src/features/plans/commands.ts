@@ -35,7 +35,7 @@ Examples:
 
 export const commands = [registerPlans] as const
 
-/** Writes what a plan used to the log, for the command that refunds its order. */
+/** Writes a plan's used traffic to the log, for the command that refunds its order. */
 export const settleTraffic =
   (context: CliContext): Meter['settle'] =>
   async (planId) =>
