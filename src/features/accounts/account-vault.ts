@@ -32,7 +32,7 @@ const storedEmail = ({ account_id: accountId, email, salt }: EmailRow): StoredEm
 
 /**
  * Claims an e-mail. Returns the given account id if the e-mail was free, else the id of the account that owns it.
- * E-mails are compared without case.
+ * E-mails are compared case-insensitively.
  */
 export const claimEmail = async (
   pool: pg.Pool,

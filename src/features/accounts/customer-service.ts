@@ -34,13 +34,13 @@ export const customerField = z
   .meta({ description: "The same customer by the reseller's own id; null once that was erased." })
 
 /**
- * Checks that a request which charges names the holder of a plan or a rental, so that a customer's resource is paid by
+ * Checks that a charging request names the customer of a plan or a rental, so that a customer's resource is paid by
  * that customer and never by mistake by the reseller. A resource that was found within the scope of a request that
  * names a customer belongs to that customer.
- * @param holder the customer who holds it; null: the account itself
+ * @param holder the customer to whom it belongs; null: the account itself
  * @param named the customer of the request; null: none
  * @param what the resource, for the message of the refusal
- * @throws ApiError invalid_customer_id (a customer holds it, and the request names none)
+ * @throws ApiError invalid_customer_id (it belongs to a customer, and the request names none)
  */
 export const requireHolderNamed = (holder: string | null, named: string | null, what: string): void => {
   if (holder === named) return

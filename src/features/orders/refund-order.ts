@@ -41,7 +41,7 @@ const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): 
   return false
 }
 
-/** Whether an extension is paid. An extension without a stream was paid a moment ago. */
+/** Whether an extension is paid and not fully refunded. An extension without a stream was paid a moment ago. */
 const isPaid = async (log: EventLog, orderId: string): Promise<boolean> => {
   const order = await readOrder(log, orderId as OrderId)
   return order === null || hasUnrefundedAmount(order)

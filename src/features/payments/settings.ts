@@ -94,7 +94,7 @@ export type PaymentConfig = {
   readonly merchantName: string
   /** The service's own real gateways. */
   readonly gateways: readonly GatewayCredentials[]
-  /** The sandbox settings; null if the sandbox is forbidden: never together with real credentials. */
+  /** The sandbox settings; null if it may not run, such as together with real credentials. */
   readonly sandbox: { readonly port: number | null; readonly url: string | null } | null
   readonly depositPollMs: number
 }

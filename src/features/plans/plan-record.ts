@@ -117,7 +117,7 @@ type PlanContext = {
   /** The catalogue's product; if left out, the product's id is the plan's name. */
   readonly product: Product | undefined
   readonly nowMs: number
-  /** The reseller's own id of the customer who holds the plan. */
+  /** The reseller's own id of the plan's customer. */
   readonly customer: string | null
 }
 

@@ -43,7 +43,7 @@ type Target = {
   readonly about: Html
   readonly rows: readonly FoundProxy[]
   readonly selection: RentalSelection
-  /** The `kept` value of the API. */
+  /** The selection as a field of the API's request body. */
   readonly asked: string
   readonly path: string
   readonly back: string

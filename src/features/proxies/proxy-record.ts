@@ -74,7 +74,7 @@ export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'
 
 /**
  * The public fields of a rental.
- * @param customer the reseller's own id of the customer who holds it
+ * @param customer the reseller's own id of the rental's customer
  * @param gateway its host and ports; it listens on these ports on every rented address of its machines too
  */
 export const proxyFacts = (

@@ -43,8 +43,8 @@ export const pageHeaderTexts = {
 } as const
 
 /**
- * The headers of a page of lines. The link repeats the query. It is relative, because the server does not know its
- * public name.
+ * The headers of a page of lines. The link repeats the query. It is relative, because the public host name is unknown
+ * to the server.
  */
 export const pageHeaders = (
   path: string,
