@@ -30,7 +30,7 @@ const lineOf = (row: FoundProxy) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
 /**
- * Validates the rentals of one extension, which were found within the request's scope. They must run, be held by the
+ * Validates the rentals of one extension, which were found within the request's scope. They must run, belong to the
  * customer of the request, and be of one product, country and mobile line, because an order has one payer, one target
  * and one price.
  * @param request `asked`: the named rentals; null: all of an order. `customerId`: the customer of the request

@@ -39,7 +39,7 @@ import { prepareFirstPeriod, type SubscriptionInput } from './prepare-subscripti
 export type Started = IdempotentResult & { readonly subscription: Subscription }
 
 export type Subscriptions = {
-  /** Whether the account has a subscription, or its first order, under the key. */
+  /** Whether the account has a subscription under the key. Its first order's stream decides this. */
   known(account: AccountId, idempotencyKey: string): Promise<boolean>
   /**
    * Pays the first period and starts the subscription, or returns the existing one of the key.

@@ -24,8 +24,8 @@ export const textOf = (query: URLSearchParams, name: string): string =>
   (query.get(name) ?? '').trim().slice(0, maxText)
 
 /**
- * Parses the range of a page. Without `from`, balances are shown as of `to`. With `from`, the movements between the two
- * are shown; without `to`, up to now. A moment that is invalid or past the end is reported and ignored.
+ * Parses the range of a page. Without `from`, balances are shown as of `to`. With `from`, the movements from `from` up
+ * to `to` (exclusive) are shown. A moment that is invalid or past the end is reported and ignored.
  */
 export const questionOf = (query: URLSearchParams, head: number, nowMs: number): Question => {
   const typed = { from: textOf(query, 'from'), to: textOf(query, 'to'), book: textOf(query, 'book') }
