@@ -62,8 +62,8 @@ const backoffMs = 1_000
 
 /**
  * Appends what the read tables list as due: events for subscribed endpoints, announcements to audiences, and
- * cancellations for disabled or removed endpoints. It has no state of its own, and all of its work is idempotent. One
- * process at a time runs it, to save the others the work.
+ * cancellations for disabled or removed endpoints. It stores only the progress of announcements, and all of its work is
+ * idempotent. One process at a time runs it, to save the others the work.
  */
 export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
   const { scheduler, logger, onPoint, answerTimeoutMs } = deps
