@@ -151,7 +151,7 @@ export const createLiveList = (deps: {
   let wholeMs = Number.NEGATIVE_INFINITY
   let reading: Promise<Snapshot> | null = null
 
-  /** The rows of `marks`, unchanged ones from `before`. */
+  /** The rows of `marks`; unchanged ones are taken from `known`. */
   const readRows = async (
     marks: readonly VersionedAddress[],
     known: ReadonlyMap<string, Row>,
