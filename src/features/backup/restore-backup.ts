@@ -144,7 +144,7 @@ export async function* readBackup(path: string): AsyncGenerator<BackupPart> {
 export type Checked = { readonly head: BackupHead; readonly rows: number }
 
 /**
- * Reads a whole backup and writes nothing. Checks its digest, and that this program knows all of its migrations.
+ * Reads a whole backup and writes nothing. Checks its digest, and that this program has all of its migrations.
  * @throws BackupRefused
  */
 export const checkBackup = async (
@@ -191,7 +191,10 @@ const migrateAsOf = async (
   }
 }
 
-/** Triggers prevent deletions in the log. Rows that a migration inserted come from the backup. */
+/**
+ * Disables triggers, because those of the log refuse deletions. Rows that a migration inserted are deleted, because the
+ * backup contains them.
+ */
 const fill = async (client: pg.ClientBase, { table, columns }: TableLine) => {
   await client.query(`alter table ${table} disable trigger user; delete from ${table}`)
   const copy = client.query(copyFrom(`copy ${table} (${quoted(columns)}) from stdin`))

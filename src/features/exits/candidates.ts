@@ -123,7 +123,7 @@ export const countryOnly = (targeting: Targeting): Targeting => ({
 /** Requirements of a connection other than its targeting. */
 export type ConnectionNeeds = { readonly udp: boolean; readonly family: Family | null }
 
-/** The exits that this process knows, including dead ones. Rebuilt with every change of the exits. */
+/** The exits in the memory of this process, including dead ones. Rebuilt with every change of the exits. */
 export type ExitIndex = {
   /** Exits that accept new connections. */
   readonly serving: readonly Candidate[]

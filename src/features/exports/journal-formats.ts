@@ -13,7 +13,7 @@ export type ExportHead = {
   readonly logId: string
   /** The only book of the export, or null for every book. */
   readonly book: string | null
-  /** Knows the name of a gateway after the event that set it. */
+  /** Returns the name of a gateway once it has seen the event that set it. */
   readonly gatewayOf: GatewayName
 }
 
@@ -201,8 +201,8 @@ const columns = [
 ] as const
 
 /**
- * One line for each posting, with exact dollars to six decimals in the column of its side. Texts are escaped for
- * spreadsheets. `jsonl` has the original texts.
+ * One line for each posting, with exact dollars to six decimals in the column of its side. `csvLines` escapes texts for
+ * spreadsheets; `jsonl` has the original texts.
  */
 export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
   head: () => csvHead(columns),

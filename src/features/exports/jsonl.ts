@@ -53,7 +53,7 @@ export const createJsonlWriter = () => {
   }
 }
 
-/** The file is no complete export. The message says what is wrong and where. */
+/** The file is no complete export. The message has the problem and its place. */
 export class NoExport extends Error {
   override readonly name = 'NoExport'
 }

@@ -138,7 +138,7 @@ const olderPayments = paymentLayout('Payments (before BTCPay 2)', {
   coins: 'CryptoAmount',
 })
 
-/** BTCPay Server's reports. It holds no balance: payments go directly to the shop's own wallet. */
+/** BTCPay Server's reports. It has no balance: payments go directly to the shop's own wallet. */
 export const btcpay: StatementFormat = {
   provider: 'btcpay',
   layouts: [invoices, legacy, olderPayments, payments],

@@ -1,8 +1,6 @@
 import { type Decimal, parseDecimalText } from '../payments/index.ts'
 
-/**
- * The file is not a valid statement. The message says where and what is accepted. It does not contain the file's name.
- */
+/** The file is not a valid statement. The message has the place and the accepted values, but not the file's name. */
 export class FileProblem extends Error {
   override readonly name = 'FileProblem'
   /** @param line of the file, from 1 */

@@ -301,7 +301,7 @@ const longestWaitMs = 2_000
 
 /**
  * The delay before the second and last attempt, milliseconds; null: no second attempt. Only requests that cannot have
- * been charged are repeated: no connection was made, or the answer says that nothing was done. A time-out behind the
+ * been charged are repeated: no connection was made, or the answer reports that nothing was done. A time-out behind the
  * provider may hide a charge, so after it only rows that cost at most one credit are repeated.
  * @param random from 0 to 1
  */

@@ -62,7 +62,7 @@ export type BreakerOptions = {
   readonly onChange?: (isOpen: boolean) => void
 }
 
-/** Reports the end of a call, exactly once; null when the end says nothing about the provider. */
+/** Reports the end of a call, exactly once; null when the end gives no information about the provider. */
 export type ReportCallOutcome = (isGood: boolean | null) => void
 
 export type Breaker = {

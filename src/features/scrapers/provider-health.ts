@@ -7,7 +7,7 @@ import type { ScrapeOutcome, ScrapeResult } from './provider-port.ts'
 
 /** Health of a scraper in the last 24 hours, as measured by this installation. */
 export type Health = {
-  /** Calls whose answer says something about the scraper. */
+  /** Calls whose outcome counts for or against the scraper. */
   readonly calls: number
   /** The share of these calls that got an answer: from 0 to 1, four decimals; null without calls. */
   readonly successShare: number | null
@@ -45,7 +45,7 @@ const freshMs = 30_000
 
 type Counts = { good: number; bad: number; readonly took: number[]; lastGoodMs: number | null }
 
-/** True for a success of the scraper, false for a failure, null if the outcome says nothing about it. */
+/** True for a success of the scraper, false for a failure, null if the outcome counts for neither. */
 const isGood = (outcome: ScrapeOutcome): boolean | null => {
   if (outcome.kind === 'bad_input') return null
   if (outcome.kind !== 'failed') return true

@@ -82,7 +82,7 @@ const secondsOf = (ms: number): number => Math.max(1, Math.ceil(ms / 1_000))
 const isGood = ({ trouble }: Attempt): boolean | null =>
   trouble === 'key' || trouble === 'credits' ? null : trouble === null || trouble === 'drift'
 
-/** Whether the caller canceled the request. Unlike a time-out, this says nothing about the provider. */
+/** Whether the caller canceled the request. Unlike a time-out, this is no failure of the provider. */
 const wasCalledOff = ({ aborted, reason }: AbortSignal): boolean =>
   aborted && (reason as Error | undefined)?.name !== 'TimeoutError'
 

@@ -153,8 +153,8 @@ export const endpointHealthAfter = (
       }
 
 /**
- * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. So nobody
- * can flood a foreign host with webhooks, however many events there are.
+ * Pause after a failure, milliseconds. A URL that never answered is paused for 1 s, doubled up to a minute. This
+ * protects foreign hosts from floods of webhooks, however many events there are.
  */
 export const endpointPauseMs = (standing: EndpointHealth, urlId: string | null): number =>
   standing.failures === 0 || isVerifiedUrl(standing, urlId)

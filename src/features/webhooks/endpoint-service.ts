@@ -41,7 +41,7 @@ export type EndpointUpdate = {
 
 /**
  * Endpoints and manual requests. URLs and secrets are stored in the vault first, where they have no effect. The
- * account's stream decides, so that the limit of ten holds under any race. Rejects as the command runner does.
+ * account's stream decides, so that no race exceeds the limit of ten. Rejects as the command runner does.
  */
 export type Webhooks = {
   /** The secret is returned only here. Refusal: `webhook_limit_reached`. */

@@ -151,12 +151,12 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
-  // The version that the reactor must know to advance its checkpoint. A release whose reactor knows more kinds of
+  // The version that a reactor must support to advance its checkpoint. A release whose reactor supports more kinds of
   // events raises it here together with the column's default: in a migration, before this release appends anything.
   '0905_webhook_reactor_version': `
     alter table work.webhook_reactor add column version integer not null default 1;
   `,
-  // Version 2 knows `OrderCompleted`.
+  // Version 2 supports `OrderCompleted`.
   '0906_webhook_reactor_version_2': `
     alter table work.webhook_reactor alter column version set default 2;
     update work.webhook_reactor set version = 2;

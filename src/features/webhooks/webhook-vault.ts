@@ -21,7 +21,9 @@ export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<voi
   })
 }
 
-/** Deletes deliveries whose outcome is older than the retention, with their attempts. The log keeps the outcomes. */
+/**
+ * Deletes deliveries whose outcome is older than the retention, with their attempts. The outcomes remain in the log.
+ */
 export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   for (;;) {
     const { rowCount } = await pool.query({
