@@ -15,7 +15,6 @@ export type Candidate = {
   readonly login: Login | null
   /** Parsed templates of a supplier's username and password; null for an own exit. */
   readonly template: { readonly username: Template; readonly password: Template } | null
-  /** Of the sandbox. */
   readonly sandbox: boolean
   readonly states: ReadonlySet<string>
   readonly cities: ReadonlySet<string>

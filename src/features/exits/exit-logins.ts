@@ -25,7 +25,6 @@ export const loginsOf = ({
   return credentialId === null || place === null ? [] : [{ credentialId, place }]
 }
 
-/** The logins of exits. */
 export type ExitLogins = Logins
 
 export const createExitLogins = (deps: { readonly pool: pg.Pool; readonly vault: Vault }): ExitLogins =>

@@ -60,7 +60,7 @@ export const openJudge = async (parts: {
     const place = { ...address, ip }
     const nonce = makeNonce(keys.nonces, clock(), parts.draw())
     const seen = await probeJudgeDirectly(place, keys, nonce, { timeoutMs, monotonicMs })
-    // Earlier addresses are kept: a proxy may still forward an address that this service had a minute ago.
+    // Earlier addresses remain in the set: a proxy may still forward an address that this service had a minute ago.
     known = { place, ownAddresses: new Set([...(known?.ownAddresses ?? ownAddresses()), seen.ip]) }
   }
   return {

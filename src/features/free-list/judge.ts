@@ -237,6 +237,6 @@ export const anonymityOf = (
     : 'anonymous'
 }
 
-/** Null for none. */
+/** The worst one; null for an empty list. */
 export const worstOf = (all: readonly Anonymity[]): Anonymity | null =>
   anonymities.findLast((one) => all.includes(one)) ?? null

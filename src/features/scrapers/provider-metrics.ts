@@ -17,7 +17,6 @@ export type ScraperMetrics = {
 
 const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Registers the measurements. */
 export const createScraperMetrics = (registry: Registry): ScraperMetrics => {
   const registers = [registry]
   const called = new Counter({

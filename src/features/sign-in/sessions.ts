@@ -72,7 +72,6 @@ const fieldsOf = (row: Signed): RowFields => [
   row.viewing_account_id,
 ]
 
-/** Signs the rows of sessions. */
 export const createSessionSigner = (
   keys: Pick<Keys, 'master'>,
 ): { readonly sign: (row: Signed) => Buffer; readonly isSigned: (row: Row) => boolean } => {

@@ -45,7 +45,6 @@ export const deleteOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise
 /** A stored value: its id, and a commitment to its encrypted bytes. */
 export type StoredValue = { readonly valueId: string; readonly commitment: string }
 
-/** A value of an endpoint. */
 export type ValueRef = { readonly valueId: string; readonly endpointId: string }
 
 /** The encrypted URLs and secrets of endpoints. An id is never used for another value. */
