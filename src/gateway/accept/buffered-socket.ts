@@ -22,7 +22,7 @@ export type ReadBuffer = {
   next(): Buffer
 }
 
-/** @param reader `holds` returns whether a chunk of the buffer is still in use */
+/** @param reader its `holds` returns whether a chunk of the buffer is still in use */
 export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
   let size = firstBytes
   let buffer = Buffer.allocUnsafeSlow(size)
@@ -113,7 +113,7 @@ export class BufferedReader implements BufferedSocket {
   /** Attaches the socket. Call it once, before the socket emits any event. */
   of(socket: Socket): BufferedSocket {
     this.#socket = socket
-    // Detects a silent loss of the other side, and keeps NAT entries of an idle connection from expiring.
+    // Detects a silent loss of the other side, and prevents middleboxes from dropping an idle connection.
     socket.setKeepAlive(true, keepAliveMs)
     socket.on('end', () => this.#sideEnded())
     socket.on('drain', () => this.#contained(() => this.#handler?.drain()))

@@ -16,7 +16,7 @@ export type Client = {
   readonly disconnected: AbortSignal
   /**
    * Stops reading until the current work is done. Meanwhile the client may half-close its side and still receive the
-   * answer, or the data of its tunnel (RFC 9112 section 9.6). A client that is gone resets the connection at the first
+   * answer, or the data of its tunnel (RFC 9112 section 9.6). A disconnected client resets the connection at the first
    * bytes it receives.
    */
   detach(): void

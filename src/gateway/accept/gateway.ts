@@ -29,7 +29,7 @@ import { type Client, type ClientConnection, createClient } from './client-conne
 import { defaultLimits, type GatewayContext, type GatewayLimits } from './gateway-context.ts'
 
 const socks5 = 0x05
-/** "No acceptable methods" (RFC 1928 section 3): the only error that a SOCKS client gets before it authenticates. */
+/** "No acceptable methods" (RFC 1928 section 3): a SOCKS client gets no other error before it authenticates. */
 const noMethod = Buffer.of(5, 0xff)
 
 /** A method begins with a token character. An empty line may precede it. */
@@ -87,7 +87,7 @@ export type ListenOptions = {
   readonly host: string
   /** 0: any. */
   readonly port: number
-  /** Other processes may listen on the same port. The kernel distributes the connections. */
+  /** Other processes may listen on the same port. Each gets a share of the connections. */
   readonly shared?: boolean
   /** PEM. Makes the port an HTTPS proxy. */
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer }

@@ -5,7 +5,7 @@ import { databaseUnavailable, trafficExhausted } from '../authenticate/denials.t
 import type { Denied } from '../gateway-ports.ts'
 import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
 
-/** A bucket holds the bytes of this time, milliseconds. No burst is longer. */
+/** The capacity of a bucket is its speed times this time, milliseconds. No burst is longer. */
 const bucketMs = 100
 
 /** A token bucket in bytes. `bytesPerSecond` may change while it runs. */

@@ -39,7 +39,7 @@ const expireSeconds = 60
 /** The smallest slab, unless less is left, bytes. */
 const smallestSlab = 64 * 1024
 
-/** One process gets at most this fraction (1/8) of what is left at once, so slabs shrink as a plan runs low. */
+/** One process gets at most this fraction (1/8) of the remaining bytes at once, so slabs shrink as a plan runs low. */
 const share = 8
 
 const maxPlans = 50_000

@@ -49,7 +49,7 @@ export const createComparison = <Row extends ComparedRow, Said extends object, F
   /** The object that a row describes, for the log line, such as `plan`. */
   readonly what: string
   readonly idOf: (row: Row) => string
-  /** Null: the row says that the object no longer exists. */
+  /** Null: by the row the object no longer exists. */
   readonly saidBy: (row: Row) => Said | null
   /** May return more fields than the row has. */
   readonly logged: (row: Row) => Promise<LoggedFacts<Facts>>

@@ -5,7 +5,7 @@ import { refuse } from '../refusals.ts'
 /** A connection to the target through an exit. */
 export type Connected = { readonly denied: false; readonly wire: BufferedSocket }
 
-/** No connection. `fault` says who caused it; only `exit` counts against the exit. */
+/** No connection. `fault` is its cause; only `exit` counts against the exit. */
 export type NotConnected = { readonly denied: true; readonly fault: 'exit' | 'target'; readonly why: Denied }
 
 export type Dialled = Connected | NotConnected

@@ -85,7 +85,7 @@ const file = z.strictObject({
 /**
  * The policy of a file, such as `{"blockedPorts": [25], "blockedHosts": ["example.com"]}`. Missing keys have their
  * defaults.
- * @throws Error with the mistake and its place
+ * @throws Error with each mistake and its path
  */
 export const parseTargetPolicy = (text: string): TargetPolicy => {
   let value: unknown
