@@ -58,8 +58,8 @@ const rowsOf = async <Row extends pg.QueryResultRow>(
   ).rows
 
 /**
- * Whether any account is from an older release, which stored no e-mail commitment. Deposit pages are not in the log. So
- * if no older release used this database, a forged row in `vault.uncommitted` must not get its deposit pages signed.
+ * Whether any account is from an older release, which stored no e-mail commitment. Only then are deposit pages signed.
+ * They are not in the log, so otherwise a forged row in `vault.uncommitted` would get forged deposit pages signed.
  */
 const anyUncommitted = async (
   rows: readonly EmailRow[],

@@ -51,7 +51,7 @@ const poolSize = 4
 const needed = ['work.free_proxies', 'work.proxy_sources', 'work.sandbox_records']
 
 /**
- * A leader that gets no answer from Postgres within this time loses the leadership to another process, milliseconds.
+ * A leader that does not answer Postgres, or gets no answer from it, for this long is replaced by another process.
  */
 const answerTimeoutMs = 10_000
 const retryMs = 1_000

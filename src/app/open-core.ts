@@ -61,13 +61,13 @@ const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Co
   },
 })
 
-/** For crash tests: a snapshot is due at once, not half a minute after the first event of a stream. */
+/** For crash tests: the first snapshot of a stream is due at once, not after half a minute. */
 const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start must stop
- * with their message
+ * @throws DataInUse, FareboxNotInstalled, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start must
+ * stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   closeOnFailure(async (closing) => openCoreOn(await openDatabase(closing, options), closing, options))
@@ -120,7 +120,7 @@ export const openCoreOn = async (
     connection,
     sealKey: keys.seal,
     clock,
-    // Event times are not checked with a clock of its own, as for the demo's history.
+    // Event times are not checked if the options set a clock, as for the demo's history.
     clockOffsetMs: options.clock === undefined ? () => config.clockOffsetMs : undefined,
     onSetBack: setBack.resolve,
   })

@@ -118,7 +118,7 @@ export const settingsHelp = (): readonly SettingHelp[] =>
   }))
 
 /**
- * Every setting with its effective value in this environment. Secrets are masked, and wrong values have their problem.
+ * Every setting with its effective value in this environment. Secrets are masked. A wrong value has a `problem`.
  */
 export const effectiveSettings = (environment: NodeJS.ProcessEnv): readonly EffectiveSetting[] =>
   settingsHelp().map((setting) => ({
@@ -184,7 +184,7 @@ const prefix = 'FAREBOX_'
 /** Settings of Farebox's own tests. */
 const ofTests = 'FAREBOX_TEST_'
 
-/** The name in upper case without the prefix: `FAREBOX_PORT` becomes `PORT`, and `farebox_data` becomes `DATA`. */
+/** The name for comparisons: `FAREBOX_PORT` matches `PORT`, and `farebox_data` matches `FAREBOX_DATA`. */
 const bare = (name: string): string => {
   const upper = name.toUpperCase()
   return upper.startsWith(prefix) ? upper.slice(prefix.length) : upper

@@ -138,7 +138,7 @@ export type Route = {
 }
 
 export type Exits = {
-  /** Denied: 403 unknown place, 465 nothing matches, 568 the pinned exit fails, 503 all exits are at their capacity. */
+  /** Denied: 403 no exit was ever there, 465 nothing matches, 568 the pinned exit fails, 503 all exits are full. */
   route(request: {
     readonly holder: string
     readonly line: Line

@@ -23,7 +23,7 @@ const faultReason = (error: unknown): object => {
   }
 }
 
-/** Counts each fault and logs it as an error, because it is a mistake in the gateway, independent of the client's input. */
+/** Counts each fault and logs it as an error, because it is a mistake in the gateway for any client input. */
 export const createOnFault =
   ({ logger, metrics }: { readonly logger: GatewayLogger; readonly metrics: ProxyMetrics }): OnFault =>
   (error) => {

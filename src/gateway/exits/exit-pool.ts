@@ -80,7 +80,7 @@ export const createExitPool = (deps: {
   readonly allowLoopback: boolean
   /** Processes that share the exits' capacities. */
   readonly workers: number
-  /** The wall clock. */
+  /** The service's clock. */
   readonly clock: Clock
   /** From 0 up to, but not including, 1. */
   readonly random: () => number

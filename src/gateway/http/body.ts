@@ -33,7 +33,7 @@ export const requestFraming = (fields: readonly Field[], version: 0 | 1): Framin
 
 const lengthNumber = /^0*\d{1,15}$/
 
-/** The length that all members of all Content-Length fields have in common. @throws BadMessage when they differ */
+/** The length that all members of all Content-Length fields have in common. @throws BadMessage if there is none */
 const agreedLength = (members: readonly string[]): number => {
   const [length, ...others] = members.map((member) => (lengthNumber.test(member) ? Number(member) : null))
   if (length === undefined || length === null || others.some((other) => other !== length))

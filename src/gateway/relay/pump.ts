@@ -107,7 +107,7 @@ export class Pump {
     }
     onForwarded(chunk.length)
     socket.write(chunk)
-    // Only bytes that the kernel did not accept at once count as queued.
+    // If the kernel accepted all bytes at once, nothing is queued, and no drain event is needed.
     if (socket.writableLength === 0 || !socket.writableNeedDrain) return true
     this.#stalled = true
     return false

@@ -116,7 +116,7 @@ const header = Buffer.of(0, 0, 0)
 
 /**
  * The address of an exit's relay. An exit behind NAT answers with a private address, an exit that listens on all
- * interfaces answers with 0.0.0.0, and a hostile exit could answer with one of our machines. In all of these cases the
+ * interfaces answers with none, and a hostile exit could answer with one of our machines. In all of these cases the
  * address of the exit itself is used.
  * @throws Error when the answer contains no address
  */

@@ -66,7 +66,7 @@ export type TargetPolicy = {
 }
 
 /**
- * Mail ports, because spam would come from our addresses, and Windows shares. Such traffic gets networks blocklisted.
+ * Mail, because recipients would attribute it to us, and Windows shares. Networks lose their addresses for these.
  */
 const usualPorts = [25, 135, 137, 138, 139, 445, 465, 587, 2525] as const
 
