@@ -75,8 +75,8 @@ export const parseSealsFile = (text: string): SealsFile => {
 
 export type KeyWalk = {
   /**
-   * Why the event is not a seal or rotation of the current key, else null. The key of the event becomes the current
-   * one.
+   * Why the event is not a seal or rotation of the current key, else null. The key of a valid event becomes the
+   * current one.
    */
   step(event: SealEvent): string | null
   /** Whether the current key is the pinned key or one that it handed over to. */
