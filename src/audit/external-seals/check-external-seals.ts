@@ -64,7 +64,8 @@ export type CheckedSeals = {
 /**
  * Compares the records of a place with those of the previous check, and adds the new ones.
  * @param kept the file of the previous check; null at the first check
- * @param records in order, without gaps; they start at or before the newest stored record, or anywhere at the first check
+ * @param records in order, without gaps; they start at or before the newest stored record, or anywhere at the
+ * first check
  * @param publicKey the key that must have signed
  * @throws SealMismatchError
  */
