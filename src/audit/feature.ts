@@ -36,7 +36,7 @@ export type AuditSettings = {
   readonly onViolation: ViolationEffect
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
-  /** The place that each seal is delivered to. */
+  /** The target that each seal is delivered to. */
   readonly sealTarget: StoreSettings
 }
 

@@ -30,7 +30,7 @@ const waitMs = 1_000
 const maxWaitAttempts = 60
 
 /**
- * An alarm text about the open violations; null when all invariants hold.
+ * An alarm text about the open violations; null without any.
  * @param through the position up to which the tables have the violations
  */
 export const readViolationProblem = async (

@@ -57,7 +57,7 @@ const auditTables: Migrations = {
   `,
 }
 
-/** `work.seal_delivery`: the last seal of a log that was delivered to a place, and the problem of the next one. */
+/** `work.seal_delivery`: the last seal of a log that was delivered to a target, and the problem of the next one. */
 const deliveryTables: Migrations = {
   '0604_seal_delivery': `
     create table work.seal_delivery (

@@ -62,7 +62,7 @@ export type CheckedSeals = {
 }
 
 /**
- * Compares the records of a place with those of the previous check, and adds the new ones.
+ * Compares the records of a seal target with those of the previous check, and adds the new ones.
  * @param kept the file of the previous check; null at the first check
  * @param records in order, without gaps; they start at or before the newest stored record, or anywhere at the
  * first check

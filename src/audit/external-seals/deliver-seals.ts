@@ -15,7 +15,7 @@ import { worker } from '../../platform/work/worker.ts'
 import { createDeliveryCursor, type Delivered, type DeliveryCursor } from './delivery-cursor.ts'
 import { recordName, recordsOf, recordText } from './seal-record.ts'
 
-/** The place or the log has changed. A retry cannot succeed. The message contains the next step. */
+/** The target or the log has changed. A retry cannot succeed. The message contains the next step. */
 export class DeliveryRefused extends Error {
   override readonly name = 'DeliveryRefused'
 }
@@ -24,7 +24,7 @@ type Parts = {
   readonly log: EventLog
   readonly store: Store
   readonly cursor: DeliveryCursor
-  /** The display name of the place. */
+  /** The display name of the target. */
   readonly target: string
 }
 
@@ -41,7 +41,7 @@ const lostSeal = (target: string, revision: number): DeliveryRefused =>
 /**
  * Call before the first delivery of a process.
  * @throws StoreFailed
- * @throws DeliveryRefused when the place allows seals to be replaced
+ * @throws DeliveryRefused when the target allows seals to be replaced
  */
 export const assertKeepsFiles = async (store: Store, target: string): Promise<void> => {
   if (await store.keepsFiles()) return
@@ -63,8 +63,8 @@ const assertHas = async ({ log, target }: Parts, { revision, eventId }: Delivere
 }
 
 /**
- * Delivers every seal that a place does not have, in order. Each is delivered at least once, because the cursor moves
- * after the write to the place.
+ * Delivers every seal that a target does not have, in order. Each is delivered at least once, because the cursor moves
+ * after the write to the target.
  * @returns the number of delivered seals
  * @throws StoreFailed when a retry may succeed
  * @throws DeliveryRefused
@@ -88,10 +88,10 @@ export const deliverSeals = async (parts: Parts, signal?: AbortSignal): Promise<
   return count
 }
 
-/** How far a place is behind the log. */
+/** How far a target is behind the log. */
 export type DeliveryLag = {
   readonly target: string
-  /** The number of seals and key rotations that the place does not have. */
+  /** The number of seals and key rotations that the target does not have. */
   readonly seals: number
   /** When the first of those was made; null when there is none. */
   readonly since: string | null
@@ -144,8 +144,8 @@ export const sealDelivery = worker({
 })
 
 /**
- * Delivers seals to a place while the process runs. One process of a cluster does it at a time. No other work waits for
- * the delivery: it only reads the log.
+ * Delivers seals to a target while the process runs. One process of a cluster does it at a time. No other work waits
+ * for the delivery: it only reads the log.
  */
 export const startDelivery = (deps: {
   readonly scheduler: Scheduler

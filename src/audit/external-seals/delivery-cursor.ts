@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 
-/** The state of the delivery to a place. */
+/** The state of the delivery to a target. */
 export type Delivered = {
   /** The revision of the last delivered seal; -1 before the first. */
   readonly revision: number
@@ -10,10 +10,10 @@ export type Delivered = {
   readonly problem: { readonly text: string; readonly since: string } | null
 }
 
-/** The delivery state of one log at one place. The revision only decreases through `forget`. */
+/** The delivery state of one log to one target. The revision only decreases through `forget`. */
 export type DeliveryCursor = {
   read(): Promise<Delivered>
-  /** Records that the place has the seal of this revision and all earlier ones. */
+  /** Records that the target has the seal of this revision and all earlier ones. */
   advance(revision: number, eventId: string): Promise<void>
   fail(problem: string): Promise<void>
   /** Removes the problem. */

@@ -24,7 +24,7 @@ const named = (name: string, text: string): SealRecord => {
 }
 
 /**
- * The records of a place from a revision on, until the first missing file.
+ * The records of a store from a revision on, until the first missing file.
  * @throws StoreFailed
  * @throws SealsFileRefused when a file is not a record or its name has another revision
  */
@@ -41,7 +41,7 @@ export async function* readRecords(store: Pick<Store, 'get'>, from: number): Asy
 }
 
 /**
- * Parses records, one per line: the concatenated files of a place.
+ * Parses records, one per line: the concatenated files of a store.
  * @throws SealsFileRefused
  */
 export const parseRecords = (text: string): readonly SealRecord[] => {
@@ -98,7 +98,7 @@ const sealsOfStore = async (
 }
 
 /**
- * Reads seals from a file of `ledger seals export`, or from a place with delivered seals.
+ * Reads seals from a file of `ledger seals export`, or from a seal target.
  * @throws CliMisuse
  */
 export const readExportedSeals = async (

@@ -12,7 +12,7 @@ export type SealRecord = {
   readonly event: SealEvent
 }
 
-/** The file name of a record at every place. Names sort in the order of the stream. */
+/** The file name of a record in every store. Names sort in the order of the stream. */
 export const recordName = (revision: number): string => `${String(revision).padStart(12, '0')}.json`
 
 /** The canonical text of a record: the same seal always gives the same bytes. */

@@ -62,7 +62,7 @@ export const sealTargetSecrets: readonly string[] = [
   'FAREBOX_SEAL_S3_SECRET_KEY',
 ]
 
-/** The reason why a place cannot be used with this access; null when it can. */
+/** The reason why a target cannot be used with this access; null when it can. */
 export const accessProblem = (place: StoreLocation, access: StoreAccess): string | null => {
   if (place.kind === 's3' && access.s3 === null)
     return 's3://… needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY'

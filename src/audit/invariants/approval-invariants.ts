@@ -183,9 +183,9 @@ const checkLimit = (event: RecordedEvent<FourEyesSet>, rows: Rows, say: Say): vo
 }
 
 /**
- * Approvals. A manual movement or refund above the limit in force at its place in the log has an earlier proposal and
- * an approval by another operator, for the exact amount, and uses it once. A higher limit needs an approval in the same
- * way.
+ * Approvals. A manual movement or refund above the limit in force at its position has an earlier proposal and an
+ * approval by another operator, for the same amount to the micro-dollar, and uses the approval once. A higher limit
+ * needs an approval in the same way.
  */
 export const approvalRules: ReadModel = {
   name: 'audit-approvals',

@@ -50,7 +50,7 @@ export const commitmentsTable: Table<CommitmentRow> = {
 }
 
 /**
- * The end of the adoption by an upgrade: the first event that ends it has a row, one for whitelists and one for
+ * The end of the adoption by an upgrade. The first event that ends it adds a row: one row for whitelists, and one for
  * everything else.
  */
 type AdoptionRow = { id: string; position: number }

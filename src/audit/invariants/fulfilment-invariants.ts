@@ -190,9 +190,9 @@ const isGiven = (event: Known): event is Given =>
   event.type === 'PlanToppedUp'
 
 /**
- * The fulfilment of an order equals the decision of its allocation owner for the paid order: the addresses of that
- * product, country, carrier and rotation, and their days; extended rentals, from their own end; bytes; speed. The
- * order's own stream has the same order and fulfilment.
+ * The fulfilment of an order equals the decision of its allocation owner for the paid order: the number of addresses of
+ * the product, country, carrier and rotation, and their days; the extended rentals, from their own end; the bytes; the
+ * speed. The order's own stream has the same order and fulfilment.
  */
 export const fulfilmentRules: ReadModel = {
   name: 'audit-goods',

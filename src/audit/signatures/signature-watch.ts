@@ -15,7 +15,7 @@ import { signatureRule } from '../violations.ts'
 import type { VerifySignature } from './check-signatures.ts'
 import { type CheckedLog, readSignaturesBefore, type SignaturePlace, startCheck } from './unsealed-check.ts'
 
-/** A place with the id of its event. A log that was restored to an earlier point has another event there. */
+/** A position with the id of its event. A log that was restored to an earlier point has another event there. */
 type Mark = SignaturePlace & { readonly eventId: string }
 
 /** A check that continues where the last check of this log stopped, in any process, and stores its findings. */
